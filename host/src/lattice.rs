@@ -1,0 +1,85 @@
+//! The extents of a lattice and the order of its sites in host memory and in files.
+
+/// Extents X, Y, Z, T of a periodic four-dimensional lattice. Sites are ordered lexicographically with x fastest:
+/// index = x + X (y + Y (z + Z t)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lattice {
+    size: [usize; 4],
+}
+
+/// Why four numbers are not the extents of a lattice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LatticeError {
+    /// An extent is odd or zero: even and odd sites would not alternate across the boundary.
+    #[error("extent {axis} = {extent} of lattice {size:?}: every extent must be even and at least 2")]
+    Odd {
+        /// x, y, z or t.
+        axis: char,
+        /// The offending extent.
+        extent: usize,
+        /// All four.
+        size: [usize; 4],
+    },
+    /// More sites than 32-bit site indices count.
+    #[error("lattice {size:?} has more than 2³¹ sites: partition it over several devices")]
+    TooLarge {
+        /// All four extents.
+        size: [usize; 4],
+    },
+}
+
+impl Lattice {
+    /// A lattice of even extents X, Y, Z, T.
+    pub fn new(size: [usize; 4]) -> Result<Self, LatticeError> {
+        for (axis, extent) in ['x', 'y', 'z', 't'].into_iter().zip(size) {
+            if extent < 2 || extent % 2 != 0 {
+                return Err(LatticeError::Odd { axis, extent, size });
+            }
+        }
+        let sites = size.iter().try_fold(1usize, |n, &e| n.checked_mul(e));
+        match sites {
+            Some(n) if n < 1 << 31 => Ok(Self { size }),
+            _ => Err(LatticeError::TooLarge { size }),
+        }
+    }
+    /// X, Y, Z, T.
+    pub fn size(&self) -> [usize; 4] {
+        self.size
+    }
+    /// Number of sites.
+    pub fn volume(&self) -> usize {
+        self.size.iter().product()
+    }
+    /// Number of sites of one parity.
+    pub fn half_volume(&self) -> usize {
+        self.volume() / 2
+    }
+    /// Lexicographic index of a site.
+    pub fn index(&self, [x, y, z, t]: [usize; 4]) -> usize {
+        let [nx, ny, nz, _] = self.size;
+        x + nx * (y + ny * (z + nz * t))
+    }
+    /// Coordinates of a lexicographic index.
+    pub fn coordinates(&self, index: usize) -> [usize; 4] {
+        let [nx, ny, nz, _] = self.size;
+        [index % nx, index / nx % ny, index / (nx * ny) % nz, index / (nx * ny * nz)]
+    }
+    /// (x + y + z + t) mod 2.
+    pub fn parity(&self, site: [usize; 4]) -> usize {
+        site.iter().sum::<usize>() % 2
+    }
+    /// Index of the neighbour of `index` one step forward (`true`) or backward in direction `mu`, periodically.
+    pub fn neighbour(&self, index: usize, mu: usize, forward: bool) -> usize {
+        let mut site = self.coordinates(index);
+        let extent = self.size[mu];
+        site[mu] = if forward { (site[mu] + 1) % extent } else { (site[mu] + extent - 1) % extent };
+        self.index(site)
+    }
+}
+
+impl std::fmt::Display for Lattice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [x, y, z, t] = self.size;
+        write!(f, "{x}×{y}×{z}×{t}")
+    }
+}

@@ -1,0 +1,3 @@
+//! Ferrite: lattice QCD on GPUs.
+pub mod field;
+pub mod lattice;
