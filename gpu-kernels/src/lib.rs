@@ -1,20 +1,43 @@
 //! Lattice QCD kernels: one source for the GPU and the CPU.
-#![cfg_attr(target_arch = "nvptx64", no_std)]
+//!
+//! A kernel is a plain struct, its arguments, and a function of one site: [`Kernel::site`]. One line of
+//! [`entry!`](crate::entry) per instance makes the PTX entry point and registers it in [`instances`]; on the CPU the
+//! same function is called from a parallel loop. A [`Reduction`] returns numbers per site, which the launcher adds up
+//! in double precision and in a fixed order.
+//!
+//! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
+//! * [`storage`]: precisions and link reconstructions, as types
+//! * [`lattice`]: sites, parities and neighbours
+//! * [`wilson`], [`blas`], [`transfer`], [`gauge`]: the kernels
+//! * [`random`]: counter-based random numbers, the same on every backend
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, core_float_math))]
 
-/// One compiled kernel: what `entry!` records about it.
-#[derive(Clone, Copy, Debug)]
-pub struct Instance {
-    /// Name of the entry point in PTX.
-    pub name: &'static str,
-    /// Which PTX module (file) it goes to; modules are loaded when first used.
-    pub module: &'static str,
-    /// Register cap: becomes `.maxnreg`; `cargo xtask check-ptx` fails above it. 0: the assembler chooses.
-    pub registers: u32,
-    /// Hot kernels may not spill, use local memory or generic loads.
-    pub hot: bool,
-}
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate std;
+
+pub mod algebra;
+pub mod blas;
+pub mod device;
+pub mod field;
+pub mod gauge;
+pub mod lattice;
+pub mod memory;
+pub mod random;
+pub mod storage;
+pub mod transfer;
+pub mod wilson;
+
+mod launch;
+pub use launch::{Instance, Kernel, Reduction, Values};
 
 /// Every kernel of the crate.
-pub fn instances() -> &'static [Instance] {
-    &[]
+pub fn instances() -> impl Iterator<Item = &'static Instance> {
+    [wilson::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES].into_iter().flatten()
+}
+
+#[cfg(target_arch = "nvptx64")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
 }

@@ -1,1 +1,106 @@
-//! solvers
+//! Krylov solvers for A x = b in one or two precisions, over traits: nothing here knows what a vector is made of.
+//!
+//! | you have | use | paper 001 |
+//! |---|---|---|
+//! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | Algorithm 2, adapted |
+//! | any regular A | [`bicgstab`] | Algorithm 2 |
+//! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
+//! | a solver in low precision, to be driven to high precision | [`defect_correction`] | Algorithm 1 |
+//!
+//! A solver is a plain function: `solver(&system, &b, &mut x, &params, &mut workspace, &mut observer)`.
+//!
+//! * **system**: [`Uniform`] (one precision) or [`Mixed`] (the iteration in a sloppy precision, reliable updates in a
+//!   precise one) around spaces and operators of yours.
+//! * **x**: initial guess on entry, solution on exit.
+//! * **params**: has a `Default`. Tolerances are relative to ‖b‖.
+//! * **workspace**: all memory, allocated before; no solver allocates a vector.
+//! * **observer**: a closure that sees every iterate and may stop the solve, or `()`.
+//! * The answer is an [`Info`] or a [`SolveError`] that holds one.
+//!
+//! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
+//! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
+//! coefficients; those that are finished stay as they are.
+//!
+//! # Your own operator
+//! ```
+//! use num_complex::Complex64;
+//! use solvers::{BicgstabParams, BicgstabWorkspace, LinearOperator, Uniform, VectorSpace, bicgstab};
+//! use std::convert::Infallible;
+//!
+//! /// Complex vectors of 64 numbers, one right-hand side.
+//! struct Line;
+//! impl VectorSpace for Line {
+//!     type Vector = Vec<Complex64>;
+//!     type Error = Infallible;
+//!     fn nrhs(&self) -> usize { 1 }
+//!     fn allocate(&self) -> Result<Self::Vector, Infallible> { Ok(vec![Complex64::ZERO; 64]) }
+//!     fn zero(&self, x: &mut Self::Vector) -> Result<(), Infallible> { x.fill(Complex64::ZERO); Ok(()) }
+//!     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result<(), Infallible> {
+//!         to.copy_from_slice(from);
+//!         Ok(())
+//!     }
+//!     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector)
+//!         -> Result<(), Infallible> {
+//!         for (y, x) in y.iter_mut().zip(x) {
+//!             let old = if b[0] == Complex64::ZERO { b[0] } else { b[0] * *y };
+//!             *y = a[0] * x + old;
+//!         }
+//!         Ok(())
+//!     }
+//!     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result<(), Infallible> {
+//!         out[0] = x.iter().map(|x| x.norm_sqr()).sum();
+//!         Ok(())
+//!     }
+//!     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Infallible> {
+//!         out[0] = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+//!         Ok(())
+//!     }
+//! }
+//!
+//! /// A x(i) = 3 x(i) − c x(i+1) − c̄ x(i−1) on a ring, with c = 1 + ½i: hopping with a phase, and Hermitian.
+//! struct Hopping;
+//! impl LinearOperator<Line> for Hopping {
+//!     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Infallible> {
+//!         let (n, c) = (x.len(), Complex64::new(1.0, 0.5));
+//!         for i in 0..n {
+//!             out[i] = 3.0 * x[i] - c * x[(i + 1) % n] - c.conj() * x[(i + n - 1) % n];
+//!         }
+//!         Ok(())
+//!     }
+//!     fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Infallible> {
+//!         self.apply(x, out)
+//!     }
+//!     fn flops(&self) -> f64 { 64.0 * 18.0 }
+//! }
+//!
+//! let system = Uniform::new(&Line, &Hopping);
+//! let mut b = Line.allocate()?;
+//! b[0] = Complex64::ONE;
+//! let mut x = Line.allocate()?;
+//! let mut workspace = BicgstabWorkspace::new(&system)?;
+//! let params = BicgstabParams { tol: 1e-12, ..Default::default() };
+//! let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ())?;
+//! assert!(info.converged && info.worst_residual() <= 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bicgstab;
+mod cg;
+mod defect;
+mod error;
+mod info;
+mod observer;
+mod operator;
+mod reliable;
+mod traits;
+
+pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
+pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
+pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
+pub use error::{BreakdownKind, SolveError};
+pub use info::Info;
+pub use observer::{Iteration, Kind, Observer};
+pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
+pub use traits::{ConvertFrom, LinearOperator, VectorSpace};

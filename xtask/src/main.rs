@@ -1,1 +1,79 @@
-fn main() {}
+//! Project tasks, run as `cargo xtask <command>`: kernels to PTX, checks, tests, demonstration, benchmark.
+//!
+//! Each command lives in a module of its own; this file only picks one. The same program also serves as the linker of
+//! the kernel build (see [`linker`]).
+
+mod build_ptx;
+mod check_ptx;
+mod demo;
+mod linker;
+mod process;
+mod ptx_text;
+mod ptxas;
+mod setup;
+mod test;
+mod toolchain;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+Project tasks of Ferrite.
+
+Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explains one)
+
+  setup       install the kernel compiler and ptxas, where missing
+  build-ptx   compile the GPU kernels to target/kernels
+  check-ptx   registers, stack, spills and memory accesses of every kernel; fails on a slow one
+  test        everything that continuous integration does
+  demo        generate a gauge field, verify it, solve the Dirac equation on it, plot the convergence
+  bench       time the Dirac operators on this machine
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = if linker::wanted() {
+        linker::link(&args)
+    } else {
+        dispatch(&args)
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("--help", args),
+    };
+    type Command = (&'static str, fn(&[String]) -> Result<()>);
+    let (help, run): Command = match command {
+        "setup" => (setup::HELP, setup::run),
+        "build-ptx" => (build_ptx::HELP, build_ptx::run),
+        "check-ptx" => (check_ptx::HELP, check_ptx::run),
+        "test" => (test::HELP, test::run),
+        "demo" => (demo::DEMO_HELP, demo::demo),
+        "bench" => (demo::BENCH_HELP, demo::bench),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            return Ok(());
+        }
+        other => bail!("there is no command '{other}'; `cargo xtask --help` lists them"),
+    };
+    // What follows `--` belongs to the program that the command starts.
+    if rest
+        .iter()
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--help" || a == "-h")
+    {
+        print!("{help}");
+        return Ok(());
+    }
+    run(rest)
+}

@@ -1,0 +1,361 @@
+//! How a lattice is cut among processes.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+/// The four directions, in the order of coordinates.
+const AXES: [char; 4] = ['x', 'y', 'z', 't'];
+/// Grids suggested in an error, and process counts below the one asked for that are tried for suggestions.
+const SUGGESTIONS: usize = 4;
+
+/// The two ways along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Towards larger coordinates.
+    Forward,
+    /// Towards smaller coordinates.
+    Backward,
+}
+
+impl Direction {
+    /// Both, forward first.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
+
+    /// The other one.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Backward,
+            Self::Backward => Self::Forward,
+        }
+    }
+}
+
+/// A periodic grid of processes \[gx, gy, gz, gt\]: each has an equal box of the lattice.
+///
+/// Ranks run with x fastest, as sites do: rank = cx + gx (cy + gy (cz + gz ct)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessGrid {
+    dims: [usize; 4],
+}
+
+impl ProcessGrid {
+    /// The grid of one process.
+    pub const SINGLE: Self = Self { dims: [1; 4] };
+
+    /// A grid that is not yet held against a lattice: see [`check`](Self::check). Refused when a dimension is zero.
+    pub fn new(dims: [usize; 4]) -> Result<Self, GridError> {
+        match dims.iter().position(|d| *d == 0) {
+            Some(axis) => Err(GridError { misfits: vec![Misfit::Empty { axis }], fitting: Vec::new() }),
+            None => Ok(Self { dims }),
+        }
+    }
+
+    /// \[gx, gy, gz, gt\].
+    pub fn dims(&self) -> [usize; 4] {
+        self.dims
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether axis `mu` is cut, that is, whether neighbours along it are other processes.
+    pub fn is_partitioned(&self, mu: usize) -> bool {
+        self.dims[mu] > 1
+    }
+
+    /// Place of a rank.
+    ///
+    /// # Panics
+    /// When `rank` is not below [`size`](Self::size).
+    pub fn coordinates(&self, rank: usize) -> [usize; 4] {
+        assert!(rank < self.size(), "rank {rank} is outside the process grid {self}");
+        let mut rest = rank;
+        self.dims.map(|d| {
+            let c = rest % d;
+            rest /= d;
+            c
+        })
+    }
+
+    /// Rank at a place.
+    ///
+    /// # Panics
+    /// When the place is outside the grid.
+    pub fn rank(&self, coordinates: [usize; 4]) -> usize {
+        (0..4).rev().fold(0, |rank, mu| {
+            assert!(coordinates[mu] < self.dims[mu], "{coordinates:?} is outside the process grid {self}");
+            coordinates[mu] + self.dims[mu] * rank
+        })
+    }
+
+    /// The rank next to `rank` along axis `mu`, around the end of the grid if need be.
+    ///
+    /// # Panics
+    /// As [`coordinates`](Self::coordinates), and when `mu` is not below 4.
+    pub fn neighbour(&self, rank: usize, mu: usize, direction: Direction) -> usize {
+        let mut place = self.coordinates(rank);
+        let d = self.dims[mu];
+        place[mu] = match direction {
+            Direction::Forward => (place[mu] + 1) % d,
+            Direction::Backward => (place[mu] + d - 1) % d,
+        };
+        self.rank(place)
+    }
+
+    /// Extents of the box of every process; meaningful for a grid that [`check`](Self::check) accepts.
+    pub fn local_extents(&self, global: [usize; 4]) -> [usize; 4] {
+        std::array::from_fn(|mu| global[mu] / self.dims[mu])
+    }
+
+    /// Global coordinates of the first site of a rank's box. All even for a grid that [`check`](Self::check) accepts,
+    /// so that the parity of a site is the same seen locally and globally.
+    ///
+    /// # Panics
+    /// As [`coordinates`](Self::coordinates).
+    pub fn origin(&self, rank: usize, global: [usize; 4]) -> [usize; 4] {
+        let place = self.coordinates(rank);
+        let local = self.local_extents(global);
+        std::array::from_fn(|mu| place[mu] * local[mu])
+    }
+
+    /// Sites of the faces of one box that other processes need, both faces of every axis that is cut.
+    pub fn surface(&self, global: [usize; 4]) -> usize {
+        let local = self.local_extents(global);
+        let volume: usize = local.iter().product();
+        (0..4).filter(|mu| self.is_partitioned(*mu)).map(|mu| 2 * volume / local[mu]).sum()
+    }
+
+    /// Whether the lattice can be cut this way for operators that reach `hops` sites far (Wilson 1, Naik term 3):
+    /// every local extent is a whole and even number, and at least `hops` where the axis is cut.
+    ///
+    /// # Errors
+    /// All that is wrong, and grids of as many processes that fit.
+    pub fn check(&self, global: [usize; 4], hops: usize) -> Result<(), GridError> {
+        let misfits = self.misfits(global, hops);
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        Err(GridError { misfits, fitting: suggestions(self.size(), global, hops) })
+    }
+
+    /// As [`check`](Self::check), for a run of `size` processes.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and when the grid has not that many processes.
+    pub fn check_for(&self, size: usize, global: [usize; 4], hops: usize) -> Result<(), GridError> {
+        let mut misfits = self.misfits(global, hops);
+        if self.size() != size {
+            misfits.insert(0, Misfit::Size { grid: *self, size });
+        }
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        Err(GridError { misfits, fitting: suggestions(size, global, hops) })
+    }
+
+    fn misfits(&self, global: [usize; 4], hops: usize) -> Vec<Misfit> {
+        let mut misfits = Vec::new();
+        for axis in 0..4 {
+            let (extent, parts) = (global[axis], self.dims[axis]);
+            if extent == 0 || extent % parts != 0 {
+                misfits.push(Misfit::NotDivisible { axis, extent, parts });
+            } else if (extent / parts) % 2 != 0 {
+                misfits.push(Misfit::Odd { axis, extent, parts });
+            } else if parts > 1 && extent / parts < hops {
+                misfits.push(Misfit::TooThin { axis, extent, parts, hops });
+            }
+        }
+        misfits
+    }
+
+    /// The grid of `size` processes with the smallest [`surface`](Self::surface) among those that
+    /// [`check`](Self::check) accepts. Of equal ones, that with the thickest boxes (more sites that need no neighbour to
+    /// hide the exchange behind), then that which cuts fewer axes, and then later ones: x, along which memory runs, is
+    /// cut last.
+    ///
+    /// # Errors
+    /// When none fits: why, and what fits fewer processes.
+    pub fn best(size: usize, global: [usize; 4], hops: usize) -> Result<Self, GridError> {
+        fitting(size, global, hops).first().copied().ok_or_else(|| {
+            let mut misfits: Vec<_> = (0..4)
+                .filter(|axis| global[*axis] == 0 || global[*axis] % 2 != 0)
+                .map(|axis| Misfit::Odd { axis, extent: global[axis], parts: 1 })
+                .collect();
+            misfits.push(Misfit::NoGrid { size, global, hops });
+            GridError { misfits, fitting: suggestions(size, global, hops) }
+        })
+    }
+}
+
+impl fmt::Display for ProcessGrid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Times(self.dims))
+    }
+}
+
+/// 16×16×16×32.
+struct Times([usize; 4]);
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z, t] = self.0;
+        write!(f, "{x}×{y}×{z}×{t}")
+    }
+}
+
+/// All grids of `size` processes that fit, the best first.
+fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
+    let divisors = |n: usize, most: usize| (1..=n.min(most)).filter(move |d| n.is_multiple_of(*d));
+    let mut grids = Vec::new();
+    if size == 0 {
+        return grids;
+    }
+    for gx in divisors(size, global[0]) {
+        for gy in divisors(size / gx, global[1]) {
+            for gz in divisors(size / gx / gy, global[2]) {
+                let grid = ProcessGrid { dims: [gx, gy, gz, size / gx / gy / gz] };
+                if grid.misfits(global, hops).is_empty() {
+                    grids.push(grid);
+                }
+            }
+        }
+    }
+    grids.sort_by_key(|grid| {
+        let [gx, gy, gz, _] = grid.dims;
+        let cut = || (0..4).filter(|mu| grid.is_partitioned(*mu));
+        let thickness = cut().map(|mu| global[mu] / grid.dims[mu]).min();
+        (grid.surface(global), Reverse(thickness), cut().count(), gx, gy, gz)
+    });
+    grids
+}
+
+/// Grids of this size, or else the best ones of the next smaller sizes that have any.
+fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
+    let mut grids = fitting(size, global, hops);
+    grids.truncate(SUGGESTIONS);
+    if grids.is_empty() {
+        // More processes than sites never fit.
+        let most = global.iter().product::<usize>().min(size);
+        let smaller = (1..most).rev().filter_map(|size| fitting(size, global, hops).first().copied());
+        grids = smaller.take(SUGGESTIONS).collect();
+    }
+    grids
+}
+
+/// One thing that is wrong with a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// A dimension of the grid is zero.
+    Empty {
+        /// 0 … 3 for x … t.
+        axis: usize,
+    },
+    /// The grid has not as many processes as the run.
+    Size {
+        /// The grid.
+        grid: ProcessGrid,
+        /// Processes of the run.
+        size: usize,
+    },
+    /// An extent is no multiple of the parts it is cut into.
+    NotDivisible {
+        /// 0 … 3 for x … t.
+        axis: usize,
+        /// Global extent.
+        extent: usize,
+        /// Processes along this axis.
+        parts: usize,
+    },
+    /// A local extent is odd: checkerboards of neighbours would not match.
+    Odd {
+        /// 0 … 3 for x … t.
+        axis: usize,
+        /// Global extent.
+        extent: usize,
+        /// Processes along this axis.
+        parts: usize,
+    },
+    /// A local extent is smaller than the reach of the operator.
+    TooThin {
+        /// 0 … 3 for x … t.
+        axis: usize,
+        /// Global extent.
+        extent: usize,
+        /// Processes along this axis.
+        parts: usize,
+        /// Reach of the operator.
+        hops: usize,
+    },
+    /// No grid of this size fits.
+    NoGrid {
+        /// Processes of the run.
+        size: usize,
+        /// Global extents.
+        global: [usize; 4],
+        /// Reach of the operator.
+        hops: usize,
+    },
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Empty { axis } => write!(f, "the process grid has no processes along {}", AXES[axis]),
+            Self::Size { grid, size } => {
+                write!(f, "the process grid {grid} has {} processes, but the run has {size}", grid.size())
+            }
+            Self::NotDivisible { axis, extent, parts } => {
+                write!(f, "the lattice extent {extent} along {} cannot be cut into {parts} equal parts", AXES[axis])
+            }
+            Self::Odd { axis, extent, parts: 1 } => {
+                write!(f, "the lattice extent {extent} along {} is not an even number above zero", AXES[axis])
+            }
+            Self::Odd { axis, extent, parts } => write!(
+                f,
+                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, which is odd",
+                AXES[axis],
+                extent / parts
+            ),
+            Self::TooThin { axis, extent, parts, hops } => write!(
+                f,
+                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, but the operator reaches {hops}",
+                AXES[axis],
+                extent / parts
+            ),
+            Self::NoGrid { size, global, hops } => write!(
+                f,
+                "the lattice {} cannot be cut among {size} processes with even local extents of at least {hops}",
+                Times(global)
+            ),
+        }
+    }
+}
+
+/// Why a process grid was refused, in full sentences, with grids that fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GridError {
+    /// All that is wrong.
+    pub misfits: Vec<Misfit>,
+    /// Grids that fit the lattice, the best first: of the size asked for, or else of smaller sizes.
+    pub fitting: Vec<ProcessGrid>,
+}
+
+impl fmt::Display for GridError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, misfit) in self.misfits.iter().enumerate() {
+            write!(f, "{}{misfit}", if i == 0 { "" } else { "; " })?;
+        }
+        if self.fitting.is_empty() {
+            return f.write_str(". No process grid fits.");
+        }
+        f.write_str(". Grids that fit: ")?;
+        for (i, grid) in self.fitting.iter().enumerate() {
+            write!(f, "{}{grid} ({} processes)", if i == 0 { "" } else { ", " }, grid.size())?;
+        }
+        f.write_str(".")
+    }
+}
+
+impl std::error::Error for GridError {}

@@ -1,0 +1,94 @@
+//! Complex numbers.
+use super::Real;
+use core::ops::{Add, Mul, Neg, Sub};
+
+/// A complex number; in memory as `num_complex::Complex`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Complex<T> {
+    /// Real part.
+    pub re: T,
+    /// Imaginary part.
+    pub im: T,
+}
+
+/// re + i im
+#[inline(always)]
+pub const fn complex<T>(re: T, im: T) -> Complex<T> {
+    Complex { re, im }
+}
+
+impl<T: Real> Complex<T> {
+    /// 0
+    pub const ZERO: Self = complex(T::ZERO, T::ZERO);
+    /// 1
+    pub const ONE: Self = complex(T::ONE, T::ZERO);
+
+    /// Complex conjugate.
+    #[inline(always)]
+    pub fn conj(self) -> Self {
+        complex(self.re, -self.im)
+    }
+    /// i · self
+    #[inline(always)]
+    pub fn times_i(self) -> Self {
+        complex(-self.im, self.re)
+    }
+    /// self · b + c
+    #[inline(always)]
+    pub fn mul_add(self, b: Self, c: Self) -> Self {
+        complex(
+            self.re.mul_add(b.re, (-self.im).mul_add(b.im, c.re)),
+            self.re.mul_add(b.im, self.im.mul_add(b.re, c.im)),
+        )
+    }
+    /// self* · b + c
+    #[inline(always)]
+    pub fn conj_mul_add(self, b: Self, c: Self) -> Self {
+        self.conj().mul_add(b, c)
+    }
+    /// self · b for real b.
+    #[inline(always)]
+    pub fn scale(self, b: T) -> Self {
+        complex(self.re * b, self.im * b)
+    }
+    /// |self|²
+    #[inline(always)]
+    pub fn norm_sqr(self) -> T {
+        self.re.mul_add(self.re, self.im * self.im)
+    }
+    /// Rounds or extends to another real type.
+    #[inline(always)]
+    pub fn cast<U: Real>(self) -> Complex<U> {
+        complex(U::from_f64(self.re.to_f64()), U::from_f64(self.im.to_f64()))
+    }
+}
+
+impl<T: Real> Add for Complex<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        complex(self.re + b.re, self.im + b.im)
+    }
+}
+impl<T: Real> Sub for Complex<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        complex(self.re - b.re, self.im - b.im)
+    }
+}
+impl<T: Real> Mul for Complex<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        complex(self.re.mul_add(b.re, -(self.im * b.im)), self.re.mul_add(b.im, self.im * b.re))
+    }
+}
+impl<T: Real> Neg for Complex<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        complex(-self.re, -self.im)
+    }
+}

@@ -1,0 +1,10 @@
+//! Numbers, colour and spin.
+mod complex;
+mod real;
+mod spin;
+mod su3;
+
+pub use complex::{Complex, complex};
+pub use real::Real;
+pub use spin::{Axis, HalfSpinor, Phase, Projector, Scaled, Sign, Spinor, to_degrand_rossi, to_device_basis};
+pub use su3::{Colour, Su3};

@@ -1,0 +1,102 @@
+//! Colour vectors and SU(3) matrices.
+use super::{Complex, Real, complex};
+use core::ops::{Add, Mul, Sub};
+
+/// A colour vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Colour<T>(pub [Complex<T>; 3]);
+
+impl<T: Real> Colour<T> {
+    /// 0
+    pub const ZERO: Self = Colour([Complex::ZERO; 3]);
+    /// Applies `f` to every component, unrolled.
+    #[inline(always)]
+    pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> Colour<U> {
+        let [a, b, c] = self.0;
+        Colour([f(a), f(b), f(c)])
+    }
+    /// Applies `f` to every pair of components, unrolled.
+    #[inline(always)]
+    pub fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
+        let ([a, b, c], [d, e, g]) = (self.0, other.0);
+        Colour([f(a, d), f(b, e), f(c, g)])
+    }
+}
+impl<T: Real> Add for Colour<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        self.zip(b, |x, y| x + y)
+    }
+}
+impl<T: Real> Sub for Colour<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        self.zip(b, |x, y| x - y)
+    }
+}
+
+/// A link: rows of a 3×3 matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Su3<T>(pub [[Complex<T>; 3]; 3]);
+
+impl<T: Real> Su3<T> {
+    /// The unit matrix.
+    #[inline(always)]
+    pub fn unit() -> Self {
+        let (o, z) = (Complex::ONE, Complex::ZERO);
+        Su3([[o, z, z], [z, o, z], [z, z, o]])
+    }
+    /// Third row from unitarity, c = (a × b)* (Clark et al. 2009, appendix A.1).
+    #[inline(always)]
+    pub fn from_two_rows(a: [Complex<T>; 3], b: [Complex<T>; 3]) -> Self {
+        // (a_j b_k − a_k b_j)*, every product fused.
+        let minor = |j: usize, k: usize| {
+            let (p, q, r, s) = (a[j], b[k], a[k], b[j]);
+            let re = p.re.mul_add(q.re, (-p.im).mul_add(q.im, (-r.re).mul_add(s.re, r.im * s.im)));
+            let im = (-p.re).mul_add(q.im, (-p.im).mul_add(q.re, r.re.mul_add(s.im, r.im * s.re)));
+            complex(re, im)
+        };
+        Su3([a, b, [minor(1, 2), minor(2, 0), minor(0, 1)]])
+    }
+    /// Hermitian conjugate.
+    #[inline(always)]
+    pub fn adjoint(self) -> Self {
+        let u = self.0;
+        let column = |j: usize| [u[0][j].conj(), u[1][j].conj(), u[2][j].conj()];
+        Su3([column(0), column(1), column(2)])
+    }
+    /// Re tr (self)
+    #[inline(always)]
+    pub fn re_trace(self) -> T {
+        self.0[0][0].re + self.0[1][1].re + self.0[2][2].re
+    }
+    /// Rounds or extends every element.
+    #[inline(always)]
+    pub fn cast<U: Real>(self) -> Su3<U> {
+        let row = |r: [Complex<T>; 3]| [r[0].cast(), r[1].cast(), r[2].cast()];
+        Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+    }
+}
+impl<T: Real> Mul<Colour<T>> for Su3<T> {
+    type Output = Colour<T>;
+    #[inline(always)]
+    fn mul(self, v: Colour<T>) -> Colour<T> {
+        let v = v.0;
+        let row = |u: [Complex<T>; 3]| u[2].mul_add(v[2], u[1].mul_add(v[1], u[0] * v[0]));
+        Colour([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+    }
+}
+impl<T: Real> Mul for Su3<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        let (a, b) = (self.0, other.0);
+        let element = |i: usize, j: usize| a[i][2].mul_add(b[2][j], a[i][1].mul_add(b[1][j], a[i][0] * b[0][j]));
+        let row = |i: usize| [element(i, 0), element(i, 1), element(i, 2)];
+        Su3([row(0), row(1), row(2)])
+    }
+}

@@ -1,0 +1,150 @@
+//! Fields as kernels see them: where they are and how a site is found.
+use crate::algebra::{Projector, Scaled, Su3};
+use crate::memory::{Access, Global};
+use crate::storage::{LinkFormat, Precision, SiteFormat, Spinors, TILE};
+use core::marker::PhantomData;
+
+/// A field on the sites of one parity, for one or more right-hand sides, one after the other.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Field<F> {
+    base: Global,
+    /// Tiles from one right-hand side to the next.
+    rhs_tiles: u32,
+    format: PhantomData<F>,
+}
+impl<F> Clone for Field<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<F> Copy for Field<F> {}
+
+impl<F: SiteFormat> Field<F> {
+    /// A field at `base` whose right-hand sides are `rhs_tiles` tiles apart.
+    ///
+    /// # Safety
+    /// The field lies there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8, rhs_tiles: u32) -> Self {
+        Field { base: Global(base), rhs_tiles, format: PhantomData }
+    }
+    /// The field that begins with right-hand side `rhs` of this one.
+    #[must_use]
+    pub fn from_rhs(&self, rhs: usize) -> Self {
+        let offset = rhs * self.rhs_tiles as usize * TILE * F::BYTES;
+        Field { base: Global(self.base.0.wrapping_add(offset)), ..*self }
+    }
+    /// The tile of site `i`, and the site's place in it.
+    #[inline(always)]
+    unsafe fn tile(&self, i: u32, rhs: u32) -> (Global, usize) {
+        let tile = rhs * self.rhs_tiles + i / TILE as u32;
+        let offset = tile as u64 * (TILE * F::BYTES) as u64;
+        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
+    }
+    /// Reads site `i`; nothing may write it while the kernel runs.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn load(&self, i: u32, rhs: u32) -> F::Value {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs);
+            F::load(tile, lane, Access::Shared)
+        }
+    }
+    /// Reads site `i`, which the same call of the kernel will write.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn load_own(&self, i: u32, rhs: u32) -> F::Value {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs);
+            F::load(tile, lane, Access::Own)
+        }
+    }
+    /// Writes site `i`.
+    ///
+    /// # Safety
+    /// The site exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, rhs: u32, value: &F::Value) {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs);
+            F::store(tile, lane, value)
+        }
+    }
+}
+
+impl<P: Precision> Field<Spinors<P>> {
+    /// What `p` makes of the spinor at site `i`, reading no more than it needs.
+    ///
+    /// # Safety
+    /// The site exists; nothing writes it while the kernel runs.
+    #[inline(always)]
+    pub unsafe fn projected(&self, i: u32, rhs: u32, p: Projector) -> Scaled<P::Real> {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs);
+            P::load_projected(tile, lane, p)
+        }
+    }
+}
+
+/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂).
+#[derive(Debug)]
+#[repr(C)]
+pub struct Links<P, R> {
+    base: Global,
+    format: PhantomData<(P, R)>,
+}
+impl<P, R> Clone for Links<P, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P, R> Copy for Links<P, R> {}
+
+impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
+    /// Links at `base`.
+    ///
+    /// # Safety
+    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        Links { base: Global(base), format: PhantomData }
+    }
+    #[inline(always)]
+    unsafe fn tile(&self, i: u32) -> (Global, usize) {
+        let offset = (i / TILE as u32) as u64 * (TILE * R::SITE_BYTES) as u64;
+        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
+    }
+    /// Both links of direction `mu` at site `i`, still packed.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn pair(&self, i: u32, mu: usize) -> R::Pair {
+        unsafe {
+            let (tile, lane) = self.tile(i);
+            R::load_pair(tile, lane, mu)
+        }
+    }
+    /// U_μ(x)
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn forward(&self, i: u32, mu: usize) -> Su3<P::Real> {
+        R::forward(&unsafe { self.pair(i, mu) })
+    }
+    /// Writes U_μ(x) or U†_μ(x−μ̂).
+    ///
+    /// # Safety
+    /// The site exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, mu: usize, forward: bool, u: &Su3<f64>) {
+        unsafe {
+            let (tile, lane) = self.tile(i);
+            R::store_link(tile, lane, mu, forward, u)
+        }
+    }
+}

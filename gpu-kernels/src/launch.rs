@@ -1,0 +1,136 @@
+//! What a kernel is, and the macros that turn instances of generic kernels into PTX entry points.
+
+/// Work done independently for every site index in `0..n` and every right-hand side.
+///
+/// # Safety
+/// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. Whoever implements
+/// the trait promises that different calls write different elements; whoever launches promises that the pointers inside
+/// the struct are valid for the launched range.
+pub unsafe trait Kernel: Copy + Send + Sync + 'static {
+    /// The parts of the entry point's name, joined by `_`: kernel, precision, reconstruction ….
+    const NAME: &'static [&'static str];
+    /// Computes one site of one right-hand side.
+    ///
+    /// # Safety
+    /// The pointers inside the struct must be valid for site `i` and the sites it reads.
+    unsafe fn site(&self, i: u32, rhs: u32);
+}
+
+/// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
+///
+/// # Safety
+/// As for [`Kernel`].
+pub unsafe trait Reduction: Copy + Send + Sync + 'static {
+    /// The parts of the entry point's name.
+    const NAME: &'static [&'static str];
+    /// What is summed: `[f64; K]`.
+    type Values: Values;
+    /// Computes one site of one right-hand side.
+    ///
+    /// # Safety
+    /// The pointers inside the struct must be valid for site `i` and the sites it reads.
+    unsafe fn site(&self, i: u32, rhs: u32) -> Self::Values;
+}
+
+/// A few numbers that are summed together.
+pub trait Values: Copy + Send + Sync + 'static {
+    /// How many.
+    const COUNT: usize;
+    /// All zero.
+    const ZERO: Self;
+    /// Component-wise sum.
+    fn add(self, other: Self) -> Self;
+    /// Applies `f` to every component, unrolled.
+    fn map(self, f: impl FnMut(f64) -> f64) -> Self;
+    /// Component `k`; only for constant `k` on the GPU.
+    fn get(&self, k: usize) -> f64;
+}
+
+macro_rules! values {
+    ($($count:literal: $($k:literal)*;)*) => {$(
+        impl Values for [f64; $count] {
+            const COUNT: usize = $count;
+            const ZERO: Self = [0.0; $count];
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                [$(self[$k] + other[$k]),*]
+            }
+            #[inline(always)]
+            fn map(self, mut f: impl FnMut(f64) -> f64) -> Self {
+                [$(f(self[$k])),*]
+            }
+            #[inline(always)]
+            fn get(&self, k: usize) -> f64 {
+                self[k]
+            }
+        }
+    )*};
+}
+values! { 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; }
+
+/// One compiled kernel: what [`entry!`](crate::entry) records about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance {
+    /// Name of the entry point in PTX.
+    pub name: &'static str,
+    /// The name as [`Kernel::NAME`] gives it; a test compares the two.
+    pub parts: &'static [&'static str],
+    /// Which PTX module (file) it goes to; modules are loaded when first used.
+    pub module: &'static str,
+    /// Register cap: becomes `.maxnreg`, and `cargo xtask check-ptx` fails above it. 0: the assembler chooses.
+    pub registers: u32,
+    /// Hot kernels may not spill, use local memory or generic loads.
+    pub hot: bool,
+}
+
+/// Names the instances of generic kernels that exist in PTX, one line each:
+///
+/// `kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168;`
+///
+/// The first word is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
+/// reduction outside them, which may spill. Then the module, the entry point, the type and the register cap.
+#[macro_export]
+macro_rules! entry {
+    ($list:ident: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal;)*) => {
+        pub(crate) const $list: &[$crate::Instance] = &[$(
+            $crate::Instance {
+                name: stringify!($name),
+                parts: $crate::entry!(@parts $kind $kernel),
+                module: $module,
+                registers: $registers,
+                hot: $crate::entry!(@hot $kind),
+            },
+        )*];
+        #[cfg(target_arch = "nvptx64")]
+        mod entry_points {
+            use super::*;
+            $($crate::entry!(@entry $kind $name $kernel);)*
+        }
+    };
+    (@hot setup) => { false };
+    (@hot observe) => { false };
+    (@hot $kind:ident) => { true };
+    (@parts observe $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
+    (@parts reduce $kernel:ty) => { <$kernel as $crate::Reduction>::NAME };
+    (@parts $kind:ident $kernel:ty) => { <$kernel as $crate::Kernel>::NAME };
+    (@entry observe $name:ident $kernel:ty) => { $crate::entry!(@entry reduce $name $kernel); };
+    (@entry reduce $name:ident $kernel:ty) => {
+        /// # Safety
+        /// As [`Reduction::site`](crate::Reduction::site).
+        #[unsafe(no_mangle)]
+        pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32, sums: $crate::device::Sums) {
+            unsafe { $crate::device::reduce(&kernel, n, sums) }
+        }
+    };
+    (@entry $kind:ident $name:ident $kernel:ty) => {
+        /// # Safety
+        /// As [`Kernel::site`](crate::Kernel::site).
+        #[unsafe(no_mangle)]
+        pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32) {
+            let i = $crate::device::thread::index_1d();
+            if i < n {
+                unsafe { $crate::Kernel::site(&kernel, i, $crate::device::block::y()) }
+            }
+        }
+    };
+}

@@ -1,0 +1,257 @@
+//! Global memory as kernels see it: 16-byte chunks, and the few instructions that differ between GPU and CPU.
+#[cfg(target_arch = "nvptx64")]
+use core::arch::asm;
+
+/// 16 bytes: the unit in which fields are read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Chunk(pub [u32; 4]);
+
+/// 8 bytes, where a record is not a multiple of 16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct HalfChunk(pub [u32; 2]);
+
+/// An address in device memory (host memory for the CPU backend).
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Global(pub *mut u8);
+
+// SAFETY: an address; who may use it when is the contract of `Kernel::site`.
+unsafe impl Send for Global {}
+// SAFETY: as above.
+unsafe impl Sync for Global {}
+
+/// How memory is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing writes the field while the kernel runs: the read-only path.
+    Shared,
+    /// As `Shared`, and read once: does not displace other data from the first-level cache.
+    Once,
+    /// The kernel itself writes the element it reads here.
+    Own,
+}
+
+#[cfg(target_arch = "nvptx64")]
+macro_rules! load {
+    ($instruction:literal, $address:expr, [$($w:ident),*], $slots:literal, $from:literal, $options:tt) => {{
+        $(let $w: u32;)*
+        load!(@asm $options, concat!($instruction, " {{", $slots, "}}, [{", $from, "}];"), $address, $($w),*);
+        [$($w),*]
+    }};
+    (@asm (shared), $text:expr, $address:expr, $($w:ident),*) => {
+        asm!($text, $(out(reg32) $w,)* in(reg64) $address, options(pure, nomem, nostack))
+    };
+    (@asm (own), $text:expr, $address:expr, $($w:ident),*) => {
+        asm!($text, $(out(reg32) $w,)* in(reg64) $address, options(nostack))
+    };
+}
+
+impl Global {
+    /// The address `bytes` further on.
+    ///
+    /// # Safety
+    /// Inside the same allocation.
+    #[inline(always)]
+    pub unsafe fn offset(self, bytes: usize) -> Self {
+        Global(unsafe { self.0.add(bytes) })
+    }
+    /// Reads 16 bytes.
+    ///
+    /// # Safety
+    /// `self + bytes` is valid and aligned, and read as `access` promises.
+    #[inline(always)]
+    pub unsafe fn load16(self, bytes: usize, access: Access) -> Chunk {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            Chunk(match access {
+                Access::Shared => {
+                    load!("ld.global.nc.v4.b32", address, [a, b, c, d], "{0}, {1}, {2}, {3}", 4, (shared))
+                }
+                Access::Once => load!(
+                    "ld.global.nc.L1::no_allocate.v4.b32",
+                    address,
+                    [a, b, c, d],
+                    "{0}, {1}, {2}, {3}",
+                    4,
+                    (shared)
+                ),
+                Access::Own => load!("ld.global.v4.b32", address, [a, b, c, d], "{0}, {1}, {2}, {3}", 4, (own)),
+            })
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            let _ = access;
+            *(address as *const Chunk)
+        }
+    }
+    /// Reads 8 bytes; see [`load16`](Self::load16).
+    ///
+    /// # Safety
+    /// As [`load16`](Self::load16).
+    #[inline(always)]
+    pub unsafe fn load8(self, bytes: usize, access: Access) -> HalfChunk {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            HalfChunk(match access {
+                Access::Shared => load!("ld.global.nc.v2.b32", address, [a, b], "{0}, {1}", 2, (shared)),
+                Access::Once => {
+                    load!("ld.global.nc.L1::no_allocate.v2.b32", address, [a, b], "{0}, {1}", 2, (shared))
+                }
+                Access::Own => load!("ld.global.v2.b32", address, [a, b], "{0}, {1}", 2, (own)),
+            })
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            let _ = access;
+            *(address as *const HalfChunk)
+        }
+    }
+    /// Reads one 32-bit float; see [`load16`](Self::load16).
+    ///
+    /// # Safety
+    /// As [`load16`](Self::load16).
+    #[inline(always)]
+    pub unsafe fn load4(self, bytes: usize, access: Access) -> f32 {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            let word: u32;
+            match access {
+                Access::Own => asm!("ld.global.b32 {0}, [{1}];", out(reg32) word, in(reg64) address, options(nostack)),
+                _ => asm!("ld.global.nc.b32 {0}, [{1}];", out(reg32) word, in(reg64) address,
+                    options(pure, nomem, nostack)),
+            }
+            f32::from_bits(word)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            let _ = access;
+            *(address as *const f32)
+        }
+    }
+    /// Writes 16 bytes.
+    ///
+    /// # Safety
+    /// `self + bytes` is valid, aligned, and written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store16(self, bytes: usize, chunk: Chunk) {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            let [a, b, c, d] = chunk.0;
+            asm!("st.global.v4.b32 [{4}], {{{0}, {1}, {2}, {3}}};", in(reg32) a, in(reg32) b, in(reg32) c,
+                in(reg32) d, in(reg64) address, options(nostack));
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            *(address as *mut Chunk) = chunk
+        }
+    }
+    /// Writes 8 bytes.
+    ///
+    /// # Safety
+    /// As [`store16`](Self::store16).
+    #[inline(always)]
+    pub unsafe fn store8(self, bytes: usize, chunk: HalfChunk) {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            let [a, b] = chunk.0;
+            asm!("st.global.v2.b32 [{2}], {{{0}, {1}}};", in(reg32) a, in(reg32) b, in(reg64) address,
+                options(nostack));
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            *(address as *mut HalfChunk) = chunk
+        }
+    }
+    /// Writes one 32-bit float.
+    ///
+    /// # Safety
+    /// As [`store16`](Self::store16).
+    #[inline(always)]
+    pub unsafe fn store4(self, bytes: usize, x: f32) {
+        let address = unsafe { self.0.add(bytes) };
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            asm!("st.global.b32 [{1}], {0};", in(reg32) x.to_bits(), in(reg64) address, options(nostack));
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            *(address as *mut f32) = x
+        }
+    }
+}
+
+/// The low 16 bits of `word` below the high 16 bits of `high`: one byte permutation on the GPU.
+#[inline(always)]
+pub fn low_half_over(word: u32, high: u32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    return f32::from_bits(permute::<0x7610>(word, high));
+    #[cfg(not(target_arch = "nvptx64"))]
+    return f32::from_bits((word & 0xffff) | (high & 0xffff_0000));
+}
+/// The high 16 bits of `word`, moved down, below the high 16 bits of `high`.
+#[inline(always)]
+pub fn high_half_over(word: u32, high: u32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    return f32::from_bits(permute::<0x7632>(word, high));
+    #[cfg(not(target_arch = "nvptx64"))]
+    return f32::from_bits((word >> 16) | (high & 0xffff_0000));
+}
+/// The low halves of two words in one.
+#[inline(always)]
+pub fn join_low_halves(low: u32, high: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return permute::<0x5410>(low, high);
+    #[cfg(not(target_arch = "nvptx64"))]
+    return (low & 0xffff) | (high << 16);
+}
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn permute<const SELECT: u32>(a: u32, b: u32) -> u32 {
+    let out: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("prmt.b32 {0}, {1}, {2}, {3};", out(reg32) out, in(reg32) a, in(reg32) b, const SELECT,
+            options(pure, nomem, nostack));
+    }
+    out
+}
+
+/// 1/x to about one unit in the last place; exact division on a CPU.
+#[inline(always)]
+pub fn reciprocal(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let out: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!("rcp.approx.ftz.f32 {0}, {1};", out(reg32) out, in(reg32) x, options(pure, nomem, nostack));
+        }
+        out
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    return 1.0 / x;
+}
+
+/// The larger of two numbers, or NaN if either is: a NaN must survive storage.
+#[inline(always)]
+pub fn max_or_nan(a: f32, b: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let out: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!("max.NaN.f32 {0}, {1}, {2};", out(reg32) out, in(reg32) a, in(reg32) b,
+                options(pure, nomem, nostack));
+        }
+        out
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    return if a > b || a.is_nan() { a } else { b };
+}

@@ -1,0 +1,57 @@
+//! Double precision: one complex number per chunk.
+use super::{Precision, STRIDE, double_words, one_double};
+use crate::algebra::{Axis, Colour, Complex, Projector, Scaled, Spinor};
+use crate::memory::{Access, Chunk, Global};
+
+/// 64-bit floating point.
+#[derive(Clone, Copy, Debug)]
+pub struct Double;
+
+impl Precision for Double {
+    type Real = f64;
+    const NAME: &'static str = "double";
+    const SPINOR_BYTES: usize = 192;
+
+    #[inline(always)]
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f64> {
+        let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, access).0) };
+        let colour = |s: usize| Colour([at(3 * s), at(3 * s + 1), at(3 * s + 2)]);
+        Spinor([colour(0), colour(1), colour(2), colour(3)])
+    }
+    #[inline(always)]
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f64> {
+        let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, Access::Shared).0) };
+        let colour = |s: usize| Colour([at(3 * s), at(3 * s + 1), at(3 * s + 2)]);
+        let mut s = Spinor::ZERO;
+        if p.axis == Axis::T {
+            s.0[p.kept()] = colour(p.kept());
+            s.0[p.kept() + 1] = colour(p.kept() + 1);
+        } else {
+            s = Spinor([colour(0), colour(1), colour(2), colour(3)]);
+        }
+        s.project(p)
+    }
+    #[inline(always)]
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f64>) {
+        let put = |k: usize, z: Complex<f64>| unsafe { tile.store16(16 * lane + k * STRIDE, Chunk(double_words(z))) };
+        let colour = |k: usize, c: Colour<f64>| {
+            put(k, c.0[0]);
+            put(k + 1, c.0[1]);
+            put(k + 2, c.0[2]);
+        };
+        colour(0, s.0[0]);
+        colour(3, s.0[1]);
+        colour(6, s.0[2]);
+        colour(9, s.0[3]);
+    }
+
+    const LINK_WORDS: usize = 4;
+    #[inline(always)]
+    fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f64> {
+        one_double([word(4 * j), word(4 * j + 1), word(4 * j + 2), word(4 * j + 3)])
+    }
+    #[inline(always)]
+    fn encode_link(z: Complex<f64>) -> [u32; 4] {
+        double_words(z)
+    }
+}

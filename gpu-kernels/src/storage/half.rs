@@ -1,0 +1,138 @@
+//! Half precision: 16-bit fixed point with one f32 norm per site (Clark et al. 2009, section 4.6).
+//!
+//! Spinor components are kept as u with value (u − 32767.5) · norm, norm = largest |component| / 32767, rounded to
+//! nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u; in a difference of two such floats
+//! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
+//! multiplied in when the hop is accumulated. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
+//! 1 − 2⁻¹⁵.
+use super::{Precision, STRIDE, TILE};
+use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, Spinor, complex};
+use crate::memory::{
+    Access, Chunk, Global, HalfChunk, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal,
+};
+
+/// 16-bit fixed point with a norm per site.
+#[derive(Clone, Copy, Debug)]
+pub struct Half;
+
+/// 2²³: the float whose unit in the last place is 1.
+const BIAS: u32 = 0x4B00_0000;
+/// 256: the float whose unit in the last place is 2⁻¹⁵.
+const LINK_BIAS: u32 = 0x4380_0000;
+/// Offset of the norms in a tile.
+const NORMS: usize = 3 * STRIDE;
+/// Norm of a zero spinor: keeps 1 / norm finite.
+const SMALLEST: f32 = 1e-30;
+
+/// 2²³ + u for the real and the imaginary part.
+#[inline(always)]
+fn biased(w: u32) -> Complex<f32> {
+    complex(low_half_over(w, BIAS), high_half_over(w, BIAS))
+}
+/// a + phase · b, in units of the norm.
+#[inline(always)]
+fn combine(a: u32, b: u32, phase: Phase) -> Complex<f32> {
+    // Complement the parts of b that are to be added, then subtract.
+    let (b, cross) = match phase {
+        Phase::MinusOne => (b, false),
+        Phase::One => (!b, false),
+        Phase::I => (b ^ 0x0000_FFFF, true),
+        Phase::MinusI => (b ^ 0xFFFF_0000, true),
+    };
+    let (a, b) = (biased(a), biased(b));
+    if cross { complex(a.re - b.im, a.im - b.re) } else { a - b }
+}
+/// 2 · a, in units of the norm.
+#[inline(always)]
+fn twice(a: u32) -> Complex<f32> {
+    biased(a) - biased(!a)
+}
+
+/// The twelve complex numbers of a spinor, spin-major, as words. The chunks are arranged so that the upper and the
+/// lower pair of spins are 24 contiguous bytes each in a chunk and a half.
+#[inline(always)]
+unsafe fn words(tile: Global, lane: usize, access: Access) -> [u32; 12] {
+    let at = |k: usize| unsafe { tile.load16(16 * lane + k * STRIDE, access).0 };
+    let (a, b, c) = (at(0), at(1), at(2));
+    [a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], c[2], c[3], b[2], b[3]]
+}
+
+impl Precision for Half {
+    type Real = f32;
+    const NAME: &'static str = "half";
+    const SPINOR_BYTES: usize = 52;
+
+    #[inline(always)]
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+        let (w, norm) = unsafe { (words(tile, lane, access), tile.load4(NORMS + 4 * lane, access)) };
+        let half = norm * 0.5;
+        let value = |j: usize| twice(w[j]).scale(half);
+        let colour = |s: usize| Colour([value(3 * s), value(3 * s + 1), value(3 * s + 2)]);
+        Spinor([colour(0), colour(1), colour(2), colour(3)])
+    }
+    #[inline(always)]
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+        let scale = unsafe { tile.load4(NORMS + 4 * lane, Access::Shared) };
+        let value = if p.axis == Axis::T {
+            let (chunk, tail) = if p.kept() == 0 { (0, 0) } else { (2, 8) };
+            let (Chunk([a, b, c, d]), HalfChunk([e, f])) = unsafe {
+                (
+                    tile.load16(16 * lane + chunk * STRIDE, Access::Shared),
+                    tile.load8(16 * lane + STRIDE + tail, Access::Shared),
+                )
+            };
+            HalfSpinor([Colour([twice(a), twice(b), twice(c)]), Colour([twice(d), twice(e), twice(f)])])
+        } else {
+            let w = unsafe { words(tile, lane, Access::Shared) };
+            let [(j, f), (k, g)] = p.partners();
+            let join = |s: usize, t: usize, phase: Phase| {
+                let at = |c: usize| combine(w[3 * s + c], w[3 * t + c], phase);
+                Colour([at(0), at(1), at(2)])
+            };
+            HalfSpinor([join(0, j, f), join(1, k, g)])
+        };
+        Scaled { value, scale }
+    }
+    #[inline(always)]
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+        let largest = |c: Colour<f32>| {
+            let one = |z: Complex<f32>| max_or_nan(z.re.abs(), z.im.abs());
+            max_or_nan(max_or_nan(one(c.0[0]), one(c.0[1])), one(c.0[2]))
+        };
+        let all =
+            max_or_nan(max_or_nan(largest(s.0[0]), largest(s.0[1])), max_or_nan(largest(s.0[2]), largest(s.0[3])));
+        let norm = max_or_nan(all, SMALLEST) * (1.0 / 32767.0);
+        let inverse = reciprocal(norm);
+        // Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
+        let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
+        let word = |spin: usize, c: usize| {
+            let z = s.0[spin].0[c];
+            join_low_halves(code(z.re), code(z.im))
+        };
+        unsafe {
+            tile.store4(NORMS + 4 * lane, norm);
+            let put = |k: usize, w: [u32; 4]| tile.store16(16 * lane + k * STRIDE, Chunk(w));
+            put(0, [word(0, 0), word(0, 1), word(0, 2), word(1, 0)]);
+            put(1, [word(1, 1), word(1, 2), word(3, 1), word(3, 2)]);
+            put(2, [word(2, 0), word(2, 1), word(2, 2), word(3, 0)]);
+        }
+    }
+
+    const LINK_WORDS: usize = 1;
+    #[inline(always)]
+    fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {
+        let w = word(j);
+        complex(low_half_over(w, LINK_BIAS) - 257.0, high_half_over(w, LINK_BIAS) - 257.0)
+    }
+    #[inline(always)]
+    fn encode_link(z: Complex<f64>) -> [u32; 4] {
+        // Adding 1.5 · 2⁵² rounds to the nearest integer without a library function.
+        let code = |x: f64| {
+            let u = (x * 32768.0 + 32768.0).max(0.0).min(65535.0);
+            (u + 6_755_399_441_055_744.0).to_bits() as u32 & 0xffff
+        };
+        [code(z.re) | code(z.im) << 16, 0, 0, 0]
+    }
+}
+
+const _: () = assert!(TILE * Half::SPINOR_BYTES % 128 == 0, "tiles stay aligned to cache lines");

@@ -1,0 +1,139 @@
+//! Links: how many of a matrix's reals are kept, and pairs of links per direction.
+use super::{Double, Half, Precision, STRIDE, Single, TILE};
+use crate::algebra::{Complex, Su3};
+use crate::memory::{Access, Chunk, Global, HalfChunk};
+
+/// Which elements of a link are kept and how the others come back.
+pub trait Reconstruct: Copy + Send + Sync + 'static {
+    /// Real numbers kept per link, as a name: `18`, `12`.
+    const NAME: &'static str;
+    /// Complex numbers kept per link.
+    const KEPT: usize;
+    /// The matrix from its kept numbers.
+    fn expand<T: crate::algebra::Real>(kept: impl Fn(usize) -> Complex<T>) -> Su3<T>;
+    /// Kept number `j` of a matrix.
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
+}
+
+/// All nine elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Recon18;
+/// Two rows; the third by unitarity (Clark et al. 2009, appendix A.1).
+#[derive(Clone, Copy, Debug)]
+pub struct Recon12;
+
+impl Reconstruct for Recon18 {
+    const NAME: &'static str = "18";
+    const KEPT: usize = 9;
+    #[inline(always)]
+    fn expand<T: crate::algebra::Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+        Su3([[at(0), at(1), at(2)], [at(3), at(4), at(5)], [at(6), at(7), at(8)]])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        u.0[j / 3][j % 3]
+    }
+}
+impl Reconstruct for Recon12 {
+    const NAME: &'static str = "12";
+    const KEPT: usize = 6;
+    #[inline(always)]
+    fn expand<T: crate::algebra::Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+        Su3::from_two_rows([at(0), at(1), at(2)], [at(3), at(4), at(5)])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        u.0[j / 3][j % 3]
+    }
+}
+
+/// A reconstruction in a precision: how the pair of links of one direction is kept, U_μ(x) and U†_μ(x−μ̂).
+pub trait LinkFormat<P: Precision>: Reconstruct {
+    /// The chunks of a pair.
+    type Pair: Copy;
+    /// Bytes of a pair.
+    const PAIR_BYTES: usize;
+    /// Bytes of the four pairs of a site.
+    const SITE_BYTES: usize = 4 * Self::PAIR_BYTES;
+    /// Reads the pair of direction `mu`.
+    ///
+    /// # Safety
+    /// The tile is valid and nothing writes it meanwhile.
+    unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> Self::Pair;
+    /// U_μ(x) of a pair.
+    fn forward(pair: &Self::Pair) -> Su3<P::Real>;
+    /// U†_μ(x−μ̂) of a pair.
+    fn backward(pair: &Self::Pair) -> Su3<P::Real>;
+    /// Writes one link of a pair.
+    ///
+    /// # Safety
+    /// The tile is valid and the element written by nobody else.
+    unsafe fn store_link(tile: Global, lane: usize, mu: usize, forward: bool, u: &Su3<f64>);
+}
+
+macro_rules! link_format {
+    ($precision:ident, $recon:ident: $chunks:literal chunks and $tail:literal bytes) => {
+        impl LinkFormat<$precision> for $recon {
+            type Pair = ([Chunk; $chunks], HalfChunk);
+            const PAIR_BYTES: usize = 2 * 4 * Self::KEPT * <$precision>::LINK_WORDS;
+
+            #[inline(always)]
+            unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> Self::Pair {
+                let base = mu * TILE * <Self as LinkFormat<$precision>>::PAIR_BYTES;
+                let mut chunks = [Chunk::default(); $chunks];
+                let mut k = 0;
+                while k < $chunks {
+                    chunks[k] = unsafe { tile.load16(base + 16 * lane + k * STRIDE, Access::Once) };
+                    k += 1;
+                }
+                let tail = if $tail == 0 {
+                    HalfChunk::default()
+                } else {
+                    unsafe { tile.load8(base + 8 * lane + $chunks * STRIDE, Access::Once) }
+                };
+                (chunks, tail)
+            }
+            #[inline(always)]
+            fn forward(pair: &Self::Pair) -> Su3<<$precision as Precision>::Real> {
+                Self::expand(|j| <$precision>::decode_link(|i| word(pair, i), j))
+            }
+            #[inline(always)]
+            fn backward(pair: &Self::Pair) -> Su3<<$precision as Precision>::Real> {
+                Self::expand(|j| <$precision>::decode_link(|i| word(pair, i), Self::KEPT + j))
+            }
+            #[inline(always)]
+            unsafe fn store_link(tile: Global, lane: usize, mu: usize, forward: bool, u: &Su3<f64>) {
+                let base = mu * TILE * <Self as LinkFormat<$precision>>::PAIR_BYTES;
+                let first = if forward { 0 } else { Self::KEPT };
+                let mut j = 0;
+                while j < Self::KEPT {
+                    let words = <$precision>::encode_link(Self::reduce(u, j));
+                    let mut k = 0;
+                    while k < <$precision>::LINK_WORDS {
+                        let i = (first + j) * <$precision>::LINK_WORDS + k;
+                        let at = if i < 4 * $chunks {
+                            16 * lane + i / 4 * STRIDE + 4 * (i % 4)
+                        } else {
+                            8 * lane + $chunks * STRIDE + 4 * (i - 4 * $chunks)
+                        };
+                        unsafe { tile.store4(base + at, f32::from_bits(words[k])) };
+                        k += 1;
+                    }
+                    j += 1;
+                }
+            }
+        }
+    };
+}
+link_format!(Double, Recon18: 18 chunks and 0 bytes);
+link_format!(Double, Recon12: 12 chunks and 0 bytes);
+link_format!(Single, Recon18: 9 chunks and 0 bytes);
+link_format!(Single, Recon12: 6 chunks and 0 bytes);
+link_format!(Half, Recon18: 4 chunks and 8 bytes);
+link_format!(Half, Recon12: 3 chunks and 0 bytes);
+
+/// Word `i` of a pair.
+#[inline(always)]
+fn word<const K: usize>(pair: &([Chunk; K], HalfChunk), i: usize) -> u32 {
+    if i < 4 * K { pair.0[i / 4].0[i % 4] } else { pair.1.0[i - 4 * K] }
+}

@@ -1,0 +1,75 @@
+//! Storage formats as types: a new one is one file here and no change in any kernel.
+//!
+//! Fields are kept in tiles of [`TILE`] consecutive sites: \[tile\]\[16-byte chunk\]\[site of the tile\], so that a warp
+//! reads whole cache lines. Links are kept per parity of the *output* of the hopping term with all eight links of a
+//! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
+//! (`shared` measurements: docs/measurements/dslash.md).
+mod double;
+mod half;
+mod links;
+mod single;
+mod spinor;
+
+pub use double::Double;
+pub use half::Half;
+pub use links::{LinkFormat, Recon12, Recon18, Reconstruct};
+pub use single::Single;
+pub use spinor::{SiteFormat, SiteValue, Spinors};
+
+use crate::algebra::{Complex, Projector, Real, Scaled, Spinor};
+use crate::memory::{Access, Chunk, Global};
+
+/// Sites per tile: those of one warp.
+pub const TILE: usize = 32;
+/// Bytes from one chunk of a site to its next.
+pub(crate) const STRIDE: usize = 16 * TILE;
+
+/// A precision of storage, with the arithmetic that goes with it.
+pub trait Precision: Copy + Send + Sync + 'static {
+    /// Real numbers in registers.
+    type Real: Real;
+    /// `double`, `single`, `half`
+    const NAME: &'static str;
+    /// Bytes of one four-spin spinor.
+    const SPINOR_BYTES: usize;
+    /// Reads a spinor of the tile at `tile`.
+    ///
+    /// # Safety
+    /// The tile is valid and read as `access` promises; `lane` < [`TILE`].
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<Self::Real>;
+    /// Reads what `p` needs of a spinor and projects it.
+    ///
+    /// # Safety
+    /// As [`load_spinor`](Self::load_spinor); nothing writes the tile meanwhile.
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<Self::Real>;
+    /// Writes a spinor.
+    ///
+    /// # Safety
+    /// The tile is valid and the element written by nobody else.
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<Self::Real>);
+
+    /// 32-bit words per complex number of a link.
+    const LINK_WORDS: usize;
+    /// Complex number `j` of a link record, from its words.
+    fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<Self::Real>;
+    /// The words of a complex number of a link; the first [`LINK_WORDS`](Self::LINK_WORDS) count.
+    fn encode_link(z: Complex<f64>) -> [u32; 4];
+}
+
+/// Two single-precision complex numbers in a chunk.
+#[inline(always)]
+fn two_singles(c: Chunk) -> [Complex<f32>; 2] {
+    let [a, b, c, d] = c.0.map(f32::from_bits);
+    [Complex { re: a, im: b }, Complex { re: c, im: d }]
+}
+/// One double-precision complex number in a chunk.
+#[inline(always)]
+fn one_double([a, b, c, d]: [u32; 4]) -> Complex<f64> {
+    let join = |low: u32, high: u32| f64::from_bits((high as u64) << 32 | low as u64);
+    Complex { re: join(a, b), im: join(c, d) }
+}
+#[inline(always)]
+fn double_words(z: Complex<f64>) -> [u32; 4] {
+    let (re, im) = (z.re.to_bits(), z.im.to_bits());
+    [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32]
+}

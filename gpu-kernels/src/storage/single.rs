@@ -1,0 +1,62 @@
+//! Single precision: two complex numbers per chunk.
+use super::{Precision, STRIDE, two_singles};
+use crate::algebra::{Axis, Colour, Complex, Projector, Scaled, Spinor, complex};
+use crate::memory::{Access, Chunk, Global};
+
+/// 32-bit floating point.
+#[derive(Clone, Copy, Debug)]
+pub struct Single;
+
+#[inline(always)]
+fn chunk(a: Complex<f32>, b: Complex<f32>) -> Chunk {
+    Chunk([a.re.to_bits(), a.im.to_bits(), b.re.to_bits(), b.im.to_bits()])
+}
+
+impl Precision for Single {
+    type Real = f32;
+    const NAME: &'static str = "single";
+    const SPINOR_BYTES: usize = 96;
+
+    #[inline(always)]
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + k * STRIDE, access)) };
+        let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
+        let ([g, h], [i, j], [k, l]) = (two(3), two(4), two(5));
+        Spinor([Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])])
+    }
+    #[inline(always)]
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+        if p.axis != Axis::T {
+            return unsafe { Self::load_spinor(tile, lane, Access::Shared) }.project(p);
+        }
+        // Spins 0, 1 are chunks 0 to 2, spins 2, 3 chunks 3 to 5.
+        let first = p.kept() / 2 * 3;
+        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + (first + k) * STRIDE, Access::Shared)) };
+        let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
+        let mut s = Spinor::ZERO;
+        s.0[p.kept()] = Colour([a, b, c]);
+        s.0[p.kept() + 1] = Colour([d, e, f]);
+        s.project(p)
+    }
+    #[inline(always)]
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+        let put = |k: usize, a, b| unsafe { tile.store16(16 * lane + k * STRIDE, chunk(a, b)) };
+        let [Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])] = s.0;
+        put(0, a, b);
+        put(1, c, d);
+        put(2, e, f);
+        put(3, g, h);
+        put(4, i, j);
+        put(5, k, l);
+    }
+
+    const LINK_WORDS: usize = 2;
+    #[inline(always)]
+    fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {
+        complex(f32::from_bits(word(2 * j)), f32::from_bits(word(2 * j + 1)))
+    }
+    #[inline(always)]
+    fn encode_link(z: Complex<f64>) -> [u32; 4] {
+        [(z.re as f32).to_bits(), (z.im as f32).to_bits(), 0, 0]
+    }
+}

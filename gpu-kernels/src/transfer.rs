@@ -1,0 +1,170 @@
+//! Between the plain arrays of the host and the layouts of the device: order of sites, spin basis, precision, links.
+//!
+//! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
+//! device as they are and rearranged there.
+use crate::Kernel;
+use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_basis};
+use crate::field::{Field, Links};
+use crate::lattice::Geometry;
+use crate::memory::{Access, Chunk, Global};
+use crate::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single, Spinors};
+use core::marker::PhantomData;
+
+/// Complex numbers of a host array.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct HostArray(Global);
+
+impl HostArray {
+    /// An array of double-precision complex numbers.
+    ///
+    /// # Safety
+    /// The array lies there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        HostArray(Global(base))
+    }
+    #[inline(always)]
+    unsafe fn get(&self, k: usize) -> Complex<f64> {
+        let Chunk([a, b, c, d]) = unsafe { self.0.load16(16 * k, Access::Once) };
+        let join = |low: u32, high: u32| f64::from_bits((high as u64) << 32 | low as u64);
+        Complex { re: join(a, b), im: join(c, d) }
+    }
+    #[inline(always)]
+    unsafe fn set(&self, k: usize, z: Complex<f64>) {
+        let (re, im) = (z.re.to_bits(), z.im.to_bits());
+        let words = [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32];
+        unsafe { self.0.store16(16 * k, Chunk(words)) }
+    }
+    /// Three colours from number `k` on.
+    #[inline(always)]
+    unsafe fn colour(&self, k: usize) -> Colour<f64> {
+        unsafe { Colour([self.get(k), self.get(k + 1), self.get(k + 2)]) }
+    }
+}
+
+/// Host spinors `[rhs][site][spin][colour]` to one parity of a device field.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackSpinor<P: Precision> {
+    /// `[rhs][site][4][3]`
+    pub host: HostArray,
+    /// The device's field.
+    pub field: Field<Spinors<P>>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the device's field.
+    pub parity: u32,
+}
+// SAFETY: call (i, rhs) writes element (i, rhs) only.
+unsafe impl<P: Precision> Kernel for PackSpinor<P> {
+    const NAME: &'static [&'static str] = &["pack_spinor", P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let k = host_spinor(&self.geometry, i, self.parity, rhs);
+            let at = |spin: usize| self.host.colour(k + 3 * spin);
+            let s = to_device_basis(Spinor([at(0), at(1), at(2), at(3)]));
+            self.field.store(i, rhs, &s.map(|z| z.cast()));
+        }
+    }
+}
+
+/// One parity of a device field to host spinors.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct UnpackSpinor<P: Precision> {
+    /// `[rhs][site][4][3]`
+    pub host: HostArray,
+    /// The device's field.
+    pub field: Field<Spinors<P>>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the device's field.
+    pub parity: u32,
+}
+// SAFETY: call (i, rhs) writes the elements of its own site only.
+unsafe impl<P: Precision> Kernel for UnpackSpinor<P> {
+    const NAME: &'static [&'static str] = &["unpack_spinor", P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let k = host_spinor(&self.geometry, i, self.parity, rhs);
+            let s = to_degrand_rossi(self.field.load(i, rhs).map(|z| z.cast::<f64>()));
+            macro_rules! put {
+                ($($spin:literal $colour:literal),*) => {$(
+                    self.host.set(k + 3 * $spin + $colour, s.0[$spin].0[$colour]);
+                )*};
+            }
+            put!(0 0, 0 1, 0 2, 1 0, 1 1, 1 2, 2 0, 2 1, 2 2, 3 0, 3 1, 3 2);
+        }
+    }
+}
+
+/// Index of the first complex number of a site in a host array of spinors.
+#[inline(always)]
+fn host_spinor(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
+    let site = geometry.lexicographic(&geometry.site(i, parity)) as usize;
+    12 * (site + rhs as usize * 2 * geometry.half_volume() as usize)
+}
+
+/// Host links `[site][μ][row][column]` to the links around the sites of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackLinks<P, R> {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// The device's links.
+    pub links: Links<P, R>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// Precision and reconstruction.
+    pub format: PhantomData<(P, R)>,
+}
+// SAFETY: call i writes the links of site i only. Right-hand sides do not exist for links.
+unsafe impl<P: Precision, R: LinkFormat<P>> Kernel for PackLinks<P, R> {
+    const NAME: &'static [&'static str] = &["pack_links", P::NAME, R::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let g = &self.geometry;
+        let x = g.site(i, self.parity);
+        macro_rules! direction {
+            ($mu:literal) => {
+                unsafe {
+                    let here = host_link(&self.host, g.lexicographic(&x), $mu);
+                    self.links.store(i, $mu, true, &here);
+                    let behind = g.site(g.neighbour(&x, $mu, false), 1 - self.parity);
+                    let there = host_link(&self.host, g.lexicographic(&behind), $mu);
+                    self.links.store(i, $mu, false, &there.adjoint());
+                }
+            };
+        }
+        direction!(0);
+        direction!(1);
+        direction!(2);
+        direction!(3);
+    }
+}
+
+/// U_μ of a site in a host array of links.
+#[inline(always)]
+unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
+    let k = 9 * (4 * site as usize + mu);
+    unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
+}
+
+crate::entry! { INSTANCES:
+    setup "transfer" pack_spinor_double: PackSpinor<Double>, registers 0;
+    setup "transfer" pack_spinor_single: PackSpinor<Single>, registers 0;
+    setup "transfer" pack_spinor_half: PackSpinor<Half>, registers 0;
+    setup "transfer" unpack_spinor_double: UnpackSpinor<Double>, registers 0;
+    setup "transfer" unpack_spinor_single: UnpackSpinor<Single>, registers 0;
+    setup "transfer" unpack_spinor_half: UnpackSpinor<Half>, registers 0;
+    setup "transfer" pack_links_double_18: PackLinks<Double, Recon18>, registers 0;
+    setup "transfer" pack_links_double_12: PackLinks<Double, Recon12>, registers 0;
+    setup "transfer" pack_links_single_18: PackLinks<Single, Recon18>, registers 0;
+    setup "transfer" pack_links_single_12: PackLinks<Single, Recon12>, registers 0;
+    setup "transfer" pack_links_half_18: PackLinks<Half, Recon18>, registers 0;
+    setup "transfer" pack_links_half_12: PackLinks<Half, Recon12>, registers 0;
+}

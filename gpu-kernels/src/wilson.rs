@@ -1,0 +1,144 @@
+//! Wilson hopping term between the parities (Clark et al. 2009, eq. 1):
+//! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂), and the forms of it that solvers need.
+use crate::Kernel;
+use crate::algebra::{Axis, Projector, Real, Spinor};
+use crate::field::{Field, Links};
+use crate::lattice::Geometry;
+use crate::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single, Spinors};
+
+/// The hopping term from the other parity to the sites of `parity`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Hopping<P: Precision, R> {
+    /// ψ on the other parity.
+    pub input: Field<Spinors<P>>,
+    /// Links around the sites of `parity`.
+    pub links: Links<P, R>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the output.
+    pub parity: u32,
+    /// Factor of the hops in t: 1, or an anisotropy.
+    pub time: P::Real,
+    /// Factor of the hops in t across the boundary: `time` times the sign of the boundary condition.
+    pub time_across: P::Real,
+}
+
+impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
+    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged.
+    ///
+    /// # Safety
+    /// Site `i` exists and nothing writes `input` meanwhile.
+    #[inline(always)]
+    pub unsafe fn apply<const DAGGER: bool>(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+        let x = self.geometry.site(i, self.parity);
+        let mut sum = Spinor::ZERO;
+        macro_rules! hop {
+            ($mu:literal, $axis:ident) => {
+                unsafe {
+                    let links = self.links.pair(i, $mu);
+                    let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
+                    if DAGGER {
+                        (minus, plus) = (plus, minus);
+                    }
+                    let mut ahead = self.input.projected(self.geometry.neighbour(&x, $mu, true), rhs, minus);
+                    let mut behind = self.input.projected(self.geometry.neighbour(&x, $mu, false), rhs, plus);
+                    if $mu == 3 {
+                        ahead = ahead.times(self.time_factor(self.geometry.wraps(&x, $mu, true)));
+                        behind = behind.times(self.time_factor(self.geometry.wraps(&x, $mu, false)));
+                    }
+                    sum.add_projected(R::forward(&links) * ahead, minus);
+                    sum.add_projected(R::backward(&links) * behind, plus);
+                }
+            };
+        }
+        hop!(0, X);
+        hop!(1, Y);
+        hop!(2, Z);
+        hop!(3, T);
+        sum
+    }
+    #[inline(always)]
+    fn time_factor(&self, across: bool) -> P::Real {
+        if across { self.time_across } else { self.time }
+    }
+}
+
+/// out = D ψ, or D† ψ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct WilsonDslash<P: Precision, R, const DAGGER: bool> {
+    /// The result, on the sites of one parity.
+    pub out: Field<Spinors<P>>,
+    /// The hopping term.
+    pub hopping: Hopping<P, R>,
+}
+
+// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only.
+unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslash<P, R, DAGGER> {
+    const NAME: &'static [&'static str] =
+        &[if DAGGER { "wilson_dslash_dagger" } else { "wilson_dslash" }, P::NAME, R::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { self.out.store(i, rhs, &self.hopping.apply::<DAGGER>(i, rhs)) }
+    }
+}
+
+/// out = a x + b D ψ, or with D†: one factor of the even-odd Schur complement, or the full operator's row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct WilsonDslashAdd<P: Precision, R, const DAGGER: bool> {
+    /// The result, on the sites of one parity.
+    pub out: Field<Spinors<P>>,
+    /// x, on the same parity. May be `out` itself.
+    pub x: Field<Spinors<P>>,
+    /// Factor of x.
+    pub a: P::Real,
+    /// Factor of the hopping term.
+    pub b: P::Real,
+    /// The hopping term.
+    pub hopping: Hopping<P, R>,
+}
+
+// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
+unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslashAdd<P, R, DAGGER> {
+    const NAME: &'static [&'static str] =
+        &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let hops = self.hopping.apply::<DAGGER>(i, rhs);
+            let x = self.x.load_own(i, rhs);
+            let (a, b) = (self.a, self.b);
+            let sum = x.zip(hops, |x, h| crate::algebra::complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
+            self.out.store(i, rhs, &sum)
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232;
+    kernel "wilson_double" wilson_dslash_dagger_double_18: WilsonDslash<Double, Recon18, true>, registers 232;
+    kernel "wilson_double" wilson_dslash_add_double_18: WilsonDslashAdd<Double, Recon18, false>, registers 232;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_18: WilsonDslashAdd<Double, Recon18, true>, registers 232;
+    kernel "wilson_double" wilson_dslash_double_12: WilsonDslash<Double, Recon12, false>, registers 232;
+    kernel "wilson_double" wilson_dslash_dagger_double_12: WilsonDslash<Double, Recon12, true>, registers 232;
+    kernel "wilson_double" wilson_dslash_add_double_12: WilsonDslashAdd<Double, Recon12, false>, registers 232;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_12: WilsonDslashAdd<Double, Recon12, true>, registers 232;
+    kernel "wilson_single" wilson_dslash_single_18: WilsonDslash<Single, Recon18, false>, registers 168;
+    kernel "wilson_single" wilson_dslash_dagger_single_18: WilsonDslash<Single, Recon18, true>, registers 168;
+    kernel "wilson_single" wilson_dslash_add_single_18: WilsonDslashAdd<Single, Recon18, false>, registers 168;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_18: WilsonDslashAdd<Single, Recon18, true>, registers 168;
+    kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168;
+    kernel "wilson_single" wilson_dslash_dagger_single_12: WilsonDslash<Single, Recon12, true>, registers 168;
+    kernel "wilson_single" wilson_dslash_add_single_12: WilsonDslashAdd<Single, Recon12, false>, registers 168;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_12: WilsonDslashAdd<Single, Recon12, true>, registers 168;
+    kernel "wilson_half" wilson_dslash_half_18: WilsonDslash<Half, Recon18, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_dagger_half_18: WilsonDslash<Half, Recon18, true>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_half_18: WilsonDslashAdd<Half, Recon18, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_18: WilsonDslashAdd<Half, Recon18, true>, registers 96;
+    kernel "wilson_half" wilson_dslash_half_12: WilsonDslash<Half, Recon12, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96;
+}

@@ -1,0 +1,34 @@
+//! Embeds the kernels that `cargo xtask build-ptx` made, if there are any.
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let folder = manifest.join("../target/kernels");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut modules: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "ptx"))
+        .collect();
+    modules.sort();
+    let mut table = String::from("static EMBEDDED: &[(&str, Option<&[u8]>, Option<&str>)] = &[\n");
+    for ptx in &modules {
+        let name = ptx.file_stem().and_then(|s| s.to_str()).expect("module names are ASCII");
+        let cubin = ptx.with_extension("cubin");
+        println!("cargo::rerun-if-changed={}", ptx.display());
+        println!("cargo::rerun-if-changed={}", cubin.display());
+        let code = if cubin.exists() { format!("Some(include_bytes!({}))", literal(&cubin)) } else { "None".into() };
+        writeln!(table, "    ({name:?}, {code}, Some(include_str!({}))),", literal(ptx)).expect("strings grow");
+    }
+    table.push_str("];\n");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("embedded_kernels.rs");
+    std::fs::write(out, table).expect("OUT_DIR can be written");
+}
+
+fn literal(path: &Path) -> String {
+    format!("{:?}", path.canonicalize().expect("listed a moment ago"))
+}

@@ -1,0 +1,380 @@
+//! The CUDA backend: one GPU, one stream in program order, kernels loaded when first used.
+//!
+//! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
+//! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
+use super::{Backend, BackendError, Buffer, Memory, REDUCTION_SLOTS, Result, kernel_images};
+use cust::context::{Context, CurrentContext};
+use cust::device::{Device, DeviceAttribute};
+use cust::error::CudaError;
+use cust::event::{Event, EventFlags};
+use cust::module::Module;
+use cust::stream::{Stream, StreamFlags};
+use cust::sys;
+use gpu_kernels::device::{REDUCTION_BLOCK, REDUCTION_GRID, Sums};
+use gpu_kernels::{Kernel, Reduction, Values};
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Threads per block of kernels that are not reductions.
+const BLOCK: u32 = 128;
+
+/// A GPU.
+#[derive(Clone)]
+pub struct Cuda {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    device: Device,
+    name: String,
+    context: Context,
+    stream: Stream,
+    modules: Mutex<HashMap<&'static str, Module>>,
+    functions: Mutex<HashMap<TypeId, Function>>,
+    /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
+    partial: Mutex<Scratch>,
+}
+
+/// A kernel's handle; valid as long as its module, which lives as long as the backend.
+#[derive(Clone, Copy)]
+struct Function(sys::CUfunction);
+// SAFETY: a handle that the driver lets any thread use.
+unsafe impl Send for Function {}
+
+struct Scratch {
+    partial: u64,
+    done: u64,
+    results: *mut f64,
+}
+// SAFETY: addresses; used under the mutex around the struct.
+unsafe impl Send for Scratch {}
+
+/// What is known of a GPU before it is used.
+#[derive(Clone, Debug)]
+pub struct CudaDevice {
+    /// Number for `--device`.
+    pub ordinal: usize,
+    /// Marketing name.
+    pub name: String,
+    /// Bytes of memory.
+    pub memory: usize,
+    /// Compute capability, major and minor.
+    pub capability: (i32, i32),
+}
+
+/// Turns a driver call's result into ours.
+fn driver<T>(result: std::result::Result<T, CudaError>, call: &str, device: &str) -> Result<T> {
+    // CudaError's Display asks the driver for the text; its Debug is the error's name.
+    result.map_err(|e| BackendError::Driver { call: call.into(), device: device.into(), code: format!("{e:?}") })
+}
+fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
+    if code == sys::cudaError_enum::CUDA_SUCCESS {
+        return Ok(());
+    }
+    Err(BackendError::Driver { call: call.into(), device: device.into(), code: format!("{code:?}") })
+}
+
+impl Cuda {
+    /// All GPUs of the machine.
+    pub fn devices() -> Result<Vec<CudaDevice>> {
+        cuda_loader::load().map_err(|e| BackendError::NoDriver(e.to_string()))?;
+        cust::init(cust::CudaFlags::empty())
+            .map_err(|e| BackendError::NoDriver(format!("the CUDA driver cannot be started ({e:?})")))?;
+        let count = driver(Device::num_devices(), "counting GPUs", "this machine")?;
+        (0..count)
+            .map(|i| {
+                let at = format!("GPU {i}");
+                let device = driver(Device::get_device(i), "opening", &at)?;
+                let attribute = |a| driver(device.get_attribute(a), "reading an attribute", &at);
+                Ok(CudaDevice {
+                    ordinal: i as usize,
+                    name: driver(device.name(), "reading the name", &at)?,
+                    memory: driver(device.total_memory(), "reading the memory size", &at)?,
+                    capability: (
+                        attribute(DeviceAttribute::ComputeCapabilityMajor)?,
+                        attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+                    ),
+                })
+            })
+            .collect()
+    }
+    /// The driver's CUDA version, as major and minor.
+    pub fn driver_version() -> Result<(i32, i32)> {
+        Self::devices()?;
+        let mut version = 0;
+        // SAFETY: writes one integer.
+        raw(unsafe { sys::cuDriverGetVersion(&mut version) }, "reading the driver's version", "this machine")?;
+        Ok((version / 1000, version % 1000 / 10))
+    }
+
+    /// The GPU with number `device`.
+    pub fn new(device: usize) -> Result<Self> {
+        let devices = Self::devices()?;
+        let count = devices.len();
+        let known = devices.into_iter().nth(device).ok_or(match count {
+            0 => BackendError::NoDriver("the CUDA driver finds no GPU".into()),
+            _ => BackendError::NoDevice { device, count },
+        })?;
+        let name = format!("{} (GPU {device})", known.name);
+        let device = driver(Device::get_device(device as u32), "opening", &name)?;
+        let context = driver(Context::new(device), "creating a context", &name)?;
+        let stream = driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", &name)?;
+        let (mut partial, mut done, mut results) = (0, 0, std::ptr::null_mut::<c_void>());
+        let sums = REDUCTION_SLOTS * REDUCTION_GRID as usize * 8;
+        // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
+        unsafe {
+            raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut done, 4 * REDUCTION_SLOTS), "allocating space for sums", &name)?;
+            raw(sys::cuMemsetD8_v2(done, 0, 4 * REDUCTION_SLOTS), "clearing space for sums", &name)?;
+            // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
+            raw(sys::cuMemHostAlloc(&mut results, 8 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
+        }
+        let scratch = Scratch { partial, done, results: results.cast() };
+        let shared = Shared {
+            device,
+            name,
+            context,
+            stream,
+            modules: Mutex::default(),
+            functions: Mutex::default(),
+            partial: Mutex::new(scratch),
+        };
+        Ok(Cuda { shared: Arc::new(shared) })
+    }
+
+    fn name(&self) -> &str {
+        &self.shared.name
+    }
+    /// Makes the GPU the current one of the calling thread.
+    fn enter(&self) -> Result {
+        driver(CurrentContext::set_current(&self.shared.context), "selecting", self.name())
+    }
+
+    /// The handle of an instance, whose module is loaded when its first kernel is asked for.
+    fn function(&self, id: TypeId, parts: &[&str]) -> Result<Function> {
+        let mut functions = lock(&self.shared.functions);
+        if let Some(function) = functions.get(&id) {
+            return Ok(*function);
+        }
+        let entry = parts.join("_");
+        let instance = gpu_kernels::instances().find(|instance| instance.name == entry);
+        let module = instance.map_or("unknown", |i| i.module);
+        let missing = || BackendError::NoKernels { module: module.into() };
+        let mut modules = lock(&self.shared.modules);
+        if !modules.contains_key(module) {
+            let image = kernel_images().into_iter().find(|image| image.module == module).ok_or_else(missing)?;
+            // Machine code where it fits the GPU, else PTX, which the driver compiles.
+            let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
+            let loaded = match (code, image.ptx) {
+                (Some(module), _) => module,
+                (None, Some(ptx)) => driver(Module::from_ptx(ptx, &[]), "compiling kernels", self.name())?,
+                (None, None) => return Err(missing()),
+            };
+            modules.insert(module, loaded);
+        }
+        let function = driver(modules[module].get_function(&entry), &format!("finding kernel {entry}"), self.name())?;
+        let function = Function(function.to_raw());
+        functions.insert(id, function);
+        Ok(function)
+    }
+
+    /// Launches a kernel.
+    ///
+    /// # Safety
+    /// `parameters` point to values of the types that the entry point declares.
+    unsafe fn start(&self, f: Function, grid: (u32, u32), block: u32, parameters: &mut [*mut c_void]) -> Result {
+        // SAFETY: the caller's promise; the stream belongs to the current context.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                f.0,
+                grid.0,
+                grid.1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                self.shared.stream.as_inner(),
+                parameters.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        raw(code, "launching a kernel", self.name())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let scratch = lock(&self.partial);
+        // SAFETY: allocated in `new`, freed once. What fails while shutting down has nobody left to be told.
+        unsafe {
+            let _ = CurrentContext::set_current(&self.context);
+            let _ = sys::cuMemFree_v2(scratch.partial);
+            let _ = sys::cuMemFree_v2(scratch.done);
+            let _ = sys::cuMemFreeHost(scratch.results.cast());
+        }
+    }
+}
+
+/// Memory of a GPU.
+pub struct CudaBuffer {
+    address: u64,
+    bytes: usize,
+    /// Keeps the context alive.
+    backend: Cuda,
+}
+
+impl Buffer for CudaBuffer {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn address(&self) -> *mut u8 {
+        self.address as *mut u8
+    }
+}
+
+impl Drop for CudaBuffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `allocate`, freed once; the driver waits for work that uses it.
+        unsafe {
+            let _ = self.backend.enter();
+            let _ = sys::cuMemFree_v2(self.address);
+        }
+    }
+}
+
+impl Backend for Cuda {
+    type Buffer = CudaBuffer;
+    type Event = Event;
+
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+    fn device(&self) -> String {
+        self.shared.name.clone()
+    }
+    fn memory(&self) -> Result<Memory> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two integers.
+        raw(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, "reading the free memory", self.name())?;
+        Ok(Memory { free, total })
+    }
+
+    fn allocate(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
+        self.enter()?;
+        let mut address = 0;
+        // SAFETY: writes one address.
+        let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes.max(16)) };
+        if code == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
+            let free = self.memory()?.free;
+            return Err(BackendError::OutOfMemory { what: what.into(), bytes, free, device: self.device() });
+        }
+        raw(code, &format!("allocating memory for {what}"), self.name())?;
+        let mut buffer = CudaBuffer { address, bytes, backend: self.clone() };
+        self.clear(&mut buffer)?;
+        Ok(buffer)
+    }
+    fn upload(&self, data: &[u8], to: &mut CudaBuffer, offset: usize) -> Result {
+        assert!(offset + data.len() <= to.bytes, "upload beyond the buffer");
+        self.enter()?;
+        let (target, stream) = (to.address + offset as u64, self.shared.stream.as_inner());
+        // SAFETY: both sides were checked; pageable memory is staged before the call returns.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, data.as_ptr().cast(), data.len(), stream) };
+        raw(code, "copying to the GPU", self.name())
+    }
+    fn download(&self, from: &CudaBuffer, offset: usize, data: &mut [u8]) -> Result {
+        assert!(offset + data.len() <= from.bytes, "download beyond the buffer");
+        self.enter()?;
+        let (source, stream) = (from.address + offset as u64, self.shared.stream.as_inner());
+        // SAFETY: both sides were checked, and the stream is waited for while `data` is borrowed.
+        raw(
+            unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), source, data.len(), stream) },
+            "copying from the GPU",
+            self.name(),
+        )?;
+        self.synchronize()
+    }
+    fn copy(&self, from: &CudaBuffer, to: &mut CudaBuffer, bytes: usize) -> Result {
+        assert!(bytes <= from.bytes && bytes <= to.bytes, "copy beyond a buffer");
+        self.enter()?;
+        // SAFETY: both sides were checked.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address, from.address, bytes, self.shared.stream.as_inner()) };
+        raw(code, "copying on the GPU", self.name())
+    }
+    fn clear(&self, buffer: &mut CudaBuffer) -> Result {
+        self.enter()?;
+        // SAFETY: the buffer's own range.
+        let code = unsafe { sys::cuMemsetD8Async(buffer.address, 0, buffer.bytes, self.shared.stream.as_inner()) };
+        raw(code, "clearing memory", self.name())
+    }
+
+    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.enter()?;
+        let function = self.function(TypeId::of::<K>(), K::NAME)?;
+        let (mut kernel, mut n) = (*kernel, n);
+        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast()];
+        // SAFETY: `entry!` declares these parameters.
+        unsafe { self.start(function, (n.div_ceil(BLOCK), nrhs), BLOCK, &mut parameters) }
+    }
+    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        let count = K::Values::COUNT;
+        assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
+        self.enter()?;
+        let function = self.function(TypeId::of::<K>(), K::NAME)?;
+        let blocks = n.div_ceil(REDUCTION_BLOCK).clamp(1, REDUCTION_GRID);
+        let scratch = lock(&self.shared.partial);
+        // Launches of one stream follow each other, so that they can share the space for partial sums.
+        let mut sums = Sums {
+            partial: scratch.partial as *mut f64,
+            // SAFETY: `slot` was checked against the allocation.
+            result: unsafe { scratch.results.add(slot) },
+            done: scratch.done as *mut u32,
+        };
+        let (mut kernel, mut n) = (*kernel, n);
+        let mut parameters =
+            [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
+        // SAFETY: `entry!` declares these parameters.
+        unsafe { self.start(function, (blocks, nrhs), REDUCTION_BLOCK, &mut parameters) }
+    }
+    fn sums(&self, out: &mut [f64]) -> Result {
+        self.synchronize()?;
+        let scratch = lock(&self.shared.partial);
+        for (k, value) in out.iter_mut().enumerate() {
+            // SAFETY: `reduce` checked its slots; the stream was waited for, and volatile because the GPU writes.
+            *value = unsafe { scratch.results.add(k).read_volatile() };
+        }
+        Ok(())
+    }
+
+    fn record(&self) -> Result<Event> {
+        self.enter()?;
+        let event = driver(Event::new(EventFlags::DEFAULT), "creating an event", self.name())?;
+        driver(event.record(&self.shared.stream), "recording an event", self.name())?;
+        Ok(event)
+    }
+    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64> {
+        self.enter()?;
+        driver(to.synchronize(), "waiting for an event", self.name())?;
+        let milliseconds = driver(to.elapsed_time_f32(from), "reading a time", self.name())?;
+        Ok(milliseconds as f64 * 1e-3)
+    }
+    fn synchronize(&self) -> Result {
+        self.enter()?;
+        driver(self.shared.stream.synchronize(), "waiting for the GPU", self.name())
+    }
+}
+
+impl Cuda {
+    /// Compute capability, major and minor.
+    pub fn capability(&self) -> Result<(i32, i32)> {
+        let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
+        Ok((attribute(DeviceAttribute::ComputeCapabilityMajor)?, attribute(DeviceAttribute::ComputeCapabilityMinor)?))
+    }
+}

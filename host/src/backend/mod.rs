@@ -1,0 +1,137 @@
+//! Where kernels run: CPU threads or a GPU, behind one trait with static dispatch.
+//!
+//! Everything is asynchronous in program order: a backend may return before a launch is done, and later calls see its
+//! results. Only [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod embedded;
+pub(crate) mod view;
+
+pub use cpu::Cpu;
+#[cfg(feature = "cuda")]
+pub use cuda::{Cuda, CudaDevice};
+pub use embedded::{KernelImage, kernel_images};
+
+use gpu_kernels::{Kernel, Reduction};
+
+/// Right-hand sides × values that one round of reductions can hold.
+pub const REDUCTION_SLOTS: usize = 256;
+
+/// Memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes that can be allocated now.
+    pub free: usize,
+    /// Bytes in all.
+    pub total: usize,
+}
+
+/// Why a backend could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// No driver on this machine.
+    #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
+    NoDriver(String),
+    /// A driver, but not this device.
+    #[error("there is no GPU number {device}: this machine has {count}; choose with --device")]
+    NoDevice {
+        /// What was asked for.
+        device: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The program was built without kernels for the GPU, and none lie beside it.
+    #[error(
+        "the GPU kernels of module `{module}` are missing: build them with `cargo xtask build-ptx` and build the program \
+         again, or set FERRITE_KERNELS to their folder"
+    )]
+    NoKernels {
+        /// The missing module.
+        module: String,
+    },
+    /// Too little memory.
+    #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
+    OutOfMemory {
+        /// What the memory was for.
+        what: String,
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes free.
+        free: usize,
+        /// Name of the device.
+        device: String,
+    },
+    /// The driver reported an error.
+    #[error("{call} failed on {device}: {code}")]
+    Driver {
+        /// What was attempted.
+        call: String,
+        /// Name of the device.
+        device: String,
+        /// The driver's own name of the error.
+        code: String,
+    },
+}
+
+fn gib(bytes: usize) -> String {
+    if bytes < 1 << 20 {
+        format!("{bytes} bytes")
+    } else if bytes < 1 << 30 {
+        format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+    } else {
+        format!("{:.2} GiB", bytes as f64 / (1 << 30) as f64)
+    }
+}
+
+/// A result of a backend.
+pub type Result<T = ()> = std::result::Result<T, BackendError>;
+
+/// Device memory: allocation and address.
+pub trait Buffer: Send + Sync + 'static {
+    /// Size in bytes.
+    fn bytes(&self) -> usize;
+    /// Address for kernels. Aligned to 128 bytes on a GPU, 16 on a CPU.
+    fn address(&self) -> *mut u8;
+}
+
+/// Threads, memory and kernels of one device.
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// Memory of this backend.
+    type Buffer: Buffer;
+    /// A point in the order of the work.
+    type Event;
+
+    /// `cpu` or `cuda`.
+    fn name(&self) -> &'static str;
+    /// The device, for people: its name, or the number of threads.
+    fn device(&self) -> String;
+    /// Free and total memory.
+    fn memory(&self) -> Result<Memory>;
+
+    /// Zeroed memory; `what` is named when there is too little.
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer>;
+    /// Host to device, to byte `offset` on.
+    fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result;
+    /// Device to host, from byte `offset` on; waits.
+    fn download(&self, from: &Self::Buffer, offset: usize, data: &mut [u8]) -> Result;
+    /// Copies the first `bytes` of a buffer.
+    fn copy(&self, from: &Self::Buffer, to: &mut Self::Buffer, bytes: usize) -> Result;
+    /// Zeroes a buffer.
+    fn clear(&self, buffer: &mut Self::Buffer) -> Result;
+
+    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
+    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result;
+    /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
+    /// [`sums`](Self::sums) fetches it.
+    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result;
+    /// Waits and fetches the first `out.len()` slots.
+    fn sums(&self, out: &mut [f64]) -> Result;
+
+    /// Marks the present point in the order of the work.
+    fn record(&self) -> Result<Self::Event>;
+    /// Seconds between two marks; waits for the later one.
+    fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64>;
+    /// Waits until all work is done.
+    fn synchronize(&self) -> Result;
+}

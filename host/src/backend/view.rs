@@ -1,0 +1,30 @@
+//! Buffers as kernels see them.
+//!
+//! A view is an address and outlives the borrow it was made from. The contract that makes launching views safe is kept
+//! by `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field
+//! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
+//! launched kernel can still use it.
+use super::Buffer;
+use gpu_kernels::field::{Field, Links};
+use gpu_kernels::storage::{LinkFormat, Precision, SiteFormat, TILE};
+use gpu_kernels::transfer::HostArray;
+
+/// A field of `sites` sites and `nrhs` right-hand sides.
+pub(crate) fn field<F: SiteFormat>(buffer: &impl Buffer, sites: usize, nrhs: usize) -> Field<F> {
+    let tiles = sites.div_ceil(TILE);
+    assert!(tiles * TILE * F::BYTES * nrhs <= buffer.bytes(), "the buffer holds the field");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Field::new(buffer.address(), tiles as u32) }
+}
+/// The links around `sites` sites.
+pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &impl Buffer, sites: usize) -> Links<P, R> {
+    assert!(sites.div_ceil(TILE) * TILE * R::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Links::new(buffer.address()) }
+}
+/// An array of `count` complex numbers.
+pub(crate) fn host_array(buffer: &impl Buffer, count: usize) -> HostArray {
+    assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { HostArray::new(buffer.address()) }
+}

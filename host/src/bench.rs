@@ -1,0 +1,236 @@
+//! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
+use crate::backend::Backend;
+use crate::dirac::{DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, Wilson, WilsonParams};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
+use crate::generate;
+use crate::lattice::Lattice;
+use crate::solve::{IterationPrecision, Reconstruction};
+use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::VectorSpace;
+use std::sync::Arc;
+
+/// One measured operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// `wilson_dslash`, `axpy`, `copy` ….
+    pub operator: &'static str,
+    /// `double`, `single`, `half`; empty for a copy.
+    pub precision: &'static str,
+    /// `18`, `12`; empty where there are no links.
+    pub reconstruct: &'static str,
+    /// X, Y, Z, T.
+    pub lattice: [usize; 4],
+    /// Right-hand sides in one call.
+    pub nrhs: usize,
+    /// Time of one call: the median of several batches.
+    pub microseconds: f64,
+    /// 10⁹ floating-point operations per second, counted as everybody counts them.
+    pub gflops: f64,
+    /// 10⁹ bytes per second of compulsory traffic: every link and every spinor once.
+    pub gbps: f64,
+    /// `gbps` over the copy bandwidth measured in the same run.
+    pub fraction_of_copy: f64,
+}
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// Precisions.
+    pub precisions: Vec<IterationPrecision>,
+    /// Link reconstructions.
+    pub reconstructions: Vec<Reconstruction>,
+    /// Right-hand sides.
+    pub nrhs: usize,
+}
+
+/// Batches whose median is taken.
+const BATCHES: usize = 7;
+/// Aimed length of a batch in seconds.
+const BATCH_SECONDS: f64 = 0.01;
+
+/// Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a batch.
+fn time<B: Backend>(backend: &B, mut work: impl FnMut() -> Result) -> Result<f64> {
+    let mut batch = |calls: usize| -> Result<f64> {
+        let from = backend.record()?;
+        for _ in 0..calls {
+            work()?;
+        }
+        let to = backend.record()?;
+        Ok(backend.seconds_between(&from, &to)? / calls as f64)
+    };
+    batch(2)?;
+    let one = batch(3)?;
+    let calls = ((BATCH_SECONDS / one) as usize).clamp(1, 1000);
+    let mut times = (0..BATCHES).map(|_| batch(calls)).collect::<Result<Vec<f64>>>()?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[BATCHES / 2])
+}
+
+/// Bytes per second of a copy inside the device's memory, read and written bytes counted.
+pub fn copy_bandwidth<B: Backend>(backend: &B) -> Result<f64> {
+    // Far larger than any cache, small enough for every GPU; less on a CPU, where it takes longer.
+    let bytes = if backend.name() == "cpu" { 1 << 27 } else { 1 << 30 };
+    let from = backend.allocate(bytes, "the copy benchmark")?;
+    let mut to = backend.allocate(bytes, "the copy benchmark")?;
+    let seconds = time(backend, || Ok(backend.copy(&from, &mut to, bytes)?))?;
+    Ok(2.0 * bytes as f64 / seconds)
+}
+
+/// The copy by itself.
+pub fn copy<B: Backend>(backend: &B) -> Result<Vec<Row>> {
+    let bandwidth = copy_bandwidth(backend)?;
+    let bytes = if backend.name() == "cpu" { 1usize << 27 } else { 1 << 30 };
+    Ok(vec![Row {
+        operator: "copy",
+        precision: "",
+        reconstruct: "",
+        lattice: [0; 4],
+        nrhs: 1,
+        microseconds: 2e6 * bytes as f64 / bandwidth,
+        gflops: 0.0,
+        gbps: bandwidth * 1e-9,
+        fraction_of_copy: 1.0,
+    }])
+}
+
+/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
+pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    let bandwidth = copy_bandwidth(backend)?;
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+    let mut rows = Vec::new();
+    for &precision in &options.precisions {
+        for &reconstruction in &options.reconstructions {
+            let measured = match (precision, reconstruction) {
+                (IterationPrecision::Double, Reconstruction::Eighteen) => wilson::<B, Double, Recon18>(&staged, options),
+                (IterationPrecision::Double, Reconstruction::Twelve) => wilson::<B, Double, Recon12>(&staged, options),
+                (IterationPrecision::Single, Reconstruction::Eighteen) => wilson::<B, Single, Recon18>(&staged, options),
+                (IterationPrecision::Single, Reconstruction::Twelve) => wilson::<B, Single, Recon12>(&staged, options),
+                (IterationPrecision::Half, Reconstruction::Eighteen) => wilson::<B, Half, Recon18>(&staged, options),
+                (IterationPrecision::Half, Reconstruction::Twelve) => wilson::<B, Half, Recon12>(&staged, options),
+            };
+            rows.extend(measured?);
+        }
+    }
+    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
+    Ok(rows)
+}
+
+fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, options: &Options) -> Result<Vec<Row>> {
+    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let domain = links.domain().clone();
+    let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
+    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
+    let sites = options.lattice.half_volume() as f64;
+    let row = |operator, flops: f64, spinors: usize, seconds: f64| {
+        let bytes = sites * (R::SITE_BYTES + options.nrhs * spinors * P::SPINOR_BYTES) as f64;
+        Row {
+            operator,
+            precision: P::NAME,
+            reconstruct: R::NAME,
+            lattice: options.lattice.size(),
+            nrhs: options.nrhs,
+            microseconds: seconds * 1e6,
+            gflops: flops * sites * options.nrhs as f64 / seconds * 1e-9,
+            gbps: bytes / seconds * 1e-9,
+            fraction_of_copy: 0.0,
+        }
+    };
+    // Both parities in turn, the result of one call the input of the next: what a solver does.
+    let backend = domain.backend().clone();
+    let mut calls = 0;
+    let plain = time(&backend, || {
+        calls += 1;
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        wilson.dslash(calls % 2, false, input, out)
+    })?;
+    let added = time(&backend, || {
+        calls += 1;
+        fields.rotate_left(1);
+        let [input, out, x, _] = &mut fields;
+        wilson.dslash_add(calls % 2, false, (1.0, x), (-0.01, input), out)
+    })?;
+    Ok(vec![
+        row("wilson_dslash", DSLASH_FLOPS, 2, plain),
+        row("wilson_dslash_add", DSLASH_ADD_FLOPS, 3, added),
+    ])
+}
+
+/// Fields with random numbers in them: zeros could run faster than data.
+fn random_fields<B: Backend, P: Precision, const N: usize>(
+    domain: &Domain<B>,
+    nrhs: usize,
+) -> Result<[DeviceSpinor<B, P>; N]> {
+    let mut full = crate::field::FullSpinor::zero(domain, nrhs)?;
+    full.upload(&vec![generate::random_source(domain.local(), 2); nrhs])?;
+    let space = SpinorSpace::<B, P>::new(domain, nrhs);
+    let fields = (0..N)
+        .map(|_| {
+            let mut field = space.allocate()?;
+            space.copy(&full.even, &mut field)?;
+            Ok(field)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
+}
+
+/// Linear algebra on fields of one parity.
+pub fn blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    let bandwidth = copy_bandwidth(backend)?;
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    let mut rows = Vec::new();
+    for &precision in &options.precisions {
+        rows.extend(match precision {
+            IterationPrecision::Double => algebra::<B, Double>(&domain, options),
+            IterationPrecision::Single => algebra::<B, Single>(&domain, options),
+            IterationPrecision::Half => algebra::<B, Half>(&domain, options),
+        }?);
+    }
+    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
+    Ok(rows)
+}
+
+fn algebra<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    let nrhs = options.nrhs;
+    let space = SpinorSpace::<B, P>::new(domain, nrhs);
+    let [x, mut y, z, w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
+    let sites = options.lattice.half_volume() as f64 * nrhs as f64;
+    // Coefficients that neither grow nor shrink the fields over thousands of calls.
+    let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
+    let (half, minus) = (vec![0.5; nrhs], vec![-0.5; nrhs]);
+    let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
+    let mut rows = Vec::new();
+    // `fields`: how many are read or written; flops per real component.
+    let mut measure = |operator, fields: usize, flops: f64, work: &mut dyn FnMut() -> Result| -> Result {
+        let seconds = time(domain.backend(), work)?;
+        rows.push(Row {
+            operator,
+            precision: P::NAME,
+            reconstruct: "",
+            lattice: options.lattice.size(),
+            nrhs,
+            microseconds: seconds * 1e6,
+            gflops: flops * 24.0 * sites / seconds * 1e-9,
+            gbps: sites * (fields * P::SPINOR_BYTES) as f64 / seconds * 1e-9,
+            fraction_of_copy: 0.0,
+        });
+        Ok(())
+    };
+    measure("norm2", 1, 2.0, &mut || space.norm2(&x, &mut norms))?;
+    measure("dot_norm2", 2, 6.0, &mut || space.dot_norm2(&x, &z, &mut dots, &mut norms))?;
+    measure("axpy", 3, 4.0, &mut || space.axpby(&a, &x, &b, &mut y))?;
+    measure("axpy_norm2", 3, 6.0, &mut || space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms))?;
+    measure("cg_update", 5, 4.0, &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
+    measure("bicgstab_direction", 4, 8.0, &mut || space.bicgstab_direction(&a, &b, &x, &z, &mut y))?;
+    measure("bicgstab_update", 7, 18.0, &mut || {
+        let none = vec![Complex64::ZERO; nrhs];
+        space.bicgstab_update(&none, &none, &x, &z, &w, &mut v, &mut y, &mut dots, &mut norms)
+    })?;
+    domain.backend().synchronize().map_err(DeviceError::from)?;
+    Ok(rows)
+}

@@ -1,0 +1,4 @@
+//! Dirac operators.
+mod wilson;
+
+pub use wilson::{EvenOddWilson, TimeBoundary, Wilson, WilsonParams};

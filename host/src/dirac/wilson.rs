@@ -1,0 +1,194 @@
+//! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1.
+use crate::backend::Backend;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
+use gpu_kernels::algebra::Real;
+use gpu_kernels::storage::{LinkFormat, Precision};
+use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd};
+use solvers::LinearOperator;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Floating-point operations of the hopping term per site, as everybody counts them.
+pub const DSLASH_FLOPS: f64 = 1320.0;
+/// Operations of a x + b D ψ per site: two more for each of the 24 real components.
+pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
+
+/// How fermions continue across the end of the lattice in t. They are periodic in space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeBoundary {
+    /// ψ(t + T) = ψ(t)
+    Periodic,
+    /// ψ(t + T) = −ψ(t), as thermodynamics wants it.
+    #[default]
+    Antiperiodic,
+}
+
+impl TimeBoundary {
+    /// The factor of a hop across the boundary.
+    pub fn sign(self) -> f64 {
+        match self {
+            TimeBoundary::Periodic => 1.0,
+            TimeBoundary::Antiperiodic => -1.0,
+        }
+    }
+}
+
+/// What a Wilson operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WilsonParams {
+    /// κ
+    pub kappa: f64,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+}
+
+impl WilsonParams {
+    /// From the bare mass: κ = 1 / (2 (4 + m)).
+    pub fn from_mass(mass: f64, boundary: TimeBoundary) -> Self {
+        WilsonParams { kappa: 0.5 / (4.0 + mass), boundary }
+    }
+    /// m = 1 / (2κ) − 4
+    pub fn mass(&self) -> f64 {
+        0.5 / self.kappa - 4.0
+    }
+}
+
+/// The Wilson operator on links in precision `P` with reconstruction `R`.
+pub struct Wilson<B: Backend, P, R> {
+    gauge: Arc<DeviceGauge<B, P, R>>,
+    params: WilsonParams,
+}
+
+impl<B: Backend, P, R> Clone for Wilson<B, P, R> {
+    fn clone(&self) -> Self {
+        Wilson { gauge: self.gauge.clone(), params: self.params }
+    }
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
+    /// On the given links.
+    pub fn new(gauge: Arc<DeviceGauge<B, P, R>>, params: WilsonParams) -> Self {
+        Wilson { gauge, params }
+    }
+    /// κ and boundary condition.
+    pub fn params(&self) -> WilsonParams {
+        self.params
+    }
+    /// Where the links live.
+    pub fn domain(&self) -> &Domain<B> {
+        self.gauge.domain()
+    }
+    fn hopping(&self, input: &DeviceSpinor<B, P>, parity: usize) -> Hopping<P, R> {
+        Hopping {
+            input: input.view(),
+            links: self.gauge.links(parity),
+            geometry: self.domain().geometry(),
+            parity: parity as u32,
+            time: P::Real::ONE,
+            time_across: P::Real::from_f64(self.params.boundary.sign()),
+        }
+    }
+    /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
+    pub fn dslash(
+        &self,
+        parity: usize,
+        dagger: bool,
+        input: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> Result {
+        let (sites, nrhs) = (self.domain().sites(), input.nrhs() as u32);
+        let (hopping, out) = (self.hopping(input, parity), out.view());
+        let backend = self.domain().backend();
+        Ok(if dagger {
+            backend.launch(&WilsonDslash::<P, R, true> { out, hopping }, sites, nrhs)?
+        } else {
+            backend.launch(&WilsonDslash::<P, R, false> { out, hopping }, sites, nrhs)?
+        })
+    }
+    /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
+    #[allow(clippy::too_many_arguments)]
+    pub fn dslash_add(
+        &self,
+        parity: usize,
+        dagger: bool,
+        (a, x): (f64, &DeviceSpinor<B, P>),
+        (b, input): (f64, &DeviceSpinor<B, P>),
+        out: &mut DeviceSpinor<B, P>,
+    ) -> Result {
+        let (sites, nrhs) = (self.domain().sites(), input.nrhs() as u32);
+        let (hopping, out, x) = (self.hopping(input, parity), out.view(), x.view());
+        let (a, b) = (P::Real::from_f64(a), P::Real::from_f64(b));
+        let backend = self.domain().backend();
+        Ok(if dagger {
+            backend.launch(&WilsonDslashAdd::<P, R, true> { out, x, a, b, hopping }, sites, nrhs)?
+        } else {
+            backend.launch(&WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping }, sites, nrhs)?
+        })
+    }
+    /// `out` = M ψ, or M† ψ, on all sites.
+    pub fn full(&self, dagger: bool, psi: &FullSpinor<B, P>, out: &mut FullSpinor<B, P>) -> Result {
+        let diagonal = 0.5 / self.params.kappa;
+        for parity in 0..2 {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.dslash_add(parity, dagger, (diagonal, x), (-0.5, input), out.parity_mut(parity))?;
+        }
+        Ok(())
+    }
+}
+
+/// The Schur complement on the even sites, M̂ = 1 − κ² D_eo D_oe (Clark et al. 2009, eq. 2), and the way from the full
+/// system M ψ = η to M̂ ψ_e = 2κ (η_e + κ D_eo η_o) and back.
+pub struct EvenOddWilson<B: Backend, P, R> {
+    wilson: Wilson<B, P, R>,
+    odd: RefCell<DeviceSpinor<B, P>>,
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+    /// For blocks of `nrhs` right-hand sides.
+    pub fn new(wilson: Wilson<B, P, R>, nrhs: usize) -> Result<Self> {
+        let odd = RefCell::new(DeviceSpinor::zero(wilson.domain(), nrhs)?);
+        Ok(EvenOddWilson { wilson, odd })
+    }
+    /// The operator without preconditioning.
+    pub fn wilson(&self) -> &Wilson<B, P, R> {
+        &self.wilson
+    }
+    fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+        let kappa = self.wilson.params.kappa;
+        let mut odd = self.odd.borrow_mut();
+        self.wilson.dslash(1, dagger, x, &mut odd)?;
+        self.wilson.dslash_add(0, dagger, (1.0, x), (-kappa * kappa, &odd), out)
+    }
+    /// The even right-hand side, 2κ (η_e + κ D_eo η_o).
+    pub fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
+        let kappa = self.wilson.params.kappa;
+        self.wilson.dslash_add(0, false, (2.0 * kappa, &eta.even), (2.0 * kappa * kappa, &eta.odd), even)
+    }
+    /// The odd half of the solution, ψ_o = 2κ η_o + κ D_oe ψ_e, written to `psi.odd`.
+    pub fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
+        let kappa = self.wilson.params.kappa;
+        let FullSpinor { even, odd } = psi;
+        self.wilson.dslash_add(1, false, (2.0 * kappa, &eta.odd), (kappa, even), odd)
+    }
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
+    fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
+        self.schur(false, x, out)
+    }
+    fn apply_dagger(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> std::result::Result<(), DeviceError> {
+        self.schur(true, x, out)
+    }
+    fn flops(&self) -> f64 {
+        (DSLASH_FLOPS + DSLASH_ADD_FLOPS) * self.wilson.domain().global().half_volume() as f64
+    }
+    fn bytes(&self) -> f64 {
+        let site = 5 * P::SPINOR_BYTES + 2 * R::SITE_BYTES;
+        (site * self.wilson.domain().global().half_volume()) as f64
+    }
+}

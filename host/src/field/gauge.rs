@@ -1,0 +1,92 @@
+//! Gauge fields on a device.
+use super::host::HostGauge;
+use crate::backend::{Backend, view};
+use crate::domain::{Domain, Result};
+use crate::measure;
+use gpu_kernels::field::Links;
+use gpu_kernels::gauge::Plaquette;
+use gpu_kernels::storage::{Double, LinkFormat, Precision, Recon18, TILE};
+use gpu_kernels::transfer::PackLinks;
+use std::marker::PhantomData;
+
+/// Host links in device memory, as they are: what every packed copy is made from. Drop it when all copies are made.
+pub struct StagedGauge<B: Backend> {
+    domain: Domain<B>,
+    buffer: B::Buffer,
+}
+
+impl<B: Backend> StagedGauge<B> {
+    /// Copies host links to the device. Panics when the lattice is not the domain's.
+    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
+        assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
+        let data: &[u8] = bytemuck::cast_slice(gauge.links());
+        let mut buffer = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
+        domain.backend().upload(data, &mut buffer, 0)?;
+        Ok(StagedGauge { domain: domain.clone(), buffer })
+    }
+    /// A copy in precision `P` with reconstruction `R`.
+    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
+        let sites = self.domain.sites();
+        let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, self.domain.local());
+        let half = || self.domain.backend().allocate(DeviceGauge::<B, P, R>::bytes_for(sites as usize), &what);
+        let gauge = DeviceGauge { domain: self.domain.clone(), halves: [half()?, half()?], format: PhantomData };
+        for parity in 0..2 {
+            let kernel = PackLinks {
+                host: view::host_array(&self.buffer, 36 * self.domain.local().volume()),
+                links: gauge.links(parity),
+                geometry: self.domain.geometry(),
+                parity: parity as u32,
+                format: PhantomData,
+            };
+            self.domain.backend().launch(&kernel, sites, 1)?;
+        }
+        Ok(gauge)
+    }
+}
+
+/// Links on a device in precision `P` with reconstruction `R`: for each parity, all eight links around each site.
+pub struct DeviceGauge<B: Backend, P, R> {
+    domain: Domain<B>,
+    halves: [B::Buffer; 2],
+    format: PhantomData<(P, R)>,
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
+    /// Copies host links to the device and packs them.
+    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
+        StagedGauge::upload(domain, gauge)?.pack()
+    }
+    /// Bytes of the links around `sites` sites of one parity.
+    pub fn bytes_for(sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * R::SITE_BYTES
+    }
+    /// Where the field lives.
+    pub fn domain(&self) -> &Domain<B> {
+        &self.domain
+    }
+    /// The links around the sites of `parity`, as kernels see them. The view must not outlive the field.
+    pub(crate) fn links(&self, parity: usize) -> Links<P, R> {
+        view::links(&self.halves[parity], self.domain.sites() as usize)
+    }
+}
+
+impl<B: Backend> DeviceGauge<B, Double, Recon18> {
+    /// Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
+    pub fn plaquette(&self) -> Result<(measure::Plaquette, f64)> {
+        for parity in 0..2 {
+            let kernel = Plaquette {
+                here: self.links(parity),
+                there: self.links(1 - parity),
+                geometry: self.domain.geometry(),
+                parity: parity as u32,
+            };
+            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, 3 * parity)?;
+        }
+        let mut s = [0.0; 6];
+        self.domain.sums(&mut s)?;
+        let volume = self.domain.global().volume() as f64;
+        let (spatial, temporal) = ((s[0] + s[3]) / (9.0 * volume), (s[1] + s[4]) / (9.0 * volume));
+        let plaquette = measure::Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal };
+        Ok((plaquette, (s[2] + s[5]) / (12.0 * volume)))
+    }
+}

@@ -1,0 +1,176 @@
+//! Spinors of one parity as a vector space for the solvers.
+use super::spinor::DeviceSpinor;
+use crate::backend::{Backend, REDUCTION_SLOTS};
+use crate::domain::{DeviceError, Domain, Result};
+use gpu_kernels::algebra::{Complex, Real};
+use gpu_kernels::blas::{
+    Accumulate, Axpby, AxpyNorm2, BicgstabDirection, BicgstabUpdate, CgUpdate, Convert, DotNorm2, Norm2, SubNorm2,
+};
+use gpu_kernels::field::Field;
+use gpu_kernels::storage::{Precision, Spinors};
+use num_complex::Complex64;
+use solvers::{ConvertFrom, VectorSpace};
+use std::marker::PhantomData;
+
+/// The space of blocks of `nrhs` spinor fields of one parity in precision `P`.
+pub struct SpinorSpace<B, P> {
+    domain: Domain<B>,
+    nrhs: usize,
+    precision: PhantomData<P>,
+}
+
+impl<B: Backend, P: Precision> SpinorSpace<B, P> {
+    /// Blocks of `nrhs` vectors; at most a fixed number, given by the space for sums.
+    pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
+        assert!((1..=REDUCTION_SLOTS / 4).contains(&nrhs), "between 1 and {} right-hand sides", REDUCTION_SLOTS / 4);
+        SpinorSpace { domain: domain.clone(), nrhs, precision: PhantomData }
+    }
+    /// Where the vectors live.
+    pub fn domain(&self) -> &Domain<B> {
+        &self.domain
+    }
+    /// Runs what `kernel` makes for each right-hand side.
+    fn each<K: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> K) -> Result {
+        for j in 0..self.nrhs {
+            self.domain.backend().launch(&kernel(j), self.domain.sites(), 1)?;
+        }
+        Ok(())
+    }
+    /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
+    fn sum_each<K: gpu_kernels::Reduction, const N: usize>(
+        &self,
+        kernel: impl Fn(usize) -> K,
+        mut take: impl FnMut(usize, [f64; N]),
+    ) -> Result {
+        for j in 0..self.nrhs {
+            self.domain.backend().reduce(&kernel(j), self.domain.sites(), 1, j * N)?;
+        }
+        let mut sums = [0.0; REDUCTION_SLOTS];
+        let sums = &mut sums[..self.nrhs * N];
+        self.domain.sums(sums)?;
+        for (j, values) in sums.chunks_exact(N).enumerate() {
+            take(j, values.try_into().expect("chunks have N values"));
+        }
+        Ok(())
+    }
+}
+
+fn coefficient<T: Real>(c: Complex64) -> Complex<T> {
+    Complex { re: T::from_f64(c.re), im: T::from_f64(c.im) }
+}
+fn view<B: Backend, P: Precision>(x: &DeviceSpinor<B, P>, rhs: usize) -> Field<Spinors<P>> {
+    x.view().from_rhs(rhs)
+}
+
+impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
+    type Vector = DeviceSpinor<B, P>;
+    type Error = DeviceError;
+
+    fn nrhs(&self) -> usize {
+        self.nrhs
+    }
+    fn allocate(&self) -> Result<Self::Vector> {
+        DeviceSpinor::zero(&self.domain, self.nrhs)
+    }
+    fn zero(&self, x: &mut Self::Vector) -> Result {
+        Ok(self.domain.backend().clear(x.buffer_mut())?)
+    }
+    fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
+        let bytes = DeviceSpinor::<B, P>::bytes_for(self.domain.sites() as usize, self.nrhs);
+        Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
+    }
+    fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
+        self.each(|j| Axpby { x: view(x, j), y: view(y, j), a: coefficient(a[j]), b: coefficient(b[j]) })
+    }
+    fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
+        self.sum_each(|j| Norm2 { x: view(x, j) }, |j, [norm2]| out[j] = norm2)
+    }
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
+        let kernel = |j| DotNorm2 { x: view(x, j), y: view(y, j) };
+        self.sum_each(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
+    }
+    fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
+        let kernel = |j: usize| AxpyNorm2 { x: view(x, j), y: view(y, j), a: coefficient(a[j]) };
+        self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
+    }
+    fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
+        let kernel = |j| DotNorm2 { x: view(x, j), y: view(y, j) };
+        self.sum_each(kernel, |j, [re, im, n]| {
+            dot[j] = Complex64::new(re, im);
+            norm2[j] = n;
+        })
+    }
+    fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
+        self.sum_each(|j| SubNorm2 { b: view(b, j), r: view(r, j) }, |j, [norm2]| out[j] = norm2)
+    }
+    fn cg_update(
+        &self,
+        alpha: &[f64],
+        beta: &[f64],
+        r: &Self::Vector,
+        x: &mut Self::Vector,
+        p: &mut Self::Vector,
+    ) -> Result {
+        let real = |c: f64| coefficient(Complex64::new(c, 0.0));
+        self.each(|j| CgUpdate { x: view(x, j), p: view(p, j), r: view(r, j), a: real(alpha[j]), b: real(beta[j]) })
+    }
+    fn bicgstab_direction(
+        &self,
+        beta: &[Complex64],
+        omega: &[Complex64],
+        r: &Self::Vector,
+        v: &Self::Vector,
+        p: &mut Self::Vector,
+    ) -> Result {
+        self.each(|j| BicgstabDirection {
+            p: view(p, j),
+            r: view(r, j),
+            v: view(v, j),
+            beta: coefficient(beta[j]),
+            omega: coefficient(omega[j]),
+        })
+    }
+    fn bicgstab_update(
+        &self,
+        alpha: &[Complex64],
+        omega: &[Complex64],
+        p: &Self::Vector,
+        t: &Self::Vector,
+        shadow: &Self::Vector,
+        x: &mut Self::Vector,
+        s: &mut Self::Vector,
+        rho: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        let kernel = |j: usize| BicgstabUpdate {
+            x: view(x, j),
+            p: view(p, j),
+            r: view(s, j),
+            t: view(t, j),
+            shadow: view(shadow, j),
+            alpha: coefficient(alpha[j]),
+            omega: coefficient(omega[j]),
+        };
+        self.sum_each(kernel, |j, [re, im, n]| {
+            rho[j] = Complex64::new(re, im);
+            norm2[j] = n;
+        })
+    }
+}
+
+impl<B: Backend, P: Precision, Q: Precision> ConvertFrom<SpinorSpace<B, Q>> for SpinorSpace<B, P> {
+    fn convert(&self, from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+        Ok(self.domain.backend().launch(
+            &Convert { x: from.view(), y: to.view() },
+            self.domain.sites(),
+            self.nrhs as u32,
+        )?)
+    }
+    fn accumulate(&self, from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+        Ok(self.domain.backend().launch(
+            &Accumulate { x: from.view(), y: to.view() },
+            self.domain.sites(),
+            self.nrhs as u32,
+        )?)
+    }
+}

@@ -1,0 +1,209 @@
+//! What can be wrong with a file, in sentences.
+use crate::lattice::LatticeError;
+use std::path::{Path, PathBuf};
+
+/// A file that could not be read or written, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    #[source]
+    pub problem: Problem,
+}
+
+impl FileError {
+    pub(crate) fn at(path: &Path) -> impl FnOnce(Problem) -> Self {
+        move |problem| Self { path: path.to_owned(), problem }
+    }
+}
+
+/// What is wrong with a file. Offsets are bytes from its start.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The operating system refused.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No known magic number.
+    #[error(
+        "starts with the bytes {start}, which is none of NERSC (\"BEGIN_HEADER\"), LIME (45 67 89 ab), MILC (87 4e 00 00 \
+         or 00 00 4e 87) and npy; check that this is the intended file"
+    )]
+    UnknownFormat {
+        /// The first bytes in hexadecimal.
+        start: String,
+    },
+    /// The file is shorter than its headers say.
+    #[error(
+        "{what} takes {needed} bytes from byte {offset}, but only {available} are there: the file is cut short or its \
+         header is wrong; copy it again"
+    )]
+    Truncated {
+        /// Header, record or data.
+        what: String,
+        /// Where it starts.
+        offset: u64,
+        /// Its length.
+        needed: u64,
+        /// Bytes from there to the end of the file.
+        available: u64,
+    },
+    /// The file is longer than its headers say.
+    #[error(
+        "{extra} bytes follow the last link at byte {offset}: precision, lattice or number of rows in the header are \
+         probably wrong; read with verification off to ignore them"
+    )]
+    Trailing {
+        /// End of the data.
+        offset: u64,
+        /// Bytes after it.
+        extra: u64,
+    },
+    /// A header or record says something that cannot be used.
+    #[error("{place}: {field} is {found:?}, expected {expected}")]
+    Field {
+        /// Header or record, with its offset where there are several.
+        place: String,
+        /// Key, tag or item.
+        field: &'static str,
+        /// What is there.
+        found: String,
+        /// What may be there.
+        expected: String,
+    },
+    /// A header or record lacks something that cannot be done without.
+    #[error("{place}: {field} is missing; {hint}")]
+    Missing {
+        /// Header or record.
+        place: String,
+        /// What is missing.
+        field: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Two sources in the file, or the file and the caller, disagree.
+    #[error("{what} is {first} according to {first_place} but {second} according to {second_place}")]
+    Disagree {
+        /// Lattice or precision.
+        what: &'static str,
+        /// One value.
+        first: String,
+        /// Who says so.
+        first_place: &'static str,
+        /// The other value.
+        second: String,
+        /// Who says so.
+        second_place: &'static str,
+    },
+    /// Nothing in the file tells the lattice.
+    #[error(
+        "no record tells the extents of the lattice; give them (the data of {length} bytes would be {single} sites in \
+         single or {double} in double precision)"
+    )]
+    NeedsLattice {
+        /// Length of the data record.
+        length: u64,
+        /// Sites if links are stored in single precision.
+        single: u64,
+        /// Sites if links are stored in double precision.
+        double: u64,
+    },
+    /// The extents are not usable.
+    #[error("{place}: {source}")]
+    Lattice {
+        /// Where they stand.
+        place: &'static str,
+        /// Why not.
+        source: LatticeError,
+    },
+    /// The field has another number of components than asked for.
+    #[error("holds {found} complex numbers per site where {wanted} has {expected}: this is a file of another sort")]
+    Components {
+        /// In the file.
+        found: usize,
+        /// Gauge field or spinor field.
+        wanted: &'static str,
+        /// What it needs.
+        expected: usize,
+    },
+    /// The data is not what was written.
+    #[error(
+        "{kind} checksum of the data is {computed}, the header says {stored}: the data is corrupt; copy the file again, \
+         or read with verification off to accept it as it is"
+    )]
+    Checksum {
+        /// Which sort.
+        kind: &'static str,
+        /// In the file.
+        stored: String,
+        /// Of the data.
+        computed: String,
+    },
+    /// Plaquette or link trace of the header is not that of the links.
+    #[error(
+        "{name} of the links is {computed}, the header says {stored} (they may differ by {tolerance:.0e}): the links are \
+         corrupt or ordered otherwise; read with verification off to accept them"
+    )]
+    HeaderValue {
+        /// plaquette or link trace.
+        name: &'static str,
+        /// In the file.
+        stored: f64,
+        /// Of the links.
+        computed: f64,
+        /// How far apart they may be.
+        tolerance: f64,
+    },
+    /// A number is NaN or infinite.
+    #[error("{what} at site (x, y, z, t) = {site:?} is not finite: the data is corrupt")]
+    NotFinite {
+        /// Link with its direction, or spinor.
+        what: &'static str,
+        /// Coordinates.
+        site: [usize; 4],
+    },
+    /// Links are not in SU(3).
+    #[error(
+        "{what} at site (x, y, z, t) = {site:?} is off SU(3) by {violation:.2e}, the worst of all links (limit \
+         {limit:.0e}): the data is corrupt or not a thin-link field; allow non-unitary links to take it as it is"
+    )]
+    NotUnitary {
+        /// Link with its direction.
+        what: &'static str,
+        /// Coordinates.
+        site: [usize; 4],
+        /// The larger of ‖U U† − 1‖ and |det U − 1|.
+        violation: f64,
+        /// What is accepted.
+        limit: f64,
+    },
+    /// The format cannot hold what it was asked to.
+    #[error("cannot be written: {why}")]
+    Unwritable {
+        /// Why not, and what else to do.
+        why: &'static str,
+    },
+}
+
+impl Problem {
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, source }
+    }
+    pub(crate) fn field(
+        place: impl Into<String>,
+        field: &'static str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        // A lying header may carry megabytes of rubbish; a sentence does not.
+        let found: String = found.into();
+        let found = if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found };
+        Self::Field { place: place.into(), field, found, expected: expected.into() }
+    }
+}

@@ -1,0 +1,173 @@
+//! The LIME container: a chain of records, each a 144-byte header (magic, version, message flags, length, type) and
+//! data padded to 8 bytes; all integers big-endian.
+//!
+//! The reader takes what programs in use have written: message flags are not relied upon (some set them wrongly), the
+//! padding of the last record may be missing, zeros may follow. The writer sets flags and padding as the format asks.
+use super::Problem;
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+
+/// First four bytes of every record.
+pub const MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
+const HEADER: usize = 144;
+/// More records than any real file has: a file of nothing but empty headers must not fill the memory.
+const MAX_RECORDS: usize = 1 << 16;
+
+/// A record: its type and where its data lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// For example `ildg-binary-data`.
+    pub kind: String,
+    /// First byte of the data.
+    pub offset: u64,
+    /// Length of the data in bytes, without padding.
+    pub length: u64,
+    /// Flag: first record of a message.
+    pub begins: bool,
+    /// Flag: last record of a message.
+    pub ends: bool,
+}
+
+impl Record {
+    /// Type and offset, for messages.
+    pub fn place(&self) -> String {
+        format!("LIME record {:?} at byte {}", self.kind, self.offset - HEADER as u64)
+    }
+}
+
+/// All records of a file in memory.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Problem> {
+    records(&mut Cursor::new(bytes))
+}
+
+/// All records of a file. Fails if a record is cut short, so every record returned lies inside the file.
+pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
+    let end = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+    let mut records = Vec::new();
+    let mut at = 0;
+    while at < end {
+        let left = end - at;
+        let mut header = [0; HEADER];
+        let header = &mut header[..left.min(HEADER as u64) as usize];
+        reader.seek(SeekFrom::Start(at)).map_err(Problem::io("seek to a LIME header"))?;
+        reader.read_exact(header).map_err(Problem::io("read a LIME header"))?;
+        if header.iter().all(|&b| b == 0) && !records.is_empty() {
+            break;
+        }
+        let what = || format!("the header of LIME record {}", records.len() + 1);
+        let place = || format!("{} at byte {at}", what());
+        if header.len() < HEADER {
+            return Err(Problem::Truncated { what: what(), offset: at, needed: HEADER as u64, available: left });
+        }
+        if header[..4] != MAGIC {
+            let found = header[..4].iter().map(|b| format!("{b:02x}")).collect::<String>();
+            return Err(Problem::field(place(), "magic number", found, "456789ab; the length before it may be wrong"));
+        }
+        if records.len() == MAX_RECORDS {
+            return Err(Problem::field(place(), "number of records", "more", format!("at most {MAX_RECORDS}")));
+        }
+        let length = u64::from_be_bytes(header[8..16].try_into().expect("eight bytes"));
+        let kind = &header[16..];
+        let kind = &kind[..kind.iter().position(|&b| b == 0).unwrap_or(kind.len())];
+        let kind = String::from_utf8_lossy(kind).into_owned();
+        let offset = at + HEADER as u64;
+        if length > end - offset {
+            let what = format!("LIME record {kind:?}");
+            return Err(Problem::Truncated { what, offset, needed: length, available: end - offset });
+        }
+        let (begins, ends) = (header[6] & 0x80 != 0, header[6] & 0x40 != 0);
+        records.push(Record { kind, offset, length, begins, ends });
+        // No overflow: the data ends inside the file.
+        at = (offset + length).next_multiple_of(8);
+    }
+    Ok(records)
+}
+
+/// Reads a record of text, without NUL bytes at its end. `None` if it is longer than 64 KiB or not UTF-8.
+pub fn text<R: Read + Seek>(reader: &mut R, record: &Record) -> Result<Option<String>, Problem> {
+    if record.length > 1 << 16 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; record.length as usize];
+    reader.seek(SeekFrom::Start(record.offset)).map_err(Problem::io("seek to a LIME record"))?;
+    reader.read_exact(&mut bytes).map_err(Problem::io("read a LIME record"))?;
+    Ok(String::from_utf8(bytes).ok().map(|text| text.trim_end_matches('\0').to_owned()))
+}
+
+/// Writes one record whose data is at hand.
+pub(crate) fn write(writer: &mut impl Write, kind: &str, flags: Flags, data: &[u8]) -> Result<(), Problem> {
+    write_header(writer, kind, flags, data.len() as u64)?;
+    writer.write_all(data).map_err(Problem::io("write"))?;
+    write_padding(writer, data.len() as u64)
+}
+
+/// Place of a record in its message.
+#[derive(Clone, Copy)]
+pub(crate) enum Flags {
+    Begin,
+    Middle,
+    End,
+}
+
+/// Header of a record whose `length` bytes of data and padding follow.
+pub(crate) fn write_header(writer: &mut impl Write, kind: &str, flags: Flags, length: u64) -> Result<(), Problem> {
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&MAGIC);
+    header[4..6].copy_from_slice(&1u16.to_be_bytes());
+    header[6] = match flags {
+        Flags::Begin => 0x80,
+        Flags::Middle => 0,
+        Flags::End => 0x40,
+    };
+    header[8..16].copy_from_slice(&length.to_be_bytes());
+    header[16..16 + kind.len()].copy_from_slice(kind.as_bytes());
+    writer.write_all(&header).map_err(Problem::io("write"))
+}
+
+/// Zeros up to the next multiple of 8.
+pub(crate) fn write_padding(writer: &mut impl Write, length: u64) -> Result<(), Problem> {
+    let padding = (length.next_multiple_of(8) - length) as usize;
+    writer.write_all(&[0; 8][..padding]).map_err(Problem::io("write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_records() -> Vec<u8> {
+        let mut file = Vec::new();
+        write(&mut file, "first", Flags::Begin, b"hello").unwrap();
+        write(&mut file, "second", Flags::End, b"world, world").unwrap();
+        file
+    }
+
+    #[test]
+    fn round_trip() {
+        let file = two_records();
+        assert_eq!(file.len(), 144 + 8 + 144 + 16);
+        let records = parse(&file).unwrap();
+        let kinds: Vec<_> = records.iter().map(|r| (r.kind.as_str(), r.begins, r.ends)).collect();
+        assert_eq!(kinds, [("first", true, false), ("second", false, true)]);
+        assert_eq!(text(&mut Cursor::new(&file), &records[1]).unwrap().unwrap(), "world, world");
+    }
+
+    #[test]
+    fn tolerates_missing_padding_and_zeros_at_the_end() {
+        let file = two_records();
+        assert_eq!(parse(&file[..file.len() - 4]).unwrap().len(), 2);
+        assert_eq!(parse(&[file, vec![0; 300]].concat()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn lies_are_sentences() {
+        let mut file = two_records();
+        let cut = parse(&file[..file.len() - 5]).unwrap_err().to_string();
+        assert!(cut.contains("\"second\" takes 12 bytes from byte 296, but only 11 are there"), "{cut}");
+        file[8] = 0xff;
+        let lie = parse(&file).unwrap_err().to_string();
+        assert!(lie.contains("\"first\" takes 18374686479671623685 bytes"), "{lie}");
+        file[8] = 0;
+        file[15] = 13;
+        let shifted = parse(&file).unwrap_err().to_string();
+        assert!(shifted.contains("record 2 at byte 160: magic number"), "{shifted}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
+//! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
+use super::payload::{self, ChecksumKind, Form, LINKS, Sum, TWO_ROWS};
+use super::{Endian, Format, Header, Precision, Printed, Problem, WriteOptions, lattice_from};
+use crate::field::host::HostGauge;
+use crate::lattice::Lattice;
+use crate::measure;
+use num_complex::Complex64;
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+
+/// First bytes of the file.
+pub const MAGIC: &[u8] = b"BEGIN_HEADER";
+/// Longest header read.
+const LONGEST: u64 = 1 << 16;
+const PLACE: &str = "NERSC header";
+
+/// Header of a file in memory.
+pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
+    header(&mut Cursor::new(bytes))
+}
+
+/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent. `FLOATING_POINT` without a byte
+/// order (`IEEE32`, `IEEE64`) has been written either way by different programs: the order is taken that makes the
+/// links of the first site unitary.
+pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
+    let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+    reader.rewind().map_err(Problem::io("seek to the start"))?;
+    let mut start = Vec::new();
+    reader.by_ref().take(LONGEST).read_to_end(&mut start).map_err(Problem::io("read the NERSC header"))?;
+    let (metadata, offset) = lines(&start)?;
+    let get = |key: &'static str| {
+        let value = metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
+        value.ok_or(Problem::Missing { place: PLACE.into(), field: key, hint: "the links cannot be read without it" })
+    };
+    let bad = |key, found: &str, expected: &str| Problem::field(PLACE, key, found, expected);
+
+    let datatype = get("DATATYPE")?;
+    let (format, components) = match datatype.to_ascii_uppercase().as_str() {
+        "4D_SU3_GAUGE" => (Format::Nersc, TWO_ROWS),
+        "4D_SU3_GAUGE_3X3" => (Format::Nersc3x3, LINKS),
+        _ => return Err(bad("DATATYPE", datatype, "4D_SU3_GAUGE or 4D_SU3_GAUGE_3x3")),
+    };
+    let mut size = [0; 4];
+    for (extent, key) in size.iter_mut().zip(["DIMENSION_1", "DIMENSION_2", "DIMENSION_3", "DIMENSION_4"]) {
+        let value = get(key)?;
+        *extent = value.parse().map_err(|_| bad(key, value, "a number of sites"))?;
+    }
+    let lattice = lattice_from(size, PLACE)?;
+    let floating = get("FLOATING_POINT")?;
+    let (precision, endian) = match floating.to_ascii_uppercase().as_str() {
+        "IEEE32" => (Precision::Single, None),
+        "IEEE32BIG" => (Precision::Single, Some(Endian::Big)),
+        "IEEE32LITTLE" => (Precision::Single, Some(Endian::Little)),
+        "IEEE64" => (Precision::Double, None),
+        "IEEE64BIG" => (Precision::Double, Some(Endian::Big)),
+        "IEEE64LITTLE" => (Precision::Double, Some(Endian::Little)),
+        _ => return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE")),
+    };
+    let checksum = match get("CHECKSUM") {
+        Err(_) => None,
+        Ok(text) => match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
+            Ok(sum) => Some((ChecksumKind::Nersc, Sum([sum, 0]))),
+            Err(_) => return Err(bad("CHECKSUM", text, "up to eight hexadecimal digits")),
+        },
+    };
+    let printed = |key| match get(key) {
+        Err(_) => Ok(None),
+        Ok(text) => Printed::parse(text).map(Some).ok_or_else(|| bad(key, text, "a number")),
+    };
+    let (plaquette, link_trace) = (printed("PLAQUETTE")?, printed("LINK_TRACE")?);
+    let endian_known = endian.is_some();
+    let endian = endian.unwrap_or(Endian::Big);
+    let mut header = Header {
+        lattice,
+        format,
+        precision,
+        endian,
+        components,
+        offset,
+        checksum,
+        plaquette,
+        link_trace,
+        metadata,
+        data_length: length - offset,
+        fields: 1,
+    };
+    header.check_length(length)?;
+    if !endian_known {
+        let mut off = |endian| {
+            header.endian = endian;
+            let (values, _) = payload::read_sites(reader, &header, 0..1)?;
+            // A row decoded in the wrong order is huge, tiny or not a number.
+            let worst = values.chunks_exact(9).flat_map(|link| link.chunks_exact(3).take(2)).map(|row| {
+                let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>();
+                if norm.is_finite() { (norm - 1.0).abs() } else { f64::INFINITY }
+            });
+            Ok::<_, Problem>(worst.fold(0.0, f64::max))
+        };
+        let (big, little) = (off(Endian::Big)?, off(Endian::Little)?);
+        header.endian = if little < big { Endian::Little } else { Endian::Big };
+    }
+    Ok(header)
+}
+
+/// Key and value of every header line, and the offset of the data after `END_HEADER`.
+fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    let mut offset = 0;
+    for line in start.split_inclusive(|&b| b == b'\n') {
+        offset += line.len();
+        let line = String::from_utf8_lossy(line);
+        match line.split_once('=') {
+            _ if line.trim() == "END_HEADER" && line.ends_with('\n') => return Ok((pairs, offset as u64)),
+            Some((key, value)) => pairs.push((key.trim().to_owned(), value.trim().to_owned())),
+            None => {}
+        }
+    }
+    let hint = "it must stand on a line of its own in the first 64 KiB; the file is cut short or corrupt";
+    Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
+}
+
+/// Writes a gauge field in three rows, or two if `options.format` is [`Format::Nersc`]. The links are encoded twice,
+/// first for the checksum, which stands before them.
+pub(crate) fn write(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptions) -> Result<(), Problem> {
+    let (components, datatype) = match options.format {
+        Format::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
+        _ => (TWO_ROWS, "4D_SU3_GAUGE"),
+    };
+    let form = Form { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };
+    let values = bytemuck::cast_slice(gauge.links());
+    let sum = payload::encode(values, &form, |_| Ok(()))?;
+    let header = header_text(gauge.lattice(), datatype, &form, sum, gauge, options);
+    if header.len() as u64 > LONGEST {
+        return Err(Problem::Unwritable { why: "title and metadata make the NERSC header longer than 64 KiB" });
+    }
+    writer.write_all(header.as_bytes()).map_err(Problem::io("write"))?;
+    payload::encode(values, &form, |bytes| writer.write_all(bytes).map_err(Problem::io("write")))?;
+    Ok(())
+}
+
+fn header_text(
+    lattice: Lattice,
+    datatype: &str,
+    form: &Form,
+    sum: Sum,
+    gauge: &HostGauge,
+    options: &WriteOptions,
+) -> String {
+    let mut text = format!("BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = {datatype}\nSTORAGE_FORMAT = 1.0\n");
+    let mut put = |key: &str, value: &str| {
+        // A line break or `=` inside would start another line or move the value.
+        let clean = |s: &str| s.replace(['\n', '\r'], " ");
+        text += &format!("{} = {}\n", clean(key).replace('=', " "), clean(value));
+    };
+    for (i, extent) in lattice.size().into_iter().enumerate() {
+        put(&format!("DIMENSION_{}", i + 1), &extent.to_string());
+    }
+    put("LINK_TRACE", &format!("{:.12}", measure::link_trace(gauge)));
+    put("PLAQUETTE", &format!("{:.12}", measure::plaquette(gauge).mean));
+    for i in 1..=4 {
+        put(&format!("BOUNDARY_{i}"), "PERIODIC");
+    }
+    put("CHECKSUM", &ChecksumKind::Nersc.print(sum));
+    let size = 8 * form.precision.bytes();
+    let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
+    put("FLOATING_POINT", &format!("IEEE{size}{order}"));
+    let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
+    let now = super::utc_now();
+    let defaults = [
+        ("ENSEMBLE_ID", "ferrite"),
+        ("ENSEMBLE_LABEL", options.title.as_str()),
+        ("SEQUENCE_NUMBER", "0"),
+        ("CREATOR", concat!("ferrite ", env!("CARGO_PKG_VERSION"))),
+        ("CREATION_DATE", &now),
+        ("ARCHIVE_DATE", &now),
+    ];
+    for (key, value) in defaults.into_iter().filter(|(key, _)| !given(key)) {
+        put(key, value);
+    }
+    for (key, value) in &options.metadata {
+        put(key, value);
+    }
+    text + "END_HEADER\n"
+}

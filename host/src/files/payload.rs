@@ -1,0 +1,219 @@
+//! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through blocks
+//! of sites, so that a large file needs no second copy in memory, and any range of sites can be read alone.
+use super::{Endian, Header, Precision, Problem};
+use crate::measure::third_row;
+use num_complex::Complex64;
+use rayon::prelude::*;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+
+/// Bytes read or written at once.
+const CHUNK: usize = 16 << 20;
+/// Sites handled by one task.
+const BLOCK: usize = 64;
+/// Complex numbers per site of four links in full and in two rows.
+pub(crate) const LINKS: usize = 36;
+pub(crate) const TWO_ROWS: usize = 24;
+
+/// The three checksums in use. Each is a pair of 32-bit sums over parts of the data that can be combined in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumKind {
+    /// Sum of all 32-bit words, in the byte order of the file; the second number is unused.
+    Nersc,
+    /// CRC-32 of the bytes of each site, rotated left by the site index mod 29 and mod 31, combined by exclusive or.
+    Scidac,
+    /// 32-bit words rotated left by their index mod 29 and mod 31, combined by exclusive or.
+    Milc,
+}
+
+/// Checksum of a part of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(pub [u32; 2]);
+
+impl Sum {
+    /// Sum of two disjoint parts.
+    pub fn combine(self, kind: ChecksumKind, other: Self) -> Self {
+        let ([a, b], [c, d]) = (self.0, other.0);
+        match kind {
+            ChecksumKind::Nersc => Self([a.wrapping_add(c), 0]),
+            ChecksumKind::Scidac | ChecksumKind::Milc => Self([a ^ c, b ^ d]),
+        }
+    }
+}
+
+impl ChecksumKind {
+    /// How messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nersc => "NERSC",
+            Self::Scidac => "SciDAC",
+            Self::Milc => "MILC",
+        }
+    }
+    /// The sum as headers print it.
+    pub fn print(self, Sum([a, b]): Sum) -> String {
+        match self {
+            Self::Nersc => format!("{a:08x}"),
+            Self::Scidac | Self::Milc => format!("{a:08x} {b:08x}"),
+        }
+    }
+    /// Sum of the bytes of whole sites starting with site number `first`.
+    fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> Sum {
+        let rotate =
+            |word: u32, index: usize| Sum([word.rotate_left(index as u32 % 29), word.rotate_left(index as u32 % 31)]);
+        let words = || bytes.as_chunks::<4>().0.iter().map(|w| endian.u32(*w));
+        match self {
+            Self::Nersc => Sum([words().fold(0, u32::wrapping_add), 0]),
+            Self::Scidac => bytes
+                .chunks_exact(site_bytes)
+                .zip(first..)
+                .map(|(site, index)| rotate(crc32fast::hash(site), index))
+                .fold(Sum::default(), |a, b| a.combine(self, b)),
+            Self::Milc => {
+                // The word index of a large lattice does not fit 32 bits: reduce before it is cast.
+                let start = first as u64 * (site_bytes / 4) as u64 % (29 * 31);
+                words()
+                    .zip(start as usize..)
+                    .map(|(word, index)| rotate(word, index))
+                    .fold(Sum::default(), |a, b| a.combine(self, b))
+            }
+        }
+    }
+}
+
+/// Reads the given sites (lexicographic indices) of the field that `header` describes, as `header.values_per_site()`
+/// complex numbers each, and the checksum of their bytes. Links stored in two rows get their third.
+pub fn read_sites<R: Read + Seek>(
+    reader: &mut R,
+    header: &Header,
+    sites: Range<usize>,
+) -> Result<(Vec<Complex64>, Sum), Problem> {
+    let mut values = vec![Complex64::ZERO; sites.len() * header.values_per_site()];
+    let sum = read_into(reader, header, sites, &mut values)?;
+    Ok((values, sum))
+}
+
+pub(crate) fn read_into<R: Read + Seek>(
+    reader: &mut R,
+    header: &Header,
+    sites: Range<usize>,
+    values: &mut [Complex64],
+) -> Result<Sum, Problem> {
+    let (bytes_in, values_out) = (header.site_bytes(), header.values_per_site());
+    let kind = header.checksum.map(|(kind, _)| kind);
+    let start = header.offset + sites.start as u64 * bytes_in as u64;
+    reader.seek(SeekFrom::Start(start)).map_err(Problem::io("seek to the data"))?;
+    let chunk = (CHUNK / bytes_in).clamp(1, sites.len().max(1));
+    let mut buffer = vec![0; chunk * bytes_in];
+    let mut total = Sum::default();
+    let mut first = sites.start;
+    for values in values.chunks_mut(chunk * values_out) {
+        let count = values.len() / values_out;
+        let bytes = &mut buffer[..count * bytes_in];
+        reader.read_exact(bytes).map_err(Problem::io("read the data"))?;
+        let sum = values
+            .par_chunks_mut(BLOCK * values_out)
+            .zip(bytes.par_chunks(BLOCK * bytes_in))
+            .enumerate()
+            .map(|(block, (values, bytes))| {
+                decode(bytes, values, header);
+                let first = first + block * BLOCK;
+                kind.map_or(Sum::default(), |kind| kind.of(bytes, bytes_in, first, header.endian))
+            })
+            .reduce(Sum::default, |a, b| kind.map_or(a, |kind| a.combine(kind, b)));
+        total = kind.map_or(total, |kind| total.combine(kind, sum));
+        first += count;
+    }
+    Ok(total)
+}
+
+/// Encodes a field of `values_per_site` complex numbers per site and hands it on in pieces; returns the checksum.
+/// `components` fewer than the values (24 of 36) leaves out third rows.
+pub(crate) fn encode(
+    values: &[Complex64],
+    form: &Form,
+    mut sink: impl FnMut(&[u8]) -> Result<(), Problem>,
+) -> Result<Sum, Problem> {
+    let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
+    let chunk = (CHUNK / bytes_out).max(1);
+    let mut buffer = vec![0; chunk.min(values.len() / values_in) * bytes_out];
+    let mut total = Sum::default();
+    for (number, values) in values.chunks(chunk * values_in).enumerate() {
+        let bytes = &mut buffer[..values.len() / values_in * bytes_out];
+        let sum = bytes
+            .par_chunks_mut(BLOCK * bytes_out)
+            .zip(values.par_chunks(BLOCK * values_in))
+            .enumerate()
+            .map(|(block, (bytes, values))| {
+                encode_block(values, bytes, form);
+                form.kind.of(bytes, bytes_out, number * chunk + block * BLOCK, form.endian)
+            })
+            .reduce(Sum::default, |a, b| a.combine(form.kind, b));
+        total = total.combine(form.kind, sum);
+        sink(bytes)?;
+    }
+    Ok(total)
+}
+
+/// How numbers are to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// Complex numbers per site in the file.
+    pub components: usize,
+    pub precision: Precision,
+    pub endian: Endian,
+    pub kind: ChecksumKind,
+}
+
+impl Form {
+    pub fn site_bytes(&self) -> usize {
+        2 * self.components * self.precision.bytes()
+    }
+    pub fn values_per_site(&self) -> usize {
+        if self.components == TWO_ROWS { LINKS } else { self.components }
+    }
+}
+
+fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
+    if header.components != TWO_ROWS {
+        return decode_reals(bytes, bytemuck::cast_slice_mut(values), header.precision, header.endian);
+    }
+    for (bytes, link) in bytes.chunks_exact(header.site_bytes() / 4).zip(values.chunks_exact_mut(9)) {
+        let link: &mut [[Complex64; 3]] = bytemuck::cast_slice_mut(link);
+        decode_reals(bytes, bytemuck::cast_slice_mut(&mut link[..2]), header.precision, header.endian);
+        link[2] = third_row(&link[0], &link[1]);
+    }
+}
+
+fn decode_reals(bytes: &[u8], out: &mut [f64], precision: Precision, endian: Endian) {
+    fn each<const N: usize>(bytes: &[u8], out: &mut [f64], f: impl Fn([u8; N]) -> f64) {
+        bytes.as_chunks::<N>().0.iter().zip(out).for_each(|(bytes, out)| *out = f(*bytes));
+    }
+    match (precision, endian) {
+        (Precision::Single, Endian::Big) => each(bytes, out, |b| f32::from_be_bytes(b).into()),
+        (Precision::Single, Endian::Little) => each(bytes, out, |b| f32::from_le_bytes(b).into()),
+        (Precision::Double, Endian::Big) => each(bytes, out, f64::from_be_bytes),
+        (Precision::Double, Endian::Little) => each(bytes, out, f64::from_le_bytes),
+    }
+}
+
+fn encode_block(values: &[Complex64], bytes: &mut [u8], form: &Form) {
+    if form.components != TWO_ROWS {
+        return encode_reals(bytemuck::cast_slice(values), bytes, form);
+    }
+    for (bytes, link) in bytes.chunks_exact_mut(form.site_bytes() / 4).zip(values.chunks_exact(9)) {
+        encode_reals(bytemuck::cast_slice(&link[..6]), bytes, form);
+    }
+}
+
+fn encode_reals(values: &[f64], bytes: &mut [u8], form: &Form) {
+    fn each<const N: usize>(values: &[f64], bytes: &mut [u8], f: impl Fn(f64) -> [u8; N]) {
+        bytes.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(bytes, value)| *bytes = f(*value));
+    }
+    match (form.precision, form.endian) {
+        (Precision::Single, Endian::Big) => each(values, bytes, |v| (v as f32).to_be_bytes()),
+        (Precision::Single, Endian::Little) => each(values, bytes, |v| (v as f32).to_le_bytes()),
+        (Precision::Double, Endian::Big) => each(values, bytes, f64::to_be_bytes),
+        (Precision::Double, Endian::Little) => each(values, bytes, f64::to_le_bytes),
+    }
+}

@@ -1,0 +1,438 @@
+use super::*;
+use std::io::Cursor;
+
+/// Numbers from −1 to 1 that look random, the same every time.
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
+
+fn random_gauge(size: [usize; 4], seed: u64) -> HostGauge {
+    let mut gauge = HostGauge::unit(Lattice::new(size).unwrap());
+    let mut next = noise(seed);
+    for c in gauge.links_mut().iter_mut().flatten().flatten() {
+        *c += Complex64::new(next(), next());
+    }
+    gauge.reunitarise();
+    gauge
+}
+
+fn random_spinor(size: [usize; 4], seed: u64) -> HostSpinor {
+    let mut spinor = HostSpinor::zero(Lattice::new(size).unwrap());
+    let mut next = noise(seed);
+    for c in spinor.sites_mut().iter_mut().flatten().flatten() {
+        *c = Complex64::new(next(), next());
+    }
+    spinor
+}
+
+const SIZE: [usize; 4] = [2, 4, 6, 2];
+
+fn all_options() -> Vec<WriteOptions> {
+    let mut all = Vec::new();
+    for format in [Format::Nersc, Format::Nersc3x3, Format::Ildg, Format::Scidac, Format::Milc, Format::Npy] {
+        for precision in [Precision::Single, Precision::Double] {
+            for endian in [Endian::Big, Endian::Little] {
+                if format != Format::Milc || precision == Precision::Single {
+                    all.push(WriteOptions { format, precision, endian, ..Default::default() });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn written(gauge: &HostGauge, options: &WriteOptions) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    gauge_to(&mut bytes, gauge, options).unwrap();
+    bytes
+}
+
+fn reread(bytes: &[u8], options: &ReadOptions) -> Result<GaugeFile, Problem> {
+    gauge_from(&mut Cursor::new(bytes), options)
+}
+
+fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
+    let pairs = a.links().iter().flatten().flatten().zip(b.links().iter().flatten().flatten());
+    pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+}
+
+#[test]
+fn every_form_of_links_round_trips() {
+    let gauge = random_gauge(SIZE, 1);
+    for options in all_options() {
+        let file = reread(&written(&gauge, &options), &ReadOptions::default()).unwrap();
+        let (header, expected) = (&file.header, options.format);
+        assert_eq!((header.format, header.precision), (expected, options.precision), "{options:?}");
+        let limit = match (options.precision, options.format) {
+            (Precision::Double, Format::Nersc) => 1e-15,
+            (Precision::Double, _) => 0.0,
+            (Precision::Single, _) => 2e-7,
+        };
+        assert!(distance(&file.gauge, &gauge) <= limit, "{options:?}");
+        assert_eq!(file.checksum == Checksum::Absent, options.format == Format::Npy);
+        // Once rounded, writing again changes nothing.
+        if options.format != Format::Nersc {
+            let again = reread(&written(&file.gauge, &options), &ReadOptions::default()).unwrap();
+            assert_eq!(again.gauge, file.gauge, "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn spinors_round_trip() {
+    let spinor = random_spinor(SIZE, 2);
+    for format in [Format::Scidac, Format::Npy] {
+        for endian in [Endian::Big, Endian::Little] {
+            for precision in [Precision::Single, Precision::Double] {
+                let options = WriteOptions { format, endian, precision, ..Default::default() };
+                let mut bytes = Vec::new();
+                spinor_to(&mut bytes, &spinor, &options).unwrap();
+                let read = spinor_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+                let mut worst = 0.0f64;
+                for (a, b) in
+                    read.spinor.sites().iter().flatten().flatten().zip(spinor.sites().iter().flatten().flatten())
+                {
+                    worst = worst.max((a - b).norm());
+                }
+                assert!(worst <= if precision == Precision::Double { 0.0 } else { 1e-7 });
+            }
+        }
+    }
+    let links = spinor_to(&mut Vec::new(), &spinor, &WriteOptions { format: Format::Milc, ..Default::default() });
+    assert!(links.unwrap_err().to_string().contains("write spinors as SciDAC or npy"));
+}
+
+#[test]
+fn parts_add_up_to_the_whole() {
+    let gauge = random_gauge([4, 2, 2, 10], 3);
+    for options in all_options() {
+        let bytes = written(&gauge, &options);
+        let mut reader = Cursor::new(&bytes);
+        let header = header_from(&mut reader, &ReadOptions::default()).unwrap();
+        let (whole, sum) = payload::read_sites(&mut reader, &header, 0..160).unwrap();
+        let (first, first_sum) = payload::read_sites(&mut reader, &header, 0..48).unwrap();
+        let (second, second_sum) = payload::read_sites(&mut reader, &header, 48..160).unwrap();
+        assert_eq!([first, second].concat(), whole);
+        if let Some((kind, stored)) = header.checksum {
+            assert_eq!(first_sum.combine(kind, second_sum), sum);
+            assert_eq!(sum, stored);
+        }
+    }
+}
+
+#[test]
+fn written_lime_is_strict() {
+    let gauge = random_gauge([2; 4], 4);
+    let bytes =
+        written(&gauge, &WriteOptions { metadata: vec![("beta".into(), "<6&0>".into())], ..Default::default() });
+    assert!(bytes.len().is_multiple_of(8));
+    let records = lime::parse(&bytes).unwrap();
+    let kinds: Vec<_> = records.iter().map(|r| (r.kind.as_str(), r.begins, r.ends)).collect();
+    let expected = [
+        ("scidac-private-file-xml", true, false),
+        ("scidac-file-xml", false, true),
+        ("scidac-private-record-xml", true, false),
+        ("scidac-record-xml", false, false),
+        ("ildg-format", false, false),
+        ("ildg-data-lfn", false, false),
+        ("ildg-binary-data", false, false),
+        ("scidac-checksum", false, true),
+    ];
+    assert_eq!(kinds, expected);
+    for pair in records.windows(2) {
+        let gap = pair[0].offset + pair[0].length;
+        assert!(bytes[gap as usize..pair[1].offset as usize - 144].iter().all(|&b| b == 0));
+        assert!(pair[1].offset.is_multiple_of(8));
+    }
+    let header = scidac::parse(&bytes, &ReadOptions::default()).unwrap();
+    let info = header.metadata.iter().find(|(kind, _)| kind == "scidac-record-xml").unwrap();
+    assert!(info.1.contains("beta = &lt;6&amp;0&gt;"));
+}
+
+/// A LIME file of the given records, in one message.
+fn lime_file(records: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (kind, data) in records {
+        lime::write(&mut bytes, kind, lime::Flags::Middle, data).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn lime_without_optional_records_in_any_order() {
+    let gauge = random_gauge([2, 2, 2, 4], 5);
+    let bytes = written(&gauge, &WriteOptions::default());
+    let records = lime::parse(&bytes).unwrap();
+    let data = |kind: &str| {
+        let record = records.iter().find(|r| r.kind == kind).unwrap();
+        &bytes[record.offset as usize..][..record.length as usize]
+    };
+    let [links, format, private, file, sums] =
+        ["ildg-binary-data", "ildg-format", "scidac-private-record-xml", "scidac-private-file-xml", "scidac-checksum"]
+            .map(|kind| (kind, data(kind)));
+    let read = |records: &[_], options: &ReadOptions| reread(&lime_file(records), options);
+    let default = ReadOptions::default();
+    let verified = Checksum::Verified(ChecksumKind::Scidac);
+    for (records, checksum) in [
+        (vec![format, links], Checksum::Absent),
+        (vec![links, format], Checksum::Absent),
+        (vec![sums, links, format], verified.clone()),
+        (vec![("whatever", &b"?"[..]), file, links, ("xlf-info", b"plaquette"), sums], verified.clone()),
+        (vec![private, file, ("scidac-binary-data", links.1), sums], verified.clone()),
+        (vec![file, links], Checksum::Absent),
+    ] {
+        let read = read(&records, &default).unwrap();
+        assert_eq!((read.gauge, read.checksum), (gauge.clone(), checksum));
+    }
+    // Alone, the data does not tell its lattice.
+    let alone = read(&[links], &default).unwrap_err().to_string();
+    assert!(alone.contains("would be 64 sites in single or 32 in double precision"), "{alone}");
+    let given = ReadOptions { lattice: Some(gauge.lattice()), ..default.clone() };
+    assert_eq!(read(&[links], &given).unwrap().gauge, gauge);
+    let other = ReadOptions { lattice: Some(Lattice::new([4, 2, 2, 2]).unwrap()), ..default.clone() };
+    let clash = read(&[format, links], &other).unwrap_err().to_string();
+    assert!(clash.contains("[4, 2, 2, 2] according to the caller but [2, 2, 2, 4]"), "{clash}");
+    // Two fields: each has its own descriptions and checksum.
+    let second = random_gauge([2, 2, 2, 4], 6);
+    let single = WriteOptions { precision: Precision::Single, format: Format::Scidac, ..Default::default() };
+    let both = [bytes.clone(), written(&second, &single)].concat();
+    for (record, field) in [&gauge, &second].into_iter().enumerate() {
+        let read = reread(&both, &ReadOptions { record, ..default.clone() }).unwrap();
+        assert_eq!((read.checksum, read.header.fields), (verified.clone(), 2));
+        assert!(distance(&read.gauge, field) < 1e-7);
+    }
+    let third = reread(&both, &ReadOptions { record: 2, ..default }).unwrap_err().to_string();
+    assert!(third.contains("2 data records"), "{third}");
+}
+
+#[test]
+fn contradictions_in_lime_are_named() {
+    let gauge = random_gauge([2; 4], 7);
+    let bytes = written(&gauge, &WriteOptions::default());
+    let with = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        let mut bytes = bytes.clone();
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        reread(&bytes, &ReadOptions::default()).unwrap_err().to_string()
+    };
+    for (from, to, says) in [
+        ("<lx>2", "<lx>4", "the lattice is [4, 2, 2, 2] according to ildg-format record but [2, 2, 2, 2]"),
+        ("<lx>2", "<lx>x", "extent is \"x\", expected a number of sites"),
+        ("<precision>64", "<precision>32", "the precision is Single according to ildg-format record but Double"),
+        ("<precision>64", "<precision>16", "precision is \"16\", expected 32 or 64"),
+        ("su3gauge", "su2gauge", "field is \"su2gauge\", expected su3gauge"),
+        ("<volfmt>0", "<volfmt>1", "volfmt is \"1\""),
+        ("<recordtype>0", "<recordtype>1", "recordtype is \"1\""),
+        ("<typesize>144", "<typesize>143", "expected 572 bytes for each of 16 sites"),
+        ("<dims>2 2 2 2", "<dims>2 2 2  ", "dims is \"2 2 2\", expected four numbers"),
+        ("<suma>", "<sumc>", "suma is missing; read with verification off"),
+    ] {
+        let error = with(from, to);
+        assert!(error.contains(says), "{from} → {to}: {error}");
+    }
+}
+
+/// The bytes with the first `from` replaced.
+fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+    [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat()
+}
+
+#[test]
+fn nersc_variants() {
+    let gauge = random_gauge([2, 2, 4, 2], 8);
+    for endian in [Endian::Big, Endian::Little] {
+        for precision in [Precision::Single, Precision::Double] {
+            let options = WriteOptions { format: Format::Nersc3x3, endian, precision, ..Default::default() };
+            let bytes = written(&gauge, &options);
+            // No byte order in the name; extra keys; carriage returns; no optional keys.
+            let order = if endian == Endian::Big { "BIG" } else { "LITTLE" };
+            let plain = replaced(&bytes, order, "");
+            let extra = replaced(&plain, "END_HEADER\n", "MINE = a = b\nno value\nEND_HEADER\r\n");
+            let bare = replaced(&replaced(&extra, "CHECKSUM", "CKSUM"), "PLAQUETTE", "PLQ");
+            for (bytes, checksum) in [(plain, true), (extra, true), (bare, false)] {
+                let read = reread(&bytes, &ReadOptions::default()).unwrap();
+                assert_eq!(read.header.endian, endian);
+                assert!(distance(&read.gauge, &gauge) < 1e-7);
+                assert_eq!(read.checksum != Checksum::Absent, checksum);
+            }
+        }
+    }
+}
+
+#[test]
+fn lies_in_nersc_headers_are_named() {
+    let gauge = random_gauge([2, 2, 4, 2], 9);
+    let bytes = written(&gauge, &WriteOptions { format: Format::Nersc3x3, ..Default::default() });
+    for (from, to, says) in [
+        ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_SU4", "DATATYPE is \"4D_SU4\", expected 4D_SU3_GAUGE or"),
+        ("GAUGE_3x3", "GAUGE", "bytes follow the last link"),
+        ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
+        ("IEEE64BIG", "IEEE32BIG", "bytes follow the last link"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "extent x = 3 of lattice [3, 2, 4, 2]: every extent must be even"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = -2", "DIMENSION_1 is \"-2\", expected a number of sites"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 2000", "the file is cut short or its header is wrong"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "more than 2³¹ sites"),
+        ("DIMENSION_1 = 2", "DIMENSION_9 = 2", "DIMENSION_1 is missing"),
+        ("CHECKSUM = ", "CHECKSUM = x", "CHECKSUM is \"x"),
+        ("CHECKSUM = ", "CHECKSUM = 1", "CHECKSUM is \"1"),
+        ("PLAQUETTE = ", "PLAQUETTE = 1", "plaquette of the links is"),
+        ("PLAQUETTE = ", "PLAQUETTE = p", "expected a number"),
+        ("LINK_TRACE = ", "LINK_TRACE = nan # ", "expected a number"),
+        ("END_HEADER", "END_HEADING", "END_HEADER is missing"),
+    ] {
+        let error = reread(&replaced(&bytes, from, to), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(says), "{from} → {to}: {error}");
+    }
+    let nan = replaced(&bytes, "PLAQUETTE = 0", "PLAQUETTE = nan\nX = ");
+    assert!(reread(&nan, &ReadOptions::default()).is_err());
+}
+
+#[test]
+fn one_flipped_bit_is_found_by_every_checksum() {
+    let gauge = random_gauge([2; 4], 10);
+    for options in all_options().into_iter().filter(|o| o.format != Format::Npy) {
+        let mut bytes = written(&gauge, &options);
+        let header = header_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+        // A bit low in the mantissa, which nothing but the checksum sees.
+        let last = if header.endian == Endian::Big { header.precision.bytes() - 1 } else { 0 };
+        bytes[header.offset as usize + 5 * header.site_bytes() + last] ^= 1;
+        let error = reread(&bytes, &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, Problem::Checksum { .. }), "{options:?}: {error}");
+        let lenient = ReadOptions { verify: false, ..Default::default() };
+        assert!(matches!(reread(&bytes, &lenient).unwrap().checksum, Checksum::Mismatch { .. }));
+    }
+}
+
+#[test]
+fn links_that_are_none_are_refused_by_name() {
+    let lattice = Lattice::new([2, 2, 4, 2]).unwrap();
+    let mut gauge = random_gauge([2, 2, 4, 2], 11);
+    let site = lattice.index([1, 0, 3, 1]);
+    gauge.links_mut()[4 * site + 2][1][0] += 0.1;
+    let bytes = written(&gauge, &WriteOptions::default());
+    let error = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] is off SU(3) by"), "{error}");
+    assert!(reread(&bytes, &ReadOptions { allow_non_unitary: true, ..Default::default() }).is_ok());
+    let two_rows = WriteOptions { format: Format::Nersc, ..Default::default() };
+    assert!(matches!(gauge_to(&mut Vec::new(), &gauge, &two_rows), Err(Problem::NotUnitary { .. })));
+
+    gauge.links_mut()[4 * site + 1][0][0].im = f64::INFINITY;
+    let written = gauge_to(&mut Vec::new(), &gauge, &WriteOptions::default()).unwrap_err().to_string();
+    assert!(written.contains("link U_y at site (x, y, z, t) = [1, 0, 3, 1] is not finite"), "{written}");
+    // A file that holds NaN is refused whatever the options.
+    let mut bytes = bytes;
+    let header = header_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+    bytes[header.offset as usize..][..8].copy_from_slice(&f64::NAN.to_be_bytes());
+    let lenient = ReadOptions { verify: false, allow_non_unitary: true, ..Default::default() };
+    let error = reread(&bytes, &lenient).unwrap_err().to_string();
+    assert!(error.contains("link U_x at site (x, y, z, t) = [0, 0, 0, 0] is not finite"), "{error}");
+}
+
+#[test]
+fn npy_headers_are_those_of_numpy() {
+    let mut bytes = Vec::new();
+    let options = WriteOptions { format: Format::Npy, endian: Endian::Little, ..Default::default() };
+    spinor_to(&mut bytes, &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
+    let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (8, 6, 4, 2, 4, 3), }";
+    assert_eq!(&bytes[10..10 + text.len()], text.as_bytes());
+    assert_eq!((bytes[127], bytes.len()), (b'\n', 128 + 384 * 192));
+    for (from, to, says) in [
+        ("False", "True ", "fortran_order is \"True \", expected False"),
+        ("<c16", "<f16", "descr is \"<f16\""),
+        ("(8, 6", "(9, 6", "extent t = 9"),
+        ("(8, 6", "(6, 8", ""),
+        ("4, 3)", "3, 4)", "shape is"),
+        ("(8, 6", "(99999999999999999999999998, 6", "shape is"),
+        ("'shape'", "'shave'", "shape is missing"),
+    ] {
+        let result = spinor_from(&mut Cursor::new(replaced(&bytes, from, to)), &ReadOptions::default());
+        match result {
+            Ok(_) => assert!(says.is_empty()),
+            Err(error) => assert!(error.to_string().contains(says) && !says.is_empty(), "{from} → {to}: {error}"),
+        }
+    }
+    let gauge = gauge_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(gauge.contains("holds 12 complex numbers per site where a gauge field has 36"), "{gauge}");
+}
+
+/// What CI runs of fuzzing: each parser on thousands of damaged files. Only panics and huge allocations count.
+#[test]
+fn damaged_files_never_panic() {
+    let gauge = random_gauge([2; 4], 13);
+    let mut random = noise(14);
+    let mut below = |n: usize| ((random() + 1.0) / 2.0 * n as f64) as usize % n;
+    let lenient = ReadOptions { verify: false, allow_non_unitary: true, ..Default::default() };
+    for options in all_options() {
+        let good = written(&gauge, &options);
+        let header = header_from(&mut Cursor::new(&good), &lenient).unwrap().offset as usize;
+        for round in 0..400 {
+            let mut bytes = good.clone();
+            // Headers are where parsers go wrong: most damage is done there.
+            for _ in 0..1 + below(4) {
+                let at = if below(4) == 0 { below(bytes.len()) } else { below(header) };
+                match below(4) {
+                    0 => bytes[at] ^= 1 << below(8),
+                    1 => bytes[at] = [0, 0xff, b'9', b'<'][below(4)],
+                    2 => drop(bytes.drain(at..bytes.len().min(at + 1 + below(20)))),
+                    _ => bytes.insert(at, below(256) as u8),
+                }
+            }
+            if round % 3 == 0 {
+                bytes.truncate(below(bytes.len()));
+            }
+            for options in [&lenient, &ReadOptions::default()] {
+                let _ = reread(&bytes, options);
+                let _ = field_from(&mut Cursor::new(&bytes), options);
+            }
+            let _ = (nersc::parse(&bytes), milc::parse(&bytes), npy::parse(&bytes), lime::parse(&bytes));
+        }
+    }
+}
+
+/// Takes some bytes, then is full.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_wherever_it_happens() {
+    let gauge = random_gauge([2; 4], 15);
+    for options in all_options() {
+        let length = written(&gauge, &options).len();
+        for room in (0..length).step_by(97).chain([length - 1]) {
+            let error = gauge_to(&mut Full(room), &gauge, &options).unwrap_err().to_string();
+            assert!(error.starts_with("cannot write: "), "{error}");
+        }
+    }
+}
+
+#[test]
+fn dates() {
+    assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+    assert_eq!(utc(951_782_400 + 86_399), "2000-02-29 23:59:59 UTC");
+    assert_eq!(utc(1_735_689_599), "2024-12-31 23:59:59 UTC");
+    assert_eq!(utc(4_107_542_400), "2100-03-01 00:00:00 UTC");
+}
+
+#[test]
+fn printed_numbers_know_their_digits() {
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-12;
+    let resolution = |text| Printed::parse(text).unwrap().resolution;
+    assert!(near(resolution("0.571077"), 1e-6) && near(resolution("-5.7e-3"), 1e-4) && near(resolution("1"), 1.0));
+    assert_eq!(Printed::parse("1.0x"), None);
+}

@@ -1,0 +1,76 @@
+//! Configurations made from a seed: unit, random and weak field; random and point sources.
+//!
+//! The random numbers of a link or a site depend on the seed and on its place in the global lattice only, so that the
+//! same seed gives the same field on every machine, process grid and backend.
+use crate::field::host::{HostGauge, HostSpinor, Matrix};
+use crate::lattice::Lattice;
+use crate::measure;
+use gpu_kernels::random::Philox;
+use num_complex::Complex64;
+use rayon::prelude::*;
+
+/// Substreams of the generator: different uses of one seed never share numbers.
+const LINKS: u32 = 1;
+const SOURCE: u32 = 2;
+
+fn normal(stream: &mut Philox) -> Complex64 {
+    let [re, im] = stream.normal_pair();
+    Complex64::new(re, im)
+}
+
+/// Links whose elements are `unit` · 1 + `noise` · (normal complex numbers), made unitary again.
+fn noisy(lattice: Lattice, seed: u64, unit: f64, noise: f64) -> HostGauge {
+    let mut gauge = HostGauge::unit(lattice);
+    gauge.links_mut().par_iter_mut().enumerate().for_each(|(index, link)| {
+        let mut stream = Philox::new(seed, index as u64, LINKS);
+        loop {
+            let mut u = Matrix::default();
+            for (i, row) in u.iter_mut().enumerate() {
+                for (j, element) in row.iter_mut().enumerate() {
+                    let diagonal = if i == j { unit } else { 0.0 };
+                    *element = noise * normal(&mut stream) + diagonal;
+                }
+            }
+            // Two nearly parallel rows, which have no use as a basis, come once in a blue moon: draw again.
+            if measure::orthonormalise(&mut u) {
+                *link = u;
+                return;
+            }
+        }
+    });
+    gauge
+}
+
+/// A weak field: unit links, mixed with random noise and made unitary again (Babich, Clark and Joó 2010, section VII.A).
+/// `noise` is the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
+pub fn weak_field(lattice: Lattice, seed: u64, noise: f64) -> HostGauge {
+    noisy(lattice, seed, 1.0, noise)
+}
+
+/// Independent links with the Haar measure of SU(3): the limit of infinitely strong coupling.
+pub fn random(lattice: Lattice, seed: u64) -> HostGauge {
+    noisy(lattice, seed, 0.0, 1.0)
+}
+
+/// A source with independent normal components, ⟨|η|²⟩ = 2 each.
+pub fn random_source(lattice: Lattice, seed: u64) -> HostSpinor {
+    let mut source = HostSpinor::zero(lattice);
+    source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
+        let mut stream = Philox::new(seed, index as u64, SOURCE);
+        for component in site.iter_mut().flatten() {
+            *component = normal(&mut stream);
+        }
+    });
+    source
+}
+
+/// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
+pub fn point_source(lattice: Lattice, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
+    let inside = site.iter().zip(lattice.size()).all(|(&x, extent)| x < extent);
+    if !inside || spin >= 4 || colour >= 3 {
+        return None;
+    }
+    let mut source = HostSpinor::zero(lattice);
+    source.sites_mut()[lattice.index(site)][spin][colour] = Complex64::ONE;
+    Some(source)
+}

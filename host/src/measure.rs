@@ -1,0 +1,196 @@
+//! Numbers that say whether a gauge field is the right one: plaquettes, link trace, distance from SU(3).
+//!
+//! All are computed in double precision on the host, in parallel, and summed in a fixed order: the same field gives
+//! the same bits whatever the number of threads.
+use crate::field::host::{HostGauge, Matrix};
+use num_complex::Complex64;
+use rayon::prelude::*;
+
+/// Sites per partial sum. Fixed, so that the order of summation does not depend on the number of threads.
+const BLOCK: usize = 512;
+
+/// Mean of Re tr P / 3 over the lattice, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). One for the unit field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plaquette {
+    /// Over all six planes.
+    pub mean: f64,
+    /// Over xy, xz, yz.
+    pub spatial: f64,
+    /// Over xt, yt, zt.
+    pub temporal: f64,
+}
+
+/// The link farthest from SU(3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unitarity {
+    /// The larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|; NaN if the link is not finite.
+    pub violation: f64,
+    /// Lexicographic index of its site.
+    pub site: usize,
+    /// Its direction, 0 to 3 for x, y, z, t.
+    pub mu: usize,
+}
+
+/// Mean, spatial and temporal plaquette.
+pub fn plaquette(gauge: &HostGauge) -> Plaquette {
+    let volume = gauge.lattice().volume();
+    let [spatial, temporal] = sum_over_sites(volume, |site| site_plaquettes(gauge, site));
+    // Three planes of either sort, three colours.
+    let norm = 9.0 * volume as f64;
+    let (spatial, temporal) = (spatial / norm, temporal / norm);
+    Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal }
+}
+
+/// Mean of Re tr U / 3 over all links.
+pub fn link_trace(gauge: &HostGauge) -> f64 {
+    let volume = gauge.lattice().volume();
+    let [sum] = sum_over_sites(volume, |site| {
+        [(0..4).map(|mu| gauge.link(site, mu)).map(|u| u[0][0].re + u[1][1].re + u[2][2].re).sum()]
+    });
+    sum / (12.0 * volume as f64)
+}
+
+/// Finds the link farthest from SU(3). A link that is not finite counts as farther than any other.
+pub fn unitarity(gauge: &HostGauge) -> Unitarity {
+    // NaN must win, hence the total order, in which a positive NaN is above infinity.
+    let (index, violation) = gauge
+        .links()
+        .par_iter()
+        .map(|u| violation(u).abs())
+        .enumerate()
+        .reduce(|| (0, 0.0), |a, b| if b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)).is_gt() { b } else { a });
+    Unitarity { violation, site: index / 4, mu: index % 4 }
+}
+
+/// Distance of one matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
+pub fn violation(u: &Matrix) -> f64 {
+    let mut square = 0.0;
+    for i in 0..3 {
+        for j in 0..3 {
+            let product: Complex64 = (0..3).map(|k| u[i][k] * u[j][k].conj()).sum();
+            let unit = if i == j { 1.0 } else { 0.0 };
+            square += (product - unit).norm_sqr();
+        }
+    }
+    let third = third_row(&u[0], &u[1]);
+    let determinant: Complex64 = (0..3).map(|k| third[k].conj() * u[2][k]).sum();
+    let (norm, off) = (square.sqrt(), (determinant - 1.0).norm());
+    // `f64::max` would drop a NaN.
+    if norm.is_nan() || off.is_nan() { f64::NAN } else { norm.max(off) }
+}
+
+/// Projects every link to SU(3): Gram–Schmidt on rows 0 and 1, row 2 = conj(row 0 × row 1). Takes rounding errors
+/// away, for example of links stored in single precision; a link far from SU(3) becomes some SU(3) matrix.
+pub fn reunitarise(gauge: &mut HostGauge) {
+    gauge.links_mut().par_iter_mut().for_each(reunitarise_link);
+}
+
+impl HostGauge {
+    /// [`reunitarise`].
+    pub fn reunitarise(&mut self) {
+        reunitarise(self);
+    }
+}
+
+/// The third row of the SU(3) matrix with rows `a` and `b`: conj(a × b).
+pub(crate) fn third_row(a: &[Complex64; 3], b: &[Complex64; 3]) -> [Complex64; 3] {
+    std::array::from_fn(|i| {
+        let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+        (a[j] * b[k] - a[k] * b[j]).conj()
+    })
+}
+
+/// [`reunitarise`] for one matrix of any size of elements; false if its first two rows are (nearly) parallel or zero.
+pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
+    let norm2 = |row: &[Complex64; 3]| row.iter().map(Complex64::norm_sqr).sum::<f64>();
+    let overlap: Complex64 = u[0].iter().zip(&u[1]).map(|(a, b)| a.conj() * b).sum();
+    let (first, second) = (norm2(&u[0]), norm2(&u[1]));
+    let independent = first * second - overlap.norm_sqr() > 1e-6 * first * second;
+    if independent {
+        reunitarise_link(u);
+    }
+    independent
+}
+
+fn reunitarise_link(u: &mut Matrix) {
+    normalise(&mut u[0]);
+    let [first, second, third] = u;
+    let overlap: Complex64 = first.iter().zip(&*second).map(|(a, b)| a.conj() * b).sum();
+    for (b, a) in second.iter_mut().zip(&*first) {
+        *b -= overlap * a;
+    }
+    normalise(second);
+    *third = third_row(first, second);
+}
+
+fn normalise(row: &mut [Complex64; 3]) {
+    let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+    for c in row {
+        *c /= norm;
+    }
+}
+
+/// Sums of Re tr P at one site: over the spatial and over the temporal planes.
+fn site_plaquettes(gauge: &HostGauge, site: usize) -> [f64; 2] {
+    let forward: [usize; 4] = std::array::from_fn(|mu| gauge.lattice().neighbour(site, mu, true));
+    let mut sums = [0.0; 2];
+    for nu in 1..4 {
+        for mu in 0..nu {
+            let there = product(gauge.link(site, mu), gauge.link(forward[mu], nu));
+            let back = product(gauge.link(site, nu), gauge.link(forward[nu], mu));
+            let trace = there.iter().flatten().zip(back.iter().flatten());
+            sums[usize::from(nu == 3)] += trace.map(|(a, b)| a.re * b.re + a.im * b.im).sum::<f64>();
+        }
+    }
+    sums
+}
+
+fn product(a: &Matrix, b: &Matrix) -> Matrix {
+    std::array::from_fn(|i| std::array::from_fn(|j| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j]))
+}
+
+fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+    let add = |mut a: [f64; N], b: [f64; N]| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let block = |b: usize| (b * BLOCK..volume.min((b + 1) * BLOCK)).map(&f).fold([0.0; N], add);
+    let blocks: Vec<[f64; N]> = (0..volume.div_ceil(BLOCK)).into_par_iter().map(block).collect();
+    blocks.into_iter().fold([0.0; N], add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::Lattice;
+
+    #[test]
+    fn unit_field_is_one() {
+        let gauge = HostGauge::unit(Lattice::new([2, 4, 2, 6]).unwrap());
+        assert_eq!(plaquette(&gauge), Plaquette { mean: 1.0, spatial: 1.0, temporal: 1.0 });
+        assert_eq!(link_trace(&gauge), 1.0);
+        assert_eq!(unitarity(&gauge).violation, 0.0);
+    }
+
+    #[test]
+    fn worst_link_is_found_and_mended() {
+        let mut gauge = HostGauge::unit(Lattice::new([2, 2, 4, 2]).unwrap());
+        gauge.links_mut()[4 * 7 + 2][1][2] = Complex64::new(0.0, 1e-3);
+        let worst = unitarity(&gauge);
+        assert_eq!((worst.site, worst.mu), (7, 2));
+        assert!((worst.violation - 1e-3 * 2f64.sqrt()).abs() < 1e-5, "{worst:?}");
+        gauge.reunitarise();
+        assert!(unitarity(&gauge).violation < 1e-15);
+        gauge.links_mut()[4 * 9 + 3][0][0].re = f64::NAN;
+        let worst = unitarity(&gauge);
+        assert!(worst.violation.is_nan() && (worst.site, worst.mu) == (9, 3), "{worst:?}");
+    }
+
+    #[test]
+    fn determinant_counts() {
+        // Unitary, but its determinant is −1.
+        let mut gauge = HostGauge::unit(Lattice::new([2; 4]).unwrap());
+        gauge.links_mut()[5][2][2].re = -1.0;
+        assert!((unitarity(&gauge).violation - 2.0).abs() < 1e-15);
+    }
+}

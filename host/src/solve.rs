@@ -1,0 +1,282 @@
+//! Solving M ψ = η: even-odd preconditioning, the solvers in any precision, and the check of the answer.
+use crate::backend::Backend;
+use crate::dirac::{EvenOddWilson, Wilson, WilsonParams};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::{HostGauge, HostSpinor};
+use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{
+    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, Info, Mixed, Observer, Precise, SolveError, System,
+    VectorSpace, bicgstab, cgnr,
+};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Which Krylov method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// BiCGstab on the Schur complement.
+    #[default]
+    Bicgstab,
+    /// CG on the normal equations of the Schur complement.
+    Cg,
+}
+
+/// Precision of the iteration. Reliable updates and the final check are always in double.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IterationPrecision {
+    #[default]
+    Double,
+    Single,
+    Half,
+}
+
+/// How many reals of a link are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Reconstruction {
+    Eighteen,
+    #[default]
+    Twelve,
+}
+
+/// What to solve and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// The operator.
+    pub operator: WilsonParams,
+    /// The method.
+    pub method: Method,
+    /// Precision of the iteration.
+    pub precision: IterationPrecision,
+    /// Storage of the links in the iteration. `Twelve` needs SU(3) links.
+    pub reconstruction: Reconstruction,
+    /// Asked ‖η − M ψ‖ / ‖η‖ of the full system.
+    pub tol: f64,
+    /// Most iterations.
+    pub max_iterations: usize,
+    /// δ of the reliable updates (Clark et al. 2009, Algorithm 2); `None`: the solver's default.
+    pub delta: Option<f64>,
+}
+
+impl Request {
+    /// BiCGstab in double to 1e-10.
+    pub fn new(operator: WilsonParams) -> Self {
+        Request {
+            operator,
+            method: Method::default(),
+            precision: IterationPrecision::default(),
+            reconstruction: Reconstruction::default(),
+            tol: 1e-10,
+            max_iterations: 10_000,
+            delta: None,
+        }
+    }
+    /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on `sites` sites of one parity, with
+    /// names for what takes it.
+    pub fn memory(&self, sites: usize, nrhs: usize) -> Vec<(&'static str, usize)> {
+        let precise = DeviceSpinor::<crate::backend::Cpu, Double>::bytes_for(sites, nrhs);
+        let (sloppy, links) = match (self.precision, self.reconstruction) {
+            (IterationPrecision::Double, r) => (precise, link_bytes::<Double>(r, sites)),
+            (IterationPrecision::Single, r) => {
+                (DeviceSpinor::<crate::backend::Cpu, Single>::bytes_for(sites, nrhs), link_bytes::<Single>(r, sites))
+            }
+            (IterationPrecision::Half, r) => {
+                (DeviceSpinor::<crate::backend::Cpu, Half>::bytes_for(sites, nrhs), link_bytes::<Half>(r, sites))
+            }
+        };
+        let vectors = match self.method {
+            Method::Bicgstab => 7,
+            Method::Cg => 6,
+        };
+        vec![
+            ("links as read from the host", 8 * sites * 144),
+            ("links in double", link_bytes::<Double>(Reconstruction::Eighteen, sites)),
+            ("links of the iteration", links),
+            ("source, solution and residual in double", 9 * precise),
+            ("vectors of the iteration", vectors * sloppy),
+            ("transfer of a spinor field", 2 * 192 * sites * nrhs),
+        ]
+    }
+}
+
+fn link_bytes<P: Precision>(reconstruction: Reconstruction, sites: usize) -> usize
+where
+    Recon18: LinkFormat<P>,
+    Recon12: LinkFormat<P>,
+{
+    2 * match reconstruction {
+        Reconstruction::Eighteen => DeviceGauge::<crate::backend::Cpu, P, Recon18>::bytes_for(sites),
+        Reconstruction::Twelve => DeviceGauge::<crate::backend::Cpu, P, Recon12>::bytes_for(sites),
+    }
+}
+
+/// What a solve did. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the
+/// unfused operator.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The solver's own account, on the Schur complement.
+    pub info: Info,
+    /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
+    pub true_residual: Vec<f64>,
+    /// Whether every true residual is at or below the tolerance.
+    pub converged: bool,
+    /// Seconds of the iteration, transfers excluded.
+    pub seconds: f64,
+    /// Seconds from the first transfer to the last.
+    pub total_seconds: f64,
+    /// Operator applications only, over `seconds`.
+    pub gflops: f64,
+}
+
+/// Why there is no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveFailure {
+    /// The solver gave up; its error carries the account.
+    #[error(transparent)]
+    Solver(#[from] SolveError<DeviceError>),
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// Solves M ψ_j = η_j for all sources together. The observer sees every iteration and can stop it.
+pub fn solve_wilson<B: Backend>(
+    domain: &Domain<B>,
+    gauge: &HostGauge,
+    sources: &[HostSpinor],
+    request: &Request,
+    observer: &mut impl Observer,
+) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
+    let staged = StagedGauge::upload(domain, gauge)?;
+    let exact = Arc::new(staged.pack::<Double, Recon18>()?);
+    macro_rules! with {
+        ($precision:ty, $recon:ty) => {{
+            let links = Arc::new(staged.pack::<$precision, $recon>()?);
+            drop(staged);
+            run::<B, $precision, $recon>(domain, exact, links, sources, request, observer)
+        }};
+    }
+    match (request.precision, request.reconstruction) {
+        (IterationPrecision::Double, Reconstruction::Eighteen) => {
+            drop(staged);
+            run(domain, exact.clone(), exact, sources, request, observer)
+        }
+        (IterationPrecision::Double, Reconstruction::Twelve) => with!(Double, Recon12),
+        (IterationPrecision::Single, Reconstruction::Eighteen) => with!(Single, Recon18),
+        (IterationPrecision::Single, Reconstruction::Twelve) => with!(Single, Recon12),
+        (IterationPrecision::Half, Reconstruction::Eighteen) => with!(Half, Recon18),
+        (IterationPrecision::Half, Reconstruction::Twelve) => with!(Half, Recon12),
+    }
+}
+
+fn run<B: Backend, S: Precision, R: LinkFormat<S>>(
+    domain: &Domain<B>,
+    exact: Arc<DeviceGauge<B, Double, Recon18>>,
+    links: Arc<DeviceGauge<B, S, R>>,
+    sources: &[HostSpinor],
+    request: &Request,
+    observer: &mut impl Observer,
+) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
+    let begin = Instant::now();
+    let nrhs = sources.len();
+    let precise = EvenOddWilson::new(Wilson::new(exact, request.operator), nrhs)?;
+    let sloppy = EvenOddWilson::new(Wilson::new(links, request.operator), nrhs)?;
+    let (space, sloppy_space) = (SpinorSpace::<B, Double>::new(domain, nrhs), SpinorSpace::<B, S>::new(domain, nrhs));
+
+    let mut eta = FullSpinor::zero(domain, nrhs)?;
+    eta.upload(sources)?;
+    let mut psi = FullSpinor::<B, Double>::zero(domain, nrhs)?;
+    let mut rhs = space.allocate()?;
+    precise.prepare(&eta, &mut rhs)?;
+
+    // The residual of the full system is that of the Schur complement over 2κ, on the even sites; it is zero on the odd.
+    let (source_norms, rhs_norms) = (full_norms(&space, &eta)?, norms(&space, &rhs)?);
+    let ratio = source_norms.iter().zip(&rhs_norms).filter(|(_, rhs)| **rhs > 0.0).map(|(source, rhs)| source / rhs);
+    let tol = request.tol * (2.0 * request.operator.kappa * ratio.fold(f64::INFINITY, f64::min)).min(1.0);
+
+    domain.backend().synchronize().map_err(DeviceError::from)?;
+    let start = Instant::now();
+    let system = Mixed::new(&space, &precise, &sloppy_space, &sloppy);
+    let info = iterate(&system, &rhs, &mut psi.even, tol, request, observer)?;
+    let seconds = start.elapsed().as_secs_f64();
+
+    precise.reconstruct(&eta, &mut psi)?;
+    let true_residual = residuals(&space, precise.wilson(), &eta, &psi, &source_norms)?;
+    let solutions = psi.download()?;
+    let report = Report {
+        converged: true_residual.iter().all(|&r| r <= request.tol),
+        gflops: info.flops / seconds * 1e-9,
+        info,
+        true_residual,
+        seconds,
+        total_seconds: begin.elapsed().as_secs_f64(),
+    };
+    Ok((solutions, report))
+}
+
+/// Runs the method asked for.
+fn iterate<Y: System<Error = DeviceError>>(
+    system: &Y,
+    rhs: &Precise<Y>,
+    x: &mut Precise<Y>,
+    tol: f64,
+    request: &Request,
+    observer: &mut impl Observer,
+) -> std::result::Result<Info, SolveError<DeviceError>> {
+    // In double the iteration needs no reliable updates: links of both sides differ by rounding only.
+    let delta = request.delta.or((request.precision == IterationPrecision::Double).then_some(0.0));
+    let max_iterations = request.max_iterations;
+    match request.method {
+        Method::Bicgstab => {
+            let params = BicgstabParams { tol, max_iterations, delta, ..Default::default() };
+            let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
+            bicgstab(system, rhs, x, &params, &mut workspace, observer)
+        }
+        Method::Cg => {
+            let params = CgParams { tol, max_iterations, delta, ..Default::default() };
+            let mut workspace = CgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
+            cgnr(system, rhs, x, &params, &mut workspace, observer)
+        }
+    }
+}
+
+/// ‖x_j‖
+fn norms<B: Backend>(space: &SpinorSpace<B, Double>, x: &DeviceSpinor<B, Double>) -> Result<Vec<f64>> {
+    let mut norms = vec![0.0; space.nrhs()];
+    space.norm2(x, &mut norms)?;
+    norms.iter_mut().for_each(|n| *n = n.sqrt());
+    Ok(norms)
+}
+
+/// ‖x_j‖ over both parities.
+fn full_norms<B: Backend>(space: &SpinorSpace<B, Double>, x: &FullSpinor<B, Double>) -> Result<Vec<f64>> {
+    let (even, odd) = (norms(space, &x.even)?, norms(space, &x.odd)?);
+    Ok(even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect())
+}
+
+/// ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0: the hopping term by itself, then linear algebra.
+fn residuals<B: Backend>(
+    space: &SpinorSpace<B, Double>,
+    wilson: &Wilson<B, Double, Recon18>,
+    eta: &FullSpinor<B, Double>,
+    psi: &FullSpinor<B, Double>,
+    source_norms: &[f64],
+) -> Result<Vec<f64>> {
+    let nrhs = space.nrhs();
+    let constant = |c: f64| vec![Complex64::new(c, 0.0); nrhs];
+    let mut squares = vec![0.0; nrhs];
+    let mut image = space.allocate()?;
+    for parity in 0..2 {
+        wilson.dslash(parity, false, psi.parity(1 - parity), &mut image)?;
+        let diagonal = 0.5 / wilson.params().kappa;
+        space.axpby(&constant(diagonal), psi.parity(parity), &constant(-0.5), &mut image)?;
+        let mut parts = vec![0.0; nrhs];
+        space.sub_norm2(eta.parity(parity), &mut image, &mut parts)?;
+        squares.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+    }
+    let relative = |(square, norm): (f64, &f64)| if *norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
+    Ok(squares.into_iter().zip(source_norms).map(relative).collect())
+}

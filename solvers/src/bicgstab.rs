@@ -1,0 +1,308 @@
+//! BiCGstab with reliable updates: paper 001, Algorithm 2.
+
+use crate::error::{BreakdownKind, SolveError};
+use crate::info::Info;
+use crate::observer::Observer;
+use crate::operator::{Precise, System};
+use crate::reliable::{Claim, Control, Outer, Run};
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// Parameters of [`bicgstab`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BicgstabParams {
+    /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual.
+    pub tol: f64,
+    /// Most iterations (of two applications each).
+    pub max_iterations: usize,
+    /// δ of paper 001, Algorithm 2, as in [`CgParams::delta`](crate::CgParams::delta).
+    pub delta: Option<f64>,
+    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives up.
+    pub max_stalls: usize,
+    /// Iterations without a new smallest residual after which the solve gives up; 0 for no such limit.
+    pub stagnation_window: usize,
+    /// Cosine of the angle below which two vectors count as orthogonal, which is a breakdown.
+    pub breakdown: f64,
+    /// Restarts in a row after breakdowns without progress, after which the solve gives up.
+    pub max_breakdowns: usize,
+}
+
+impl Default for BicgstabParams {
+    fn default() -> Self {
+        Self {
+            tol: 1e-10,
+            max_iterations: 10_000,
+            delta: None,
+            max_stalls: 5,
+            stagnation_window: 0,
+            breakdown: 1e-14,
+            max_breakdowns: 5,
+        }
+    }
+}
+
+/// Memory of [`bicgstab`]: two precise blocks, six sloppy ones.
+pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
+    outer: Outer<P, S>,
+    r: S::Vector,
+    shadow: S::Vector,
+    p: S::Vector,
+    v: S::Vector,
+    t: S::Vector,
+    rho: Vec<Complex64>,
+    next_rho: Vec<Complex64>,
+    alpha: Vec<Complex64>,
+    beta: Vec<Complex64>,
+    omega: Vec<Complex64>,
+    dots: Vec<Complex64>,
+    left: Vec<Complex64>,
+    right: Vec<Complex64>,
+    t_norm2: Vec<f64>,
+    shadow_norm: Vec<f64>,
+    broken: Vec<Option<BreakdownKind>>,
+    perturb: Vec<bool>,
+    breakdowns: Vec<usize>,
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
+    /// Allocates for `system`; reusable for every system on the same spaces.
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+        let n = system.precise().nrhs();
+        let space = system.sloppy();
+        let zeros = || vec![Complex64::ZERO; n];
+        Ok(Self {
+            outer: Outer::new(system)?,
+            r: space.allocate()?,
+            shadow: space.allocate()?,
+            p: space.allocate()?,
+            v: space.allocate()?,
+            t: space.allocate()?,
+            rho: zeros(),
+            next_rho: zeros(),
+            alpha: zeros(),
+            beta: zeros(),
+            omega: zeros(),
+            dots: zeros(),
+            left: zeros(),
+            right: zeros(),
+            t_norm2: vec![0.0; n],
+            shadow_norm: vec![0.0; n],
+            broken: vec![None; n],
+            perturb: vec![false; n],
+            breakdowns: vec![0; n],
+        })
+    }
+}
+
+/// Solves A x_j = b_j for a general regular A by BiCGstab with reliable updates (paper 001, Algorithm 2).
+///
+/// Per iteration, in the sloppy space: v = A p, α = ρ/(r̃, v), s = r − α v, t = A s, ω = (t, s)/‖t‖²,
+/// x̂ ← x̂ + α p + ω s, r ← s − ω t, ρ' = (r̃, r), β = (ρ'/ρ)(α/ω), p ← r + β (p − ω v); two applications and three
+/// reductions. After a reliable update ρ' is that of the new residual; directions and r̃ are kept.
+///
+/// Where ρ, (r̃, v) or ω vanish, the right-hand side concerned takes what the iteration could still give and begins
+/// anew with its true residual as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
+///
+/// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
+///
+/// # Errors
+/// All of [`SolveError`] except `NotPositiveDefinite`.
+pub fn bicgstab<Y: System>(
+    system: &Y,
+    b: &Precise<Y>,
+    x: &mut Precise<Y>,
+    params: &BicgstabParams,
+    workspace: &mut BicgstabWorkspace<Y::Precise, Y::Sloppy>,
+    observer: &mut impl Observer,
+) -> Result<Info, SolveError<Y::Error>> {
+    let control = Control {
+        tol: params.tol,
+        max_iterations: params.max_iterations,
+        delta: params.delta,
+        max_stalls: params.max_stalls,
+        stagnation_window: params.stagnation_window,
+    };
+    #[rustfmt::skip]
+    let BicgstabWorkspace {
+        outer, r, shadow, p, v, t, rho, next_rho, alpha, beta, omega, dots, left, right, t_norm2, shadow_norm, broken,
+        perturb, breakdowns,
+    } = workspace;
+    let space = system.sloppy();
+    let n = rho.len();
+    let mut run = Run::begin(system, b, x, outer, control, Claim::default())?;
+    if run.finished() {
+        return run.succeed();
+    }
+    run.demote(r)?;
+    space.copy(r, shadow)?;
+    space.copy(r, p)?;
+    for j in 0..n {
+        rho[j] = run.verified2(j).into();
+        shadow_norm[j] = run.verified2(j).sqrt();
+        breakdowns[j] = 0;
+    }
+    if params.max_iterations == 0 {
+        return Err(run.no_convergence()?);
+    }
+
+    loop {
+        broken.fill(None);
+        system.apply_sloppy(p, v)?;
+        space.dot(shadow, v, dots)?;
+        run.info.reductions += 1;
+        for j in 0..n {
+            alpha[j] = Complex64::ZERO;
+            if run.outer.active[j] {
+                if !dots[j].is_finite() {
+                    return Err(run.not_a_number(j));
+                }
+                let quotient = rho[j] / dots[j];
+                if quotient.is_finite() && quotient != Complex64::ZERO {
+                    alpha[j] = quotient;
+                } else {
+                    // s = r, and the stabilising step may still help.
+                    broken[j] = Some(BreakdownKind::Alpha);
+                }
+            }
+            left[j] = -alpha[j];
+        }
+        space.axpy(left, v, r)?;
+        system.apply_sloppy(r, t)?;
+        space.dot_norm2(t, r, dots, t_norm2)?;
+        run.info.reductions += 1;
+        run.info.sloppy_applications += 2;
+        for j in 0..n {
+            omega[j] = Complex64::ZERO;
+            if run.outer.active[j] {
+                if !dots[j].is_finite() || !t_norm2[j].is_finite() {
+                    return Err(run.not_a_number(j));
+                }
+                let quotient = dots[j] / t_norm2[j];
+                if quotient.is_finite() {
+                    omega[j] = quotient;
+                }
+            }
+        }
+        space.bicgstab_update(
+            alpha,
+            omega,
+            p,
+            t,
+            shadow,
+            &mut run.outer.correction,
+            r,
+            next_rho,
+            &mut run.outer.norm2,
+        )?;
+        run.info.reductions += 1;
+        let mut due = run.advance()?;
+        for j in 0..n {
+            if !run.outer.active[j] || !run.claims_nothing(j) {
+                continue;
+            }
+            let norm2 = run.outer.norm2[j];
+            // ω minimises ‖s − ω t‖, therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
+            let moved = omega[j].norm_sqr() * t_norm2[j];
+            if broken[j].is_none() && moved <= params.breakdown.powi(2) * (norm2 + moved) {
+                broken[j] = Some(BreakdownKind::Omega);
+            }
+            if broken[j].is_none() && orthogonal(next_rho[j], shadow_norm[j], norm2.sqrt(), params.breakdown) {
+                broken[j] = Some(BreakdownKind::Rho);
+            }
+            if broken[j].is_some() {
+                run.outer.restart[j] = true;
+                due = true;
+            }
+        }
+
+        if due {
+            run.refresh(r)?;
+            if !run.finished() {
+                space.dot(shadow, r, next_rho)?;
+                run.info.reductions += 1;
+            }
+        }
+        let mut anew = false;
+        let mut perturbed = false;
+        for j in 0..n {
+            beta[j] = Complex64::ZERO;
+            (left[j], right[j]) = (Complex64::ZERO, Complex64::ONE);
+            perturb[j] = false;
+            if !run.outer.active[j] {
+                continue;
+            }
+            if due {
+                if let Some(what) = broken[j] {
+                    breakdowns[j] = if run.progressed(j) { 0 } else { breakdowns[j] + 1 };
+                    if breakdowns[j] >= params.max_breakdowns {
+                        return Err(run.breakdown(what, j)?);
+                    }
+                } else if run.progressed(j) {
+                    breakdowns[j] = 0;
+                }
+                let norm = run.verified2(j).sqrt();
+                if !run.outer.restart[j] && orthogonal(next_rho[j], shadow_norm[j], norm, params.breakdown) {
+                    run.info.restarts += 1;
+                    run.outer.restart[j] = true;
+                }
+            }
+            if !run.outer.restart[j] {
+                beta[j] = (next_rho[j] / rho[j]) * (alpha[j] / omega[j]);
+                rho[j] = next_rho[j];
+                if !beta[j].is_finite() {
+                    if !due {
+                        return Err(run.not_a_number(j));
+                    }
+                    // A right-hand side that claimed to have converged, wrongly, with ω = 0.
+                    run.info.restarts += 1;
+                    run.outer.restart[j] = true;
+                }
+            }
+            if run.outer.restart[j] {
+                run.outer.restart[j] = false;
+                beta[j] = Complex64::ZERO;
+                anew = true;
+                // The same r̃ would break down again where nothing has changed.
+                perturb[j] = broken[j].is_some() && breakdowns[j] > 0;
+                perturbed |= perturb[j];
+                (left[j], right[j]) = (Complex64::ONE, Complex64::ZERO);
+                rho[j] = run.verified2(j).into();
+                shadow_norm[j] = run.verified2(j).sqrt();
+            }
+        }
+        if anew {
+            // r̃_j ← r_j where the right-hand side begins anew.
+            space.axpby(left, r, right, shadow)?;
+        }
+        if perturbed {
+            // r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖.
+            space.norm2(v, t_norm2)?;
+            for j in 0..n {
+                let quotient = shadow_norm[j] / t_norm2[j].sqrt();
+                perturb[j] &= quotient.is_finite();
+                left[j] = if perturb[j] { quotient.into() } else { Complex64::ZERO };
+            }
+            space.axpy(left, v, shadow)?;
+            space.dot(shadow, r, next_rho)?;
+            run.info.reductions += 2;
+            for j in 0..n {
+                if perturb[j] && next_rho[j] != Complex64::ZERO {
+                    rho[j] = next_rho[j];
+                }
+            }
+            perturb.fill(false);
+        }
+        if !run.finished() {
+            space.bicgstab_direction(beta, omega, r, v, p)?;
+        }
+        run.close(observer)?;
+        if run.finished() {
+            return run.succeed();
+        }
+    }
+}
+
+/// Whether |(a, b)| is no larger than `cosine` ‖a‖ ‖b‖.
+fn orthogonal(product: Complex64, a: f64, b: f64, cosine: f64) -> bool {
+    product.norm() <= cosine * a * b
+}

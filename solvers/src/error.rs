@@ -1,0 +1,157 @@
+//! How a solve can fail.
+
+use crate::info::Info;
+use std::fmt;
+use thiserror::Error;
+
+/// Which quantity of a recurrence vanished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakdownKind {
+    /// ρ = (r̃, r): the residual has become orthogonal to the shadow residual.
+    Rho,
+    /// (r̃, A p), the denominator of α.
+    Alpha,
+    /// ω = (t, s)/(t, t): the minimal-residual step does not move.
+    Omega,
+}
+
+impl fmt::Display for BreakdownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rho => "the residual is orthogonal to the shadow residual (ρ = 0)",
+            Self::Alpha => "the direction's image is orthogonal to the shadow residual (α has no value)",
+            Self::Omega => "the stabilising step vanishes (ω = 0)",
+        })
+    }
+}
+
+/// Why a solve ended without the answer asked for.
+///
+/// Wherever there is an [`Info`], x holds, for each right-hand side, the best iterate: that with the smallest true
+/// residual among the guess, those of the reliable updates and the last one. `info.true_residual` belongs to it.
+#[derive(Debug, Error)]
+pub enum SolveError<E: std::error::Error + 'static> {
+    /// The iterations allowed were used up.
+    #[error("no convergence in {iterations} iterations: the true residual is {residual:.3e}")]
+    NoConvergence {
+        /// Iterations done.
+        iterations: usize,
+        /// Largest true residual, relative to ‖b‖.
+        residual: f64,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// The residual stopped falling: the system is singular, or the tolerance is below what the precision can reach.
+    #[error(
+        "stagnation after {iterations} iterations: the true residual of right-hand side {rhs} stays at {residual:.3e}"
+    )]
+    Stagnation {
+        /// Iterations done.
+        iterations: usize,
+        /// The right-hand side that does not move.
+        rhs: usize,
+        /// Its true residual, relative to ‖b‖.
+        residual: f64,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// BiCGstab broke down again and again although it was restarted.
+    #[error("breakdown at iteration {iteration}, right-hand side {rhs}: {what}")]
+    Breakdown {
+        /// What vanished.
+        what: BreakdownKind,
+        /// Iterations done.
+        iteration: usize,
+        /// The right-hand side concerned.
+        rhs: usize,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// CG met a direction p with (p, A p) ≤ 0.
+    #[error(
+        "the operator is not Hermitian positive definite: (p, A p) = {curvature:.3e} at iteration {iteration}, \
+         right-hand side {rhs}"
+    )]
+    NotPositiveDefinite {
+        /// (p, A p).
+        curvature: f64,
+        /// Iterations done.
+        iteration: usize,
+        /// The right-hand side concerned.
+        rhs: usize,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// A reduction gave NaN or infinity. x is the best of the iterates before, the guess if there are none.
+    #[error("not a finite number at iteration {iteration}, right-hand side {rhs}")]
+    NotANumber {
+        /// Iterations done.
+        iteration: usize,
+        /// The first right-hand side concerned.
+        rhs: usize,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// The observer asked to stop.
+    #[error("cancelled after {iteration} iterations")]
+    Cancelled {
+        /// Iterations done.
+        iteration: usize,
+        /// The full report.
+        info: Box<Info>,
+    },
+    /// The parameters make no sense.
+    #[error("invalid solver parameters: {0}")]
+    Invalid(&'static str),
+    /// The vector space or the operator failed. x is undefined.
+    #[error(transparent)]
+    Backend(#[from] E),
+}
+
+impl<E: std::error::Error + 'static> SolveError<E> {
+    /// The report, where there is one.
+    pub fn info(&self) -> Option<&Info> {
+        match self {
+            Self::NoConvergence { info, .. }
+            | Self::Stagnation { info, .. }
+            | Self::Breakdown { info, .. }
+            | Self::NotPositiveDefinite { info, .. }
+            | Self::NotANumber { info, .. }
+            | Self::Cancelled { info, .. } => Some(info),
+            Self::Invalid(_) | Self::Backend(_) => None,
+        }
+    }
+
+    /// The report, to be changed.
+    pub(crate) fn info_mut(&mut self) -> Option<&mut Info> {
+        match self {
+            Self::NoConvergence { info, .. }
+            | Self::Stagnation { info, .. }
+            | Self::Breakdown { info, .. }
+            | Self::NotPositiveDefinite { info, .. }
+            | Self::NotANumber { info, .. }
+            | Self::Cancelled { info, .. } => Some(info),
+            Self::Invalid(_) | Self::Backend(_) => None,
+        }
+    }
+
+    /// Puts the report of a whole solve in the place of that of its last part.
+    pub(crate) fn replace_info(&mut self, whole: Info) {
+        match self {
+            Self::NoConvergence { iterations, residual, .. } => {
+                (*iterations, *residual) = (whole.iterations, whole.worst_residual());
+            }
+            Self::Stagnation { iterations, residual, rhs, .. } => {
+                (*iterations, *residual) = (whole.iterations, whole.true_residual[*rhs]);
+            }
+            Self::Breakdown { iteration, .. }
+            | Self::NotPositiveDefinite { iteration, .. }
+            | Self::NotANumber { iteration, .. }
+            | Self::Cancelled { iteration, .. } => *iteration = whole.iterations,
+            Self::Invalid(_) | Self::Backend(_) => {}
+        }
+        if let Some(info) = self.info_mut() {
+            *info = whole;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The report of a solve.
+
+/// What a solve did and what it reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Info {
+    /// Iterations done. All right-hand sides go together: this is that of the slowest.
+    pub iterations: usize,
+    /// Iterations in which right-hand side j was still being worked on.
+    pub iterations_per_rhs: Vec<usize>,
+    /// Whether every true residual is at or below the tolerance asked for.
+    pub converged: bool,
+    /// ‖b_j − A x_j‖ / ‖b_j‖ (0 for b_j = 0) of the x returned, from the precise operator.
+    pub true_residual: Vec<f64>,
+    /// `history[j][k]`: the recurrence's ‖r_j‖/‖b_j‖ after k iterations; entry 0 is the initial guess. Where a reliable
+    /// update follows the iteration, the entry is the true residual.
+    pub history: Vec<Vec<f64>>,
+    /// Reductions over vectors, that is, how often the host waited for a result.
+    pub reductions: usize,
+    /// Replacements of the recurrence's residual by the true one, the last check included.
+    pub reliable_updates: usize,
+    /// Times that a right-hand side forgot its search directions.
+    pub restarts: usize,
+    /// Applications of the precise operator to a block.
+    pub precise_applications: usize,
+    /// Applications of the sloppy operator to a block.
+    pub sloppy_applications: usize,
+    /// Floating-point operations of all these applications, linear algebra not counted.
+    pub flops: f64,
+}
+
+impl Info {
+    /// The largest true residual over all right-hand sides (NaN if one is).
+    pub fn worst_residual(&self) -> f64 {
+        self.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
+    }
+
+    /// Adds the work of `inner`, a solve made inside this one (its residuals concern another system).
+    pub(crate) fn absorb(&mut self, inner: &Info) {
+        self.iterations += inner.iterations;
+        for (mine, theirs) in self.iterations_per_rhs.iter_mut().zip(&inner.iterations_per_rhs) {
+            *mine += theirs;
+        }
+        self.reductions += inner.reductions;
+        self.sloppy_applications += inner.sloppy_applications + inner.precise_applications;
+        self.flops += inner.flops;
+    }
+}

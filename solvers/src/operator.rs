@@ -1,0 +1,287 @@
+//! Operators made of operators, and the pairing of a precise and a sloppy operator.
+
+use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
+use num_complex::Complex64;
+use std::cell::RefCell;
+
+/// M†M: Hermitian, positive definite where M is regular. Solving M†M x = M†b is CGNR.
+pub struct Normal<S: VectorSpace, A> {
+    operator: A,
+    scratch: RefCell<S::Vector>,
+}
+
+impl<S: VectorSpace, A: LinearOperator<S>> Normal<S, A> {
+    /// Wraps `operator` (or a reference to it) and allocates the vector for M x.
+    pub fn new(space: &S, operator: A) -> Result<Self, S::Error> {
+        Ok(Self { operator, scratch: RefCell::new(space.allocate()?) })
+    }
+
+    /// The operator M inside.
+    pub fn inner(&self) -> &A {
+        &self.operator
+    }
+}
+
+impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        let mut scratch = self.scratch.borrow_mut();
+        self.operator.apply(x, &mut scratch)?;
+        self.operator.apply_dagger(&scratch, out)
+    }
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.apply(x, out)
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.operator.flops()
+    }
+    fn bytes(&self) -> f64 {
+        2.0 * self.operator.bytes()
+    }
+}
+
+/// M M†: the operator of CGNE, M M† y = b with x = M†y.
+pub struct NormalError<S: VectorSpace, A> {
+    operator: A,
+    scratch: RefCell<S::Vector>,
+}
+
+impl<S: VectorSpace, A: LinearOperator<S>> NormalError<S, A> {
+    /// Wraps `operator` (or a reference to it) and allocates the vector for M†x.
+    pub fn new(space: &S, operator: A) -> Result<Self, S::Error> {
+        Ok(Self { operator, scratch: RefCell::new(space.allocate()?) })
+    }
+
+    /// The operator M inside.
+    pub fn inner(&self) -> &A {
+        &self.operator
+    }
+}
+
+impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for NormalError<S, A> {
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        let mut scratch = self.scratch.borrow_mut();
+        self.operator.apply_dagger(x, &mut scratch)?;
+        self.operator.apply(&scratch, out)
+    }
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.apply(x, out)
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.operator.flops()
+    }
+    fn bytes(&self) -> f64 {
+        2.0 * self.operator.bytes()
+    }
+}
+
+/// A + σ with one shift σ per right-hand side (σ real keeps a Hermitian operator Hermitian).
+pub struct Shifted<'a, S, A> {
+    space: &'a S,
+    operator: A,
+    shift: Vec<Complex64>,
+    conjugate: Vec<Complex64>,
+    ones: Vec<Complex64>,
+}
+
+impl<'a, S: VectorSpace, A: LinearOperator<S>> Shifted<'a, S, A> {
+    /// The same shift for every right-hand side.
+    pub fn new(space: &'a S, operator: A, shift: Complex64) -> Self {
+        Self::per_rhs(space, operator, &vec![shift; space.nrhs()])
+    }
+
+    /// Shift σ_j for right-hand side j.
+    ///
+    /// # Panics
+    /// When `shifts` does not have one entry per right-hand side.
+    pub fn per_rhs(space: &'a S, operator: A, shifts: &[Complex64]) -> Self {
+        assert_eq!(shifts.len(), space.nrhs(), "one shift per right-hand side");
+        Self {
+            space,
+            operator,
+            shift: shifts.to_vec(),
+            conjugate: shifts.iter().map(Complex64::conj).collect(),
+            ones: vec![Complex64::ONE; shifts.len()],
+        }
+    }
+}
+
+impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, A> {
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply(x, out)?;
+        self.space.axpby(&self.shift, x, &self.ones, out)
+    }
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply_dagger(x, out)?;
+        self.space.axpby(&self.conjugate, x, &self.ones, out)
+    }
+    /// Those of the operator: the shift costs linear algebra, which is not counted.
+    fn flops(&self) -> f64 {
+        self.operator.flops()
+    }
+    fn bytes(&self) -> f64 {
+        self.operator.bytes()
+    }
+}
+
+/// The operator of a linear system in two precisions: precise, where truth is measured, and sloppy, where the work
+/// is done. [`Uniform`] and [`Mixed`] are the two implementations one needs; solvers take any.
+pub trait System {
+    /// Error of both spaces.
+    type Error: std::error::Error + Send + Sync + 'static;
+    /// Where b, x and the true residual live.
+    type Precise: VectorSpace<Error = Self::Error>;
+    /// Where the Krylov iteration runs.
+    type Sloppy: VectorSpace<Error = Self::Error>;
+
+    /// Whether the sloppy space is less precise than the precise one. Decides the default of δ.
+    fn is_mixed(&self) -> bool {
+        true
+    }
+    /// The precise space.
+    fn precise(&self) -> &Self::Precise;
+    /// The sloppy space.
+    fn sloppy(&self) -> &Self::Sloppy;
+    /// `out` ← A x in the precise space.
+    fn apply(&self, x: &Precise<Self>, out: &mut Precise<Self>) -> Result<(), Self::Error>;
+    /// `out` ← A† x in the precise space.
+    fn apply_dagger(&self, x: &Precise<Self>, out: &mut Precise<Self>) -> Result<(), Self::Error>;
+    /// `out` ← Â x in the sloppy space.
+    fn apply_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
+    /// `out` ← Â† x in the sloppy space.
+    fn apply_dagger_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
+    /// `to` ← `from`, rounded to the sloppy format.
+    fn demote(&self, from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
+    /// `to` ← `to` + `from`, added in the precise format.
+    fn accumulate(&self, from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
+    /// Operations of one precise application per right-hand side.
+    fn flops(&self) -> f64;
+    /// Operations of one sloppy application per right-hand side.
+    fn flops_sloppy(&self) -> f64;
+}
+
+/// The vector type of a system's precise space.
+pub type Precise<Y> = <<Y as System>::Precise as VectorSpace>::Vector;
+/// The vector type of a system's sloppy space.
+pub type Sloppy<Y> = <<Y as System>::Sloppy as VectorSpace>::Vector;
+
+/// A system solved in one precision.
+pub struct Uniform<'a, S, A: ?Sized> {
+    space: &'a S,
+    operator: &'a A,
+    ones: Vec<Complex64>,
+}
+
+impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Uniform<'a, S, A> {
+    /// `operator` on `space`.
+    pub fn new(space: &'a S, operator: &'a A) -> Self {
+        Self { space, operator, ones: vec![Complex64::ONE; space.nrhs()] }
+    }
+}
+
+impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A> {
+    type Error = S::Error;
+    type Precise = S;
+    type Sloppy = S;
+
+    fn is_mixed(&self) -> bool {
+        false
+    }
+    fn precise(&self) -> &S {
+        self.space
+    }
+    fn sloppy(&self) -> &S {
+        self.space
+    }
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply(x, out)
+    }
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply_dagger(x, out)
+    }
+    fn apply_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply(x, out)
+    }
+    fn apply_dagger_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        self.operator.apply_dagger(x, out)
+    }
+    fn demote(&self, from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
+        self.space.copy(from, to)
+    }
+    fn accumulate(&self, from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
+        self.space.axpby(&self.ones, from, &self.ones, to)
+    }
+    fn flops(&self) -> f64 {
+        self.operator.flops()
+    }
+    fn flops_sloppy(&self) -> f64 {
+        self.operator.flops()
+    }
+}
+
+/// A system whose iteration runs in a sloppy precision.
+pub struct Mixed<'a, P, A: ?Sized, S, B: ?Sized> {
+    precise: &'a P,
+    operator: &'a A,
+    sloppy: &'a S,
+    sloppy_operator: &'a B,
+}
+
+impl<'a, P, A, S, B> Mixed<'a, P, A, S, B>
+where
+    P: ConvertFrom<S>,
+    S: ConvertFrom<P> + VectorSpace<Error = P::Error>,
+    A: LinearOperator<P> + ?Sized,
+    B: LinearOperator<S> + ?Sized,
+{
+    /// `operator` on `precise`, and the same matrix as `sloppy_operator` on `sloppy`.
+    ///
+    /// # Panics
+    /// When the two spaces do not have the same number of right-hand sides.
+    pub fn new(precise: &'a P, operator: &'a A, sloppy: &'a S, sloppy_operator: &'a B) -> Self {
+        assert_eq!(precise.nrhs(), sloppy.nrhs(), "both spaces hold the same right-hand sides");
+        Self { precise, operator, sloppy, sloppy_operator }
+    }
+}
+
+impl<P, A, S, B> System for Mixed<'_, P, A, S, B>
+where
+    P: ConvertFrom<S>,
+    S: ConvertFrom<P> + VectorSpace<Error = P::Error>,
+    A: LinearOperator<P> + ?Sized,
+    B: LinearOperator<S> + ?Sized,
+{
+    type Error = P::Error;
+    type Precise = P;
+    type Sloppy = S;
+
+    fn precise(&self) -> &P {
+        self.precise
+    }
+    fn sloppy(&self) -> &S {
+        self.sloppy
+    }
+    fn apply(&self, x: &P::Vector, out: &mut P::Vector) -> Result<(), P::Error> {
+        self.operator.apply(x, out)
+    }
+    fn apply_dagger(&self, x: &P::Vector, out: &mut P::Vector) -> Result<(), P::Error> {
+        self.operator.apply_dagger(x, out)
+    }
+    fn apply_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), P::Error> {
+        self.sloppy_operator.apply(x, out)
+    }
+    fn apply_dagger_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), P::Error> {
+        self.sloppy_operator.apply_dagger(x, out)
+    }
+    fn demote(&self, from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
+        self.sloppy.convert(from, to)
+    }
+    fn accumulate(&self, from: &S::Vector, to: &mut P::Vector) -> Result<(), P::Error> {
+        self.precise.accumulate(from, to)
+    }
+    fn flops(&self) -> f64 {
+        self.operator.flops()
+    }
+    fn flops_sloppy(&self) -> f64 {
+        self.sloppy_operator.flops()
+    }
+}

@@ -1,0 +1,545 @@
+//! What CG and BiCGstab share: the bookkeeping of reliable updates (paper 001, Algorithm 2).
+//!
+//! The solution is x + x̂: x in the precise space, and x̂, the sum of the steps since the last update, in the sloppy
+//! one. An update adds x̂ to x, clears it and replaces the recurrence's residual by b − A x. One is made whenever
+//! ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **whenever a right-hand side seems to have
+//! converged**: only a residual from the precise operator finishes a right-hand side.
+
+use crate::error::{BreakdownKind, SolveError};
+use crate::info::Info;
+use crate::observer::{Iteration, Kind, Observer};
+use crate::operator::{Precise, Sloppy, System};
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+use std::cmp::Ordering;
+
+/// A residual counts as progress when it is below this fraction of the best one so far.
+const PROGRESS: f64 = 0.9;
+/// Wrong claims of convergence without progress in between after which the precision is blamed.
+const FALSE_CLAIMS: usize = 4;
+/// No residual relative to ‖b‖ below this means anything in double precision.
+const ROUNDING: f64 = 1e-18;
+/// Histories are reserved for this many iterations at most; longer ones grow.
+const HISTORY: usize = 10_000;
+
+/// The parameters that all solvers with reliable updates have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Control {
+    pub tol: f64,
+    pub max_iterations: usize,
+    pub delta: Option<f64>,
+    pub max_stalls: usize,
+    pub stagnation_window: usize,
+}
+
+impl Control {
+    pub fn check<E: std::error::Error>(&self) -> Result<(), SolveError<E>> {
+        if !(self.tol >= 0.0 && self.tol.is_finite()) {
+            return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));
+        }
+        if self.delta.is_some_and(|delta| !(0.0..1.0).contains(&delta)) {
+            return Err(SolveError::Invalid("δ has to be at least 0 (off) and below 1"));
+        }
+        if self.max_stalls == 0 {
+            return Err(SolveError::Invalid("max_stalls has to be at least 1"));
+        }
+        Ok(())
+    }
+}
+
+/// Vectors and per-right-hand-side scalars of the outer part of a solve.
+pub(crate) struct Outer<P: VectorSpace, S: VectorSpace> {
+    residual: P::Vector,
+    /// The x_j with the smallest true residual so far, where x_j itself is not it.
+    best_x: P::Vector,
+    x_is_best: Vec<bool>,
+    /// x̂.
+    pub correction: S::Vector,
+    /// Results of the last reduction: ‖r_j‖² of the recurrence.
+    pub norm2: Vec<f64>,
+    /// The right-hand sides still worked on.
+    pub active: Vec<bool>,
+    /// Right-hand sides that have to forget their directions at the next update, or just had to.
+    pub restart: Vec<bool>,
+    reference: Vec<f64>,
+    target: Vec<f64>,
+    iterated: Vec<f64>,
+    maximum: Vec<f64>,
+    verified: Vec<f64>,
+    judged: Vec<f64>,
+    best: Vec<f64>,
+    progressed: Vec<bool>,
+    stalls: Vec<usize>,
+    false_claims: Vec<usize>,
+    lowest: Vec<f64>,
+    lowest_at: Vec<usize>,
+    relative: Vec<f64>,
+    zeros: Vec<Complex64>,
+    mask: Vec<Complex64>,
+    unmask: Vec<Complex64>,
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+        let n = system.precise().nrhs();
+        Ok(Self {
+            residual: system.precise().allocate()?,
+            best_x: system.precise().allocate()?,
+            x_is_best: vec![true; n],
+            correction: system.sloppy().allocate()?,
+            norm2: vec![0.0; n],
+            active: vec![true; n],
+            restart: vec![false; n],
+            reference: vec![0.0; n],
+            target: vec![0.0; n],
+            iterated: vec![0.0; n],
+            maximum: vec![0.0; n],
+            verified: vec![0.0; n],
+            judged: vec![0.0; n],
+            best: vec![0.0; n],
+            progressed: vec![false; n],
+            stalls: vec![0; n],
+            false_claims: vec![0; n],
+            lowest: vec![0.0; n],
+            lowest_at: vec![0; n],
+            relative: vec![0.0; n],
+            zeros: vec![Complex64::ZERO; n],
+            mask: vec![Complex64::ZERO; n],
+            unmask: vec![Complex64::ZERO; n],
+        })
+    }
+}
+
+impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
+    /// The residual of the recurrence at which it is taken at its word. A target below rounding, zero for instance,
+    /// must not make the recurrence run on until it underflows.
+    fn level(&self, j: usize) -> f64 {
+        self.target[j].max(ROUNDING * self.reference[j])
+    }
+}
+
+/// Measures the residual the caller cares about, ‖b_j − M x_j‖, where the iterated one is that of another system
+/// (CGNR iterates M†(b − M x)).
+pub(crate) type Judge<'a, Y> = &'a mut dyn FnMut(&Precise<Y>, &mut [f64]) -> Result<(), <Y as System>::Error>;
+
+/// What differs between a plain solve and one made on behalf of another system.
+pub(crate) struct Claim<'a, Y: System> {
+    /// The norms that tolerances refer to; ‖b_j‖ where absent.
+    pub reference: Option<&'a [f64]>,
+    /// The norms that judged residuals refer to, and the judge.
+    pub judge: Option<(&'a [f64], Judge<'a, Y>)>,
+}
+
+impl<Y: System> Default for Claim<'_, Y> {
+    fn default() -> Self {
+        Self { reference: None, judge: None }
+    }
+}
+
+/// A solve under way.
+pub(crate) struct Run<'a, Y: System> {
+    system: &'a Y,
+    b: &'a Precise<Y>,
+    x: &'a mut Precise<Y>,
+    pub outer: &'a mut Outer<Y::Precise, Y::Sloppy>,
+    control: Control,
+    delta: f64,
+    claim: Claim<'a, Y>,
+    pub info: Info,
+    kind: Kind,
+}
+
+impl<'a, Y: System> Run<'a, Y> {
+    /// Computes norms, targets and the first residual. Right-hand sides with b_j = 0 get x_j = 0 and are finished.
+    pub fn begin(
+        system: &'a Y,
+        b: &'a Precise<Y>,
+        x: &'a mut Precise<Y>,
+        outer: &'a mut Outer<Y::Precise, Y::Sloppy>,
+        control: Control,
+        claim: Claim<'a, Y>,
+    ) -> Result<Self, SolveError<Y::Error>> {
+        control.check()?;
+        let n = outer.active.len();
+        if n != system.precise().nrhs() {
+            return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
+        }
+        let delta = control.delta.unwrap_or(if system.is_mixed() { 0.1 } else { 0.0 });
+        let reserve = control.max_iterations.saturating_add(1).min(HISTORY);
+        let info = Info {
+            iterations_per_rhs: vec![0; n],
+            history: (0..n).map(|_| Vec::with_capacity(reserve)).collect(),
+            true_residual: vec![f64::NAN; n],
+            ..Info::default()
+        };
+        // What an earlier solve left here must not enter the report of this one.
+        outer.verified.fill(f64::NAN);
+        outer.reference.fill(f64::NAN);
+        let mut run = Self { system, b, x, outer, control, delta, claim, info, kind: Kind::Iterate };
+        run.first_residual()?;
+        Ok(run)
+    }
+
+    fn first_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
+        let space = self.system.precise();
+        let o = &mut *self.outer;
+        space.norm2(self.b, &mut o.norm2)?;
+        self.info.reductions += 1;
+        if let Some(rhs) = o.norm2.iter().position(|v| !v.is_finite()) {
+            return Err(self.not_a_number(rhs));
+        }
+        for j in 0..o.norm2.len() {
+            o.verified[j] = o.norm2[j].sqrt();
+            o.reference[j] = self.claim.reference.map_or(o.verified[j], |reference| reference[j]);
+            o.target[j] = self.control.tol * o.reference[j];
+            o.active[j] = o.reference[j] > 0.0;
+            o.mask[j] = if o.active[j] { Complex64::ONE } else { Complex64::ZERO };
+            (o.restart[j], o.stalls[j], o.false_claims[j], o.lowest_at[j]) = (false, 0, 0, 0);
+            (o.judged[j], o.best[j], o.x_is_best[j]) = (0.0, f64::INFINITY, true);
+        }
+        if !o.active.contains(&true) {
+            space.zero(self.x)?;
+        } else {
+            if o.active.contains(&false) {
+                space.axpby(&o.zeros, self.b, &o.mask, self.x)?;
+            }
+            space.norm2(self.x, &mut o.norm2)?;
+            self.info.reductions += 1;
+            if o.norm2.iter().all(|v| *v == 0.0) {
+                // The usual case, and it saves an application: r = b.
+                space.copy(self.b, &mut o.residual)?;
+            } else {
+                self.true_residual()?;
+            }
+        }
+        let o = &mut *self.outer;
+        if let Some(rhs) = o.verified.iter().position(|v| !v.is_finite()) {
+            return Err(self.not_a_number(rhs));
+        }
+        self.system.sloppy().zero(&mut o.correction)?;
+        self.accept()?;
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            o.iterated[j] = o.verified[j];
+            o.maximum[j] = o.verified[j];
+            o.best[j] = o.verified[j];
+            o.lowest[j] = o.verified[j];
+            self.info.history[j].push(relative(o.verified[j], o.reference[j]));
+        }
+        Ok(())
+    }
+
+    /// r ← b − A x and its norms.
+    fn true_residual(&mut self) -> Result<(), Y::Error> {
+        let o = &mut *self.outer;
+        self.system.apply(self.x, &mut o.residual)?;
+        self.system.precise().sub_norm2(self.b, &mut o.residual, &mut o.norm2)?;
+        self.info.precise_applications += 1;
+        self.info.reductions += 1;
+        for (verified, norm2) in o.verified.iter_mut().zip(&o.norm2) {
+            *verified = norm2.sqrt();
+        }
+        Ok(())
+    }
+
+    /// Finishes the right-hand sides whose true residuals allow it. Where another residual is judged, the target of
+    /// those that failed is lowered in proportion.
+    fn accept(&mut self) -> Result<(), Y::Error> {
+        let o = &mut *self.outer;
+        let claims = |o: &Outer<Y::Precise, Y::Sloppy>, j: usize| o.active[j] && o.verified[j] <= o.target[j];
+        let Some((norms, judge)) = &mut self.claim.judge else {
+            for j in 0..o.active.len() {
+                if claims(o, j) {
+                    o.active[j] = false;
+                }
+            }
+            return Ok(());
+        };
+        if (0..o.active.len()).any(|j| claims(o, j)) {
+            judge(self.x, &mut o.judged)?;
+            for j in 0..o.active.len() {
+                if claims(o, j) {
+                    let aim = self.control.tol * norms[j];
+                    if o.judged[j] <= aim {
+                        o.active[j] = false;
+                    } else {
+                        o.target[j] = 0.5 * o.target[j].min(o.verified[j]) * (aim / o.judged[j]).max(1e-4);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The residual in the sloppy format.
+    pub fn demote(&self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        self.system.demote(&self.outer.residual, to)
+    }
+
+    /// Whether every right-hand side is finished.
+    pub fn finished(&self) -> bool {
+        !self.outer.active.contains(&true)
+    }
+
+    /// ‖r_j‖² at the last update.
+    pub fn verified2(&self, j: usize) -> f64 {
+        self.outer.verified[j] * self.outer.verified[j]
+    }
+
+    /// Whether the recurrence does not claim convergence.
+    pub fn claims_nothing(&self, j: usize) -> bool {
+        self.outer.iterated[j] > self.outer.level(j)
+    }
+
+    /// Whether the last update brought a smaller residual than all before for right-hand side j.
+    pub fn progressed(&self, j: usize) -> bool {
+        self.outer.progressed[j]
+    }
+
+    /// Takes the recurrence's new ‖r_j‖² from `outer.norm2` and says whether an update is due.
+    pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
+        self.info.iterations += 1;
+        self.kind = Kind::Iterate;
+        let mut due = false;
+        for j in 0..self.outer.active.len() {
+            let o = &mut *self.outer;
+            if !o.active[j] {
+                continue;
+            }
+            if !o.norm2[j].is_finite() {
+                return Err(self.not_a_number(j));
+            }
+            let norm = o.norm2[j].sqrt();
+            o.iterated[j] = norm;
+            o.maximum[j] = o.maximum[j].max(norm);
+            if norm < PROGRESS * o.lowest[j] {
+                (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations);
+            }
+            due |= norm <= o.level(j) || norm < self.delta * o.maximum[j];
+            self.info.iterations_per_rhs[j] += 1;
+            self.info.history[j].push(relative(norm, o.reference[j]));
+        }
+        Ok(due)
+    }
+
+    /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.
+    fn accumulate(&mut self) -> Result<(), Y::Error> {
+        let o = &mut *self.outer;
+        if o.x_is_best.iter().all(|best| *best) {
+            self.system.precise().copy(self.x, &mut o.best_x)?;
+        } else {
+            set_masks(o, |o, j| o.x_is_best[j]);
+            self.system.precise().axpby(&o.mask, self.x, &o.unmask, &mut o.best_x)?;
+        }
+        o.x_is_best.fill(false);
+        self.system.accumulate(&o.correction, self.x)?;
+        self.system.sloppy().zero(&mut o.correction)?;
+        self.true_residual()
+    }
+
+    /// Goes back to the best x_j for those marked in `relative` by infinity, if any, and recomputes the residuals.
+    fn go_back(&mut self) -> Result<(), Y::Error> {
+        let o = &mut *self.outer;
+        if o.relative.iter().any(|mark| mark.is_infinite()) {
+            set_masks(o, |o, j| o.relative[j].is_infinite());
+            self.system.precise().axpby(&o.mask, &o.best_x, &o.unmask, self.x)?;
+            self.true_residual()?;
+        }
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            o.x_is_best[j] = o.relative[j].is_infinite() || o.verified[j] <= o.best[j];
+        }
+        Ok(())
+    }
+
+    /// The reliable update: x ← x + x̂, x̂ ← 0, r ← b − A x, `r` ← r in the sloppy format.
+    ///
+    /// Where the true residual is no smaller than the largest of the recurrence since the last update, the recurrence
+    /// was wrong altogether, and x_j goes back to the best one before.
+    ///
+    /// Afterwards `outer.restart` marks those that have to begin anew: those marked before, those that went back, and
+    /// those that claimed convergence twice without progress in between and were wrong.
+    pub fn refresh(&mut self, r: &mut Sloppy<Y>) -> Result<(), SolveError<Y::Error>> {
+        self.accumulate()?;
+        self.info.reliable_updates += 1;
+        self.kind = Kind::ReliableUpdate;
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            // "Not less" instead of "at least": NaN goes back too.
+            // After a breakdown the recurrence promised nothing.
+            let wrong =
+                o.active[j] && !o.restart[j] && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
+            o.relative[j] = if wrong && o.verified[j] > o.target[j] || !o.verified[j].is_finite() {
+                o.restart[j] = true;
+                f64::INFINITY
+            } else {
+                0.0
+            };
+            if o.active[j] {
+                // Counted as long as there is no progress.
+                let claimed = o.iterated[j] <= o.level(j) && o.verified[j] > o.target[j];
+                let before = if o.verified[j] < PROGRESS * o.best[j] { 0 } else { o.false_claims[j] };
+                o.false_claims[j] = before + usize::from(claimed);
+            }
+        }
+        let not_finite = o.verified.iter().position(|v| !v.is_finite());
+        self.go_back()?;
+        if let Some(rhs) = not_finite {
+            return Err(self.not_a_number(rhs));
+        }
+        self.accept()?;
+        let mut stuck = None;
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            if let Some(last) = self.info.history[j].last_mut()
+                && self.info.iterations_per_rhs[j] == self.info.iterations
+            {
+                *last = relative(o.verified[j], o.reference[j]);
+            }
+            let forced = o.restart[j] && o.relative[j].is_finite();
+            o.restart[j] = o.active[j] && (o.restart[j] || o.false_claims[j] > 1);
+            if o.restart[j] {
+                self.info.restarts += 1;
+                self.kind = Kind::Restart;
+            }
+            o.progressed[j] = o.verified[j] < PROGRESS * o.best[j];
+            if o.progressed[j] {
+                o.stalls[j] = 0;
+            } else if o.active[j] {
+                // An honest way down from a peak is no stall.
+                o.stalls[j] +=
+                    usize::from(!forced && (o.verified[j] > 0.5 * o.maximum[j] || o.relative[j].is_infinite()));
+                if o.stalls[j] >= self.control.max_stalls || o.false_claims[j] >= FALSE_CLAIMS {
+                    stuck = stuck.or(Some(j));
+                }
+            }
+            o.best[j] = o.best[j].min(o.verified[j]);
+            o.iterated[j] = o.verified[j];
+            o.maximum[j] = o.verified[j];
+        }
+        if let Some(rhs) = stuck {
+            self.settle(false)?;
+            return Err(self.stagnation(rhs)?);
+        }
+        Ok(self.demote(r)?)
+    }
+
+    /// Ends an iteration: tells the observer and looks at the limits.
+    pub fn close(&mut self, observer: &mut impl Observer) -> Result<(), SolveError<Y::Error>> {
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            o.relative[j] = relative(o.iterated[j], o.reference[j]);
+        }
+        let event = Iteration { iteration: self.info.iterations, residuals: &o.relative, kind: self.kind };
+        let answer = observer.iteration(&event);
+        if self.finished() {
+            return Ok(());
+        }
+        let iteration = self.info.iterations;
+        if answer.is_break() {
+            self.settle(true)?;
+            return Err(SolveError::Cancelled { iteration, info: self.take_info()? });
+        }
+        let window = self.control.stagnation_window;
+        let stuck = (0..self.outer.active.len())
+            .find(|&j| window > 0 && self.outer.active[j] && iteration - self.outer.lowest_at[j] > window);
+        if let Some(rhs) = stuck {
+            self.settle(true)?;
+            return Err(self.stagnation(rhs)?);
+        }
+        if iteration >= self.control.max_iterations {
+            return Err(self.no_convergence()?);
+        }
+        Ok(())
+    }
+
+    pub fn no_convergence(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
+        self.settle(true)?;
+        let info = self.take_info()?;
+        Ok(SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info })
+    }
+
+    pub fn breakdown(&mut self, what: BreakdownKind, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
+        self.settle(false)?;
+        let info = self.take_info()?;
+        Ok(SolveError::Breakdown { what, iteration: info.iterations, rhs, info })
+    }
+
+    pub fn not_positive(&mut self, curvature: f64, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
+        self.settle(true)?;
+        let info = self.take_info()?;
+        Ok(SolveError::NotPositiveDefinite { curvature, iteration: info.iterations, rhs, info })
+    }
+
+    fn stagnation(&mut self, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
+        let info = self.take_info()?;
+        Ok(SolveError::Stagnation { iterations: info.iterations, rhs, residual: info.true_residual[rhs], info })
+    }
+
+    /// x̂ is dropped: it may hold what caused this.
+    pub fn not_a_number(&mut self, rhs: usize) -> SolveError<Y::Error> {
+        let iteration = self.info.iterations;
+        let settled = if iteration > 0 { self.settle(false) } else { Ok(()) };
+        match settled.and_then(|()| self.take_info()) {
+            Ok(info) => SolveError::NotANumber { iteration, rhs, info },
+            Err(error) => SolveError::Backend(error),
+        }
+    }
+
+    /// Before giving up: adds x̂ to x if `try_correction`, and goes back to the best x_j.
+    fn settle(&mut self, try_correction: bool) -> Result<(), Y::Error> {
+        if try_correction {
+            self.accumulate()?;
+        }
+        let o = &mut *self.outer;
+        for j in 0..o.active.len() {
+            // Finished ones have not moved; recomputing them gives rounding of the same value.
+            let worse = o.active[j] && !o.x_is_best[j] && !(o.verified[j] <= o.best[j]);
+            o.relative[j] = if worse { f64::INFINITY } else { 0.0 };
+        }
+        self.go_back()
+    }
+
+    /// Closes the report: true residuals, flops.
+    fn take_info(&mut self) -> Result<Box<Info>, Y::Error> {
+        let o = &mut *self.outer;
+        if let Some((norms, judge)) = &mut self.claim.judge {
+            judge(self.x, &mut o.judged)?;
+            for j in 0..o.active.len() {
+                self.info.true_residual[j] = relative(o.judged[j], norms[j]);
+            }
+        } else {
+            for j in 0..o.active.len() {
+                // A right-hand side with b_j = 0 has x_j = 0.
+                let exact = o.reference[j] == 0.0;
+                self.info.true_residual[j] = if exact { 0.0 } else { o.verified[j] / o.reference[j] };
+            }
+        }
+        let info = &mut self.info;
+        info.converged = !o.active.contains(&true);
+        info.flops = o.active.len() as f64
+            * (info.precise_applications as f64 * self.system.flops()
+                + info.sloppy_applications as f64 * self.system.flops_sloppy());
+        Ok(Box::new(std::mem::take(info)))
+    }
+
+    /// The report of a solve that came to its end.
+    pub fn succeed(mut self) -> Result<Info, SolveError<Y::Error>> {
+        debug_assert!(self.finished());
+        Ok(*self.take_info()?)
+    }
+}
+
+/// `mask`_j = 1 where `choose`, else 0; `unmask`_j = 1 − `mask`_j.
+fn set_masks<P: VectorSpace, S: VectorSpace>(o: &mut Outer<P, S>, choose: impl Fn(&Outer<P, S>, usize) -> bool) {
+    for j in 0..o.active.len() {
+        let chosen = choose(o, j);
+        o.mask[j] = if chosen { Complex64::ONE } else { Complex64::ZERO };
+        o.unmask[j] = Complex64::ONE - o.mask[j];
+    }
+}
+
+/// `norm / reference`, with 0/0 = 0 for right-hand sides that vanish.
+fn relative(norm: f64, reference: f64) -> f64 {
+    if reference == 0.0 && norm == 0.0 { 0.0 } else { norm / reference }
+}

@@ -1,0 +1,218 @@
+//! What a solver needs to know about vectors, conversions between precisions and operators.
+//!
+//! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each
+//! other: nothing is mixed between them, they only share the passes over the operator's data. All coefficients and
+//! all results of reductions are therefore slices of length N.
+
+use num_complex::Complex64;
+
+/// A space of blocks of N vectors with the linear algebra that Krylov methods use.
+///
+/// # Contract
+/// * Coefficients and reductions are in double precision whatever the storage format of the vectors. A reduction
+///   sums in an order that depends only on the layout, so that the same run gives the same bits; on several
+///   processes it is the global sum, and **every process gets the same bits** (solvers branch on them).
+/// * Slices have length [`nrhs`](VectorSpace::nrhs); vectors come from [`allocate`](VectorSpace::allocate) of this
+///   space or of an equal one. Anything else may panic.
+/// * A coefficient that is exactly zero in front of the vector being *written* means that its old content is not
+///   read: 0·NaN does not survive there, as in BLAS.
+/// * Operations may be queued: only reductions have to wait for the device.
+///
+/// # Fused operations
+/// Those with a default are written in terms of the others. A backend overrides them by one kernel each, which
+/// saves passes over memory; the results may differ from the default by rounding only.
+pub trait VectorSpace {
+    /// A block of N vectors.
+    type Vector;
+    /// What can go wrong below: out of memory, a failed launch, a lost message.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// N, the number of right-hand sides in a block. At least 1 and constant.
+    fn nrhs(&self) -> usize;
+
+    /// A new block, all elements zero. Solvers call this only while they make their workspace.
+    fn allocate(&self) -> Result<Self::Vector, Self::Error>;
+
+    /// x_j ← 0 for all j.
+    fn zero(&self, x: &mut Self::Vector) -> Result<(), Self::Error>;
+
+    /// `to`_j ← `from`_j for all j.
+    fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
+
+    /// y_j ← a_j x_j + b_j y_j. With b_j = 0 the old y_j is not read.
+    fn axpby(
+        &self,
+        a: &[Complex64],
+        x: &Self::Vector,
+        b: &[Complex64],
+        y: &mut Self::Vector,
+    ) -> Result<(), Self::Error>;
+
+    /// `out`_j ← ‖x_j‖² = Σ |x|².
+    fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result<(), Self::Error>;
+
+    /// `out`_j ← (x_j, y_j) = Σ x̄ y: antilinear in the first argument.
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Self::Error>;
+
+    /// y_j ← a_j x_j + y_j.
+    fn axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error> {
+        with_coefficients(a.len(), |_| ONE, |ones| self.axpby(a, x, ones, y))
+    }
+
+    /// y_j ← a_j x_j + y_j and `out`_j ← ‖y_j‖² of the new y.
+    fn axpy_norm2(
+        &self,
+        a: &[Complex64],
+        x: &Self::Vector,
+        y: &mut Self::Vector,
+        out: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.axpy(a, x, y)?;
+        self.norm2(y, out)
+    }
+
+    /// `dot`_j ← (x_j, y_j) and `norm2`_j ← ‖x_j‖² in one reduction (BiCGstab: x = t, y = s).
+    fn dot_norm2(
+        &self,
+        x: &Self::Vector,
+        y: &Self::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.dot(x, y, dot)?;
+        self.norm2(x, norm2)
+    }
+
+    /// r_j ← b_j − r_j and `out`_j ← ‖r_j‖² of the new r: with r = A x on entry, the residual.
+    fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result<(), Self::Error> {
+        with_coefficients(
+            out.len(),
+            |_| ONE,
+            |ones| with_coefficients(ones.len(), |_| -ONE, |minus| self.axpby(ones, b, minus, r)),
+        )?;
+        self.norm2(r, out)
+    }
+
+    /// The two vector updates that end an iteration of CG, in this order: x_j ← x_j + α_j p_j, p_j ← r_j + β_j p_j.
+    ///
+    /// α and β are real in CG and come as reals.
+    fn cg_update(
+        &self,
+        alpha: &[f64],
+        beta: &[f64],
+        r: &Self::Vector,
+        x: &mut Self::Vector,
+        p: &mut Self::Vector,
+    ) -> Result<(), Self::Error> {
+        let n = alpha.len();
+        with_coefficients(n, |j| alpha[j].into(), |alpha| self.axpy(alpha, p, x))?;
+        with_coefficients(
+            n,
+            |_| ONE,
+            |ones| with_coefficients(n, |j| beta[j].into(), |beta| self.axpby(ones, r, beta, p)),
+        )
+    }
+
+    /// The new direction of BiCGstab: p_j ← r_j + β_j (p_j − ω_j v_j).
+    fn bicgstab_direction(
+        &self,
+        beta: &[Complex64],
+        omega: &[Complex64],
+        r: &Self::Vector,
+        v: &Self::Vector,
+        p: &mut Self::Vector,
+    ) -> Result<(), Self::Error> {
+        let n = beta.len();
+        with_coefficients(n, |_| ONE, |ones| self.axpby(ones, r, beta, p))?;
+        with_coefficients(n, |j| -beta[j] * omega[j], |minus| self.axpy(minus, v, p))
+    }
+
+    /// The end of an iteration of BiCGstab. `s` holds s on entry and r on exit:
+    ///
+    /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  `rho`_j ← (r̃_j, r_j),  `norm2`_j ← ‖r_j‖²,
+    ///
+    /// both results from one reduction. r̃ is `shadow`.
+    #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
+    fn bicgstab_update(
+        &self,
+        alpha: &[Complex64],
+        omega: &[Complex64],
+        p: &Self::Vector,
+        t: &Self::Vector,
+        shadow: &Self::Vector,
+        x: &mut Self::Vector,
+        s: &mut Self::Vector,
+        rho: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.axpy(alpha, p, x)?;
+        self.axpy(omega, s, x)?;
+        with_coefficients(omega.len(), |j| -omega[j], |minus| self.axpy(minus, t, s))?;
+        self.dot(shadow, s, rho)?;
+        self.norm2(s, norm2)
+    }
+}
+
+const ONE: Complex64 = Complex64::new(1.0, 0.0);
+
+/// Calls `f` with N coefficients kept on the stack for the usual N, so that the defaults allocate nothing.
+fn with_coefficients<T>(n: usize, value: impl Fn(usize) -> Complex64, f: impl FnOnce(&[Complex64]) -> T) -> T {
+    const STACK: usize = 32;
+    if n <= STACK {
+        let mut buffer = [Complex64::ZERO; STACK];
+        for (j, slot) in buffer[..n].iter_mut().enumerate() {
+            *slot = value(j);
+        }
+        f(&buffer[..n])
+    } else {
+        f(&(0..n).map(value).collect::<Vec<_>>())
+    }
+}
+
+/// Conversion of a block from the precision (or storage format) of `S` into that of `Self`.
+///
+/// There is no blanket `ConvertFrom<S> for S`, so that a backend can write one implementation over all pairs of its
+/// formats. A solve in one precision needs no conversion at all: see [`Uniform`](crate::Uniform).
+pub trait ConvertFrom<S: VectorSpace<Error = Self::Error>>: VectorSpace {
+    /// `to`_j ← `from`_j, rounded to nearest where `Self` is the narrower format.
+    fn convert(&self, from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
+
+    /// `to`_j ← `to`_j + `from`_j: the groupwise update of the solution (paper 001, Algorithm 2).
+    fn accumulate(&self, from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
+}
+
+/// A linear operator on the vectors of `S`, applied to all right-hand sides of a block.
+///
+/// An operator that needs scratch memory owns it (a `RefCell` is enough: solvers never apply an operator from inside
+/// itself). Input and output are always different blocks.
+pub trait LinearOperator<S: VectorSpace> {
+    /// `out`_j ← A x_j.
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
+
+    /// `out`_j ← A† x_j. Only CGNR and CGNE and the operators made of M and M† call it.
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
+
+    /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
+    /// processes together).
+    fn flops(&self) -> f64;
+
+    /// Bytes that one `apply` has to move for one right-hand side; 0 where unknown.
+    fn bytes(&self) -> f64 {
+        0.0
+    }
+}
+
+impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
+    fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        (**self).apply(x, out)
+    }
+    fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
+        (**self).apply_dagger(x, out)
+    }
+    fn flops(&self) -> f64 {
+        (**self).flops()
+    }
+    fn bytes(&self) -> f64 {
+        (**self).bytes()
+    }
+}

@@ -1,0 +1,191 @@
+//! `cargo xtask check-ptx`: what the compiled kernels cost, and whether the hot ones are as lean as they must be.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use gpu_kernels::Instance;
+
+use crate::build_ptx;
+use crate::process::{self, plural};
+use crate::ptx_text::{self, Counts};
+use crate::ptxas::Report;
+
+/// `--help`.
+pub const HELP: &str = "\
+Show registers, stack, spills and memory accesses of every compiled kernel, and fail when a hot kernel (marked *)
+has a stack frame, spills, local or generic memory accesses, calls, or more registers than its cap.
+
+Usage: cargo xtask check-ptx
+
+Reads target/kernels as `cargo xtask build-ptx` left it; that build must have found ptxas.
+";
+
+/// Registers that a thread can have at all.
+const MOST_REGISTERS: u32 = 255;
+
+/// The command.
+pub fn run(args: &[String]) -> Result<()> {
+    process::expect_no_more(args)?;
+    let root = process::root()?;
+    let manifest = build_ptx::manifest(&root)?;
+    build_ptx::check_current(&root, &manifest)?;
+    let Some(version) = manifest["ptxas"].as_str() else {
+        bail!(
+            "the kernels were built without NVIDIA's assembler ptxas; run `cargo xtask setup`, then \
+             `cargo xtask build-ptx`"
+        );
+    };
+    let reports = build_ptx::reports_in(&manifest);
+
+    let folder = build_ptx::output_folder(&root);
+    let mut kernels = Vec::new();
+    for module in manifest["modules"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str())
+    {
+        let path = folder.join(format!("{module}.ptx"));
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{} cannot be read", path.display()))?;
+        for entry in ptx_text::entries(&text) {
+            let instance = gpu_kernels::instances().find(|instance| instance.name == entry.name);
+            let (Some(instance), Some(&report)) = (instance, reports.get(entry.name)) else {
+                bail!(
+                    "the manifest does not know kernel '{}'; run `cargo xtask build-ptx --force`",
+                    entry.name
+                );
+            };
+            kernels.push((instance, report, ptx_text::count(entry.body)));
+        }
+    }
+
+    print_table(&kernels);
+    println!(
+        "{} kernels; {}; ptxas {version}",
+        kernels.len(),
+        manifest["toolchain"].as_str().unwrap_or("")
+    );
+    let hot = kernels.iter().filter(|(kernel, ..)| kernel.hot);
+    let findings: Vec<String> = hot
+        .flat_map(|(kernel, report, counts)| {
+            findings(kernel.name, kernel.registers, report, counts)
+        })
+        .collect();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!("{} in hot kernels", plural(findings.len(), "finding"));
+    }
+    Ok(())
+}
+
+/// One sentence per thing that makes a hot kernel slow. `cap`: its registers, 0 for no cap.
+fn findings(name: &str, cap: u32, report: &Report, counts: &Counts) -> Vec<String> {
+    let cap = if cap > 0 { cap } else { MOST_REGISTERS };
+    let checks = [
+        (
+            report.stack > 0,
+            format!("has a stack frame of {} bytes", report.stack),
+        ),
+        (
+            report.spill_stores + report.spill_loads > 0,
+            format!(
+                "spills {} bytes and loads {} back",
+                report.spill_stores, report.spill_loads
+            ),
+        ),
+        (
+            counts.local > 0,
+            format!("accesses local memory {} times", counts.local),
+        ),
+        (
+            counts.generic > 0,
+            format!("has {} generic memory accesses", counts.generic),
+        ),
+        (
+            counts.calls > 0,
+            format!("calls {} functions that were not inlined", counts.calls),
+        ),
+        (
+            report.registers > cap,
+            format!("uses {} registers, its cap is {cap}", report.registers),
+        ),
+    ];
+    checks
+        .into_iter()
+        .filter(|(bad, _)| *bad)
+        .map(|(_, text)| format!("{name}: {text}"))
+        .collect()
+}
+
+fn print_table(kernels: &[(&Instance, Report, Counts)]) {
+    let width = kernels
+        .iter()
+        .map(|(kernel, ..)| kernel.name.len() + 1)
+        .max()
+        .unwrap_or(0)
+        .max("kernel".len());
+    println!(
+        "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
+        "kernel", "registers", "cap", "stack", "spills", "shared", "fma", "generic", "barriers"
+    );
+    for (kernel, report, counts) in kernels {
+        println!(
+            "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
+            format!("{}{}", kernel.name, if kernel.hot { "*" } else { "" }),
+            report.registers,
+            if kernel.registers > 0 {
+                kernel.registers.to_string()
+            } else {
+                "-".to_string()
+            },
+            report.stack,
+            format!("{}/{}", report.spill_stores, report.spill_loads),
+            report.shared,
+            counts.fma,
+            counts.generic,
+            counts.barriers,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_weakness_is_a_finding() {
+        let lean = Report {
+            registers: 96,
+            ..Report::default()
+        };
+        assert_eq!(
+            findings("dslash", 96, &lean, &Counts::default()),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            findings("dslash", 0, &lean, &Counts::default()),
+            Vec::<String>::new()
+        );
+        let fat = Report {
+            registers: 128,
+            stack: 16,
+            spill_stores: 4,
+            ..lean
+        };
+        let counts = Counts {
+            generic: 2,
+            local: 1,
+            calls: 1,
+            ..Counts::default()
+        };
+        let found = findings("dslash", 96, &fat, &counts);
+        assert_eq!(found.len(), 6, "{found:?}");
+        assert!(
+            found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! `cargo xtask demo` and `cargo xtask bench`: build the program and show what it does.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+
+use crate::{build_ptx, process, setup};
+
+/// `--help` of `demo`.
+pub const DEMO_HELP: &str = "\
+Generate a weak gauge field on a 16x16x16x32 lattice, verify the file, solve the Wilson-Dirac equation on it to 1e-10
+in double precision, and plot the convergence. Uses the GPU where there is one. Everything lands in target/demo.
+
+Usage: cargo xtask demo [-- <more options for `ferrite solve`>]
+";
+
+/// `--help` of `bench`.
+pub const BENCH_HELP: &str = "\
+Time the Dirac operators on this machine: builds the program and runs `ferrite bench dslash`.
+
+Usage: cargo xtask bench [<options for `ferrite bench dslash`>]
+";
+
+/// The command `demo`.
+pub fn demo(args: &[String]) -> Result<()> {
+    let root = process::root()?;
+    let more = match args.split_first() {
+        None => &[],
+        Some((first, rest)) if first == "--" => rest,
+        Some((first, _)) => {
+            bail!("unknown argument '{first}'; options for `ferrite solve` stand after --")
+        }
+    };
+    let ferrite = program(&root)?;
+    let folder = root.join("target/demo");
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let (gauge, solution, plot) = (
+        "target/demo/weak_field.ildg",
+        "target/demo/solution.npy",
+        "target/demo/convergence.svg",
+    );
+
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(&ferrite);
+        command.current_dir(&root).args(arguments);
+        println!("\n$ ferrite {}", arguments.join(" "));
+        command
+    };
+    process::run(&mut start(&[
+        "generate",
+        "weak-field",
+        "--lattice",
+        "16,16,16,32",
+        "--seed",
+        "7",
+        "-o",
+        gauge,
+    ]))?;
+    process::run(&mut start(&["verify", gauge]))?;
+    let mut solve = vec![
+        "solve",
+        "--gauge",
+        gauge,
+        "--operator",
+        "wilson",
+        "--mass",
+        "0.1",
+        "--source",
+        "random:1",
+    ];
+    solve.extend([
+        "--solver",
+        "bicgstab",
+        "--precision",
+        "double",
+        "--tol",
+        "1e-10",
+    ]);
+    solve.extend(["-o", solution, "--plot", plot, "--json"]);
+    solve.extend(more.iter().map(String::as_str));
+    let report = json_of(&mut start(&solve))?;
+
+    println!("\n{}", summary(&report)?);
+    println!("solution: {solution}\nconvergence plot: {plot}");
+    if report["converged"] != true {
+        bail!("the solver did not converge");
+    }
+    Ok(())
+}
+
+/// The command `bench`.
+pub fn bench(args: &[String]) -> Result<()> {
+    let root = process::root()?;
+    let args = args.strip_prefix(&["--".to_string()]).unwrap_or(args);
+    process::run(
+        Command::new(program(&root)?)
+            .current_dir(&root)
+            .args(["bench", "dslash"])
+            .args(args),
+    )
+}
+
+/// Builds kernels and program; returns the program. Without a kernel compiler the CPU still does everything.
+fn program(root: &Path) -> Result<PathBuf> {
+    if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false))
+    {
+        eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
+    }
+    process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]))?;
+    let target =
+        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    Ok(target.join("release/ferrite"))
+}
+
+/// Runs a program and returns the JSON object on its standard output; other lines are shown, as is standard error.
+fn json_of(command: &mut Command) -> Result<Value> {
+    let line = process::line(command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("`{line}` cannot be started"))?;
+    let stdout = child
+        .stdout
+        .take()
+        .ok_or_else(|| anyhow!("`{line}` has no output"))?;
+    let (mut object, mut all) = (None, String::new());
+    for text in BufReader::new(stdout).lines() {
+        let text = text?;
+        match serde_json::from_str::<Value>(&text) {
+            // Progress may come as JSON lines too; the result is the last object.
+            Ok(value) if value.is_object() => object = Some(value),
+            _ => {
+                println!("{text}");
+                all.push_str(&text);
+            }
+        }
+    }
+    // The result may also be spread over several lines.
+    let object = object.or_else(|| serde_json::from_str(all.get(all.find('{')?..)?).ok());
+    let status = child.wait()?;
+    if !status.success() && object.is_none() {
+        bail!("`{line}` failed ({status})");
+    }
+    object.ok_or_else(|| anyhow!("`{line}` printed no JSON object"))
+}
+
+/// The solve in one paragraph.
+fn summary(report: &Value) -> Result<String> {
+    let number = |key: &str| {
+        report[key]
+            .as_f64()
+            .ok_or_else(|| anyhow!("the solver's JSON output lacks '{key}'"))
+    };
+    Ok(format!(
+        "{} after {} iterations: |b - Mx| / |b| = {:.2e}, computed from the solution\n{:.3} s, {:.1} GFLOP/s on {}",
+        if report["converged"] == true {
+            "converged"
+        } else {
+            "NOT converged"
+        },
+        number("iterations")?,
+        number("true_residual")?,
+        number("seconds")?,
+        number("gflops")?,
+        report["backend"].as_str().unwrap_or("an unnamed backend"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_names_what_is_missing() {
+        let mut report = serde_json::json!({
+            "converged": true, "iterations": 87, "true_residual": 9.1e-11, "seconds": 0.5, "gflops": 120.25,
+            "backend": "cpu",
+        });
+        let text = summary(&report).unwrap();
+        assert!(
+            text.contains("converged after 87 iterations") && text.contains("9.10e-11"),
+            "{text}"
+        );
+        assert!(text.contains("120.2 GFLOP/s on cpu"), "{text}");
+        report["seconds"] = Value::Null;
+        assert!(
+            summary(&report)
+                .unwrap_err()
+                .to_string()
+                .contains("'seconds'")
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! NVIDIA's assembler: finding it, running it, reading what it reports.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process;
+
+/// The GPU architecture of all kernels.
+pub const ARCH: &str = "sm_90";
+
+/// An assembler that was found.
+#[derive(Clone, Debug)]
+pub struct Ptxas {
+    /// The program.
+    pub path: PathBuf,
+    /// Its release, such as "13.0.88".
+    pub version: String,
+}
+
+/// What `ptxas -v` says of one kernel; sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Stack frame per thread.
+    pub stack: u32,
+    /// Spilled on the way out and back, per thread.
+    pub spill_stores: u32,
+    /// See `spill_stores`.
+    pub spill_loads: u32,
+    /// Static shared memory per block.
+    pub shared: u32,
+}
+
+impl Ptxas {
+    /// On PATH, in `CUDA_HOME`, or where `cargo xtask setup` puts it; must know sm_90 and PTX 8.0 (CUDA 12).
+    pub fn find(root: &Path) -> Option<Self> {
+        let cuda = env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("bin/ptxas"));
+        let candidates = [process::on_path("ptxas"), cuda, Some(installed(root))];
+        candidates
+            .into_iter()
+            .flatten()
+            .filter(|path| process::is_executable(path))
+            .find_map(Self::open)
+    }
+
+    /// Assembles a PTX file into a cubin and returns the report per kernel.
+    pub fn assemble(&self, ptx: &Path, cubin: &Path) -> Result<BTreeMap<String, Report>> {
+        let mut command = Command::new(&self.path);
+        command
+            .arg("-v")
+            .arg(format!("-arch={ARCH}"))
+            .arg(ptx)
+            .arg("-o")
+            .arg(cubin);
+        let (stdout, stderr) = process::capture(&mut command)?;
+        Ok(parse(&format!("{stdout}\n{stderr}")))
+    }
+
+    fn open(path: PathBuf) -> Option<Self> {
+        let (text, _) = process::capture(Command::new(&path).arg("--version")).ok()?;
+        let version = text
+            .split(", V")
+            .nth(1)?
+            .split_whitespace()
+            .next()?
+            .to_string();
+        let major: u32 = version.split('.').next()?.parse().ok()?;
+        (major >= 12).then_some(Self { path, version })
+    }
+}
+
+/// Where `cargo xtask setup` puts the assembler.
+pub fn installed(root: &Path) -> PathBuf {
+    root.join("target/tools/ptxas")
+}
+
+/// Reads `ptxas -v`.
+fn parse(text: &str) -> BTreeMap<String, Report> {
+    let mut reports: BTreeMap<String, Report> = BTreeMap::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        let line =
+            line.split_once(": ").map_or(
+                line,
+                |(_, rest)| if line.contains("ptxas") { rest } else { line },
+            );
+        let quoted = line.split('\'').nth(1);
+        if let Some(name) = line
+            .find("Function properties for ")
+            .map(|at| &line[at + 24..])
+        {
+            current = name.trim().to_string();
+        } else if let (true, Some(name)) = (line.contains("Compiling entry function"), quoted) {
+            current = name.to_string();
+            reports.entry(current.clone()).or_default();
+        }
+        // Plain device functions have properties too, but are no kernels.
+        let Some(report) = reports.get_mut(&current) else {
+            continue;
+        };
+        let before = |unit: &str| -> Option<u32> {
+            line[..line.find(unit)?]
+                .rsplit(|c: char| !c.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        };
+        let after = |label: &str| -> Option<u32> {
+            line[line.find(label)? + label.len()..]
+                .split(|c: char| !c.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        };
+        report.stack = before(" bytes stack frame").unwrap_or(report.stack);
+        report.spill_stores = before(" bytes spill stores").unwrap_or(report.spill_stores);
+        report.spill_loads = before(" bytes spill loads").unwrap_or(report.spill_loads);
+        report.registers = after("Used ").unwrap_or(report.registers);
+        report.shared = before(" bytes smem").unwrap_or(report.shared);
+    }
+    reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_report() {
+        let text = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'dslash' for 'sm_90'
+ptxas info    : Function properties for dslash
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 86 registers, used 1 barriers, 1024 bytes smem, 596 bytes cmem[0]
+ptxas info    : Compile time = 12.3 ms
+ptxas info    : Function properties for helper
+    99 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+";
+        let reports = parse(text);
+        assert_eq!(reports.len(), 1);
+        let expected = Report {
+            registers: 86,
+            stack: 16,
+            spill_stores: 8,
+            spill_loads: 12,
+            shared: 1024,
+        };
+        assert_eq!(reports["dslash"], expected);
+    }
+}

@@ -1,0 +1,239 @@
+//! `cargo xtask setup`: installs what building and checking the kernels needs, and nothing that is there already.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::build_ptx;
+use crate::process;
+use crate::ptxas::{self, Ptxas};
+use crate::toolchain::{DEBIAN_PACKAGES, Kind, NIGHTLY, Toolchain};
+
+/// `--help`.
+pub const HELP: &str = "\
+Install what is missing: a compiler for the GPU kernels and NVIDIA's assembler. What is there is left alone, so this
+needs no network the second time.
+
+Usage: cargo xtask setup [--toolchain nightly|debian]
+
+  --toolchain  install this compiler and no other: nightly is rustup's pinned nightly, debian the packages
+               rustc-web, cargo-web, rust-web-src and llvm-22 (needs root or sudo without a password). Default: what is
+               installed, else nightly, else debian. The environment variable FERRITE_KERNEL_TOOLCHAIN does the same.
+
+ptxas is looked for on PATH and in CUDA_HOME/bin; else it is unpacked from the PyPI package nvidia-cuda-nvcc into
+target/tools. It is optional for build-ptx and needed by check-ptx. MPI is only looked for.
+";
+
+/// rustup reaches its server within seconds or not at all.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(180);
+const PACKAGES_LIMIT: Duration = Duration::from_secs(900);
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
+/// What pip is asked for: CUDA 13.0's compiler package, the release that the supported drivers understand.
+const PTXAS_PACKAGE: &str = "nvidia-cuda-nvcc==13.0.*";
+/// The program has no MPI feature yet; once it has, setup installs these packages too.
+const INSTALL_MPI: bool = false;
+const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"];
+
+/// The command.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let choice = Kind::choice(&mut args)?;
+    process::expect_no_more(&args)?;
+    setup(&process::root()?, choice)
+}
+
+/// Installs what is missing. Fails without a kernel compiler; ptxas and MPI may be absent.
+pub fn setup(root: &Path, choice: Option<Kind>) -> Result<()> {
+    let toolchain = kernel_toolchain(choice)?;
+    println!("kernel compiler: {toolchain}");
+    build_ptx::fetch(root, &toolchain)?;
+    match assembler(root) {
+        Ok(ptxas) => println!("ptxas: {} ({})", ptxas.version, ptxas.path.display()),
+        Err(error) => println!(
+            "ptxas: could not be had ({error:#}). Kernels then come without cubins and cannot be checked; install a \
+             CUDA toolkit, or put ptxas on PATH"
+        ),
+    }
+    mpi();
+    Ok(())
+}
+
+/// The compiler for kernels, installed if need be.
+fn kernel_toolchain(choice: Option<Kind>) -> Result<Toolchain> {
+    if let Ok(found) = Toolchain::find(choice) {
+        return Ok(found);
+    }
+    let mut reasons = Vec::new();
+    for kind in Kind::ALL
+        .into_iter()
+        .filter(|kind| choice.is_none_or(|wanted| wanted == *kind))
+    {
+        let installed = match kind {
+            Kind::Nightly => install_nightly(),
+            Kind::Debian => install_packages(&DEBIAN_PACKAGES),
+        };
+        match installed.and_then(|()| Toolchain::find(Some(kind))) {
+            Ok(toolchain) => return Ok(toolchain),
+            Err(error) => {
+                println!("{kind}: {error:#}");
+                reasons.push(format!("{kind}: {error:#}"));
+            }
+        }
+    }
+    bail!(
+        "no compiler for the kernels could be installed ({})",
+        reasons.join("; ")
+    )
+}
+
+fn install_nightly() -> Result<()> {
+    let rustup = process::on_path("rustup").ok_or_else(|| anyhow!("rustup is not on PATH"))?;
+    println!(
+        "installing Rust's {NIGHTLY} with rustup; it compiles only the kernels (at most {} s)",
+        RUSTUP_LIMIT.as_secs()
+    );
+    let mut command = Command::new(rustup);
+    command.args([
+        "toolchain",
+        "install",
+        NIGHTLY,
+        "--profile",
+        "minimal",
+        "--no-self-update",
+    ]);
+    // llvm-tools holds llvm-link, opt and llc.
+    command.args(["-c", "rust-src", "-c", "llvm-tools"]);
+    process::run_limited(&mut command, RUSTUP_LIMIT)
+}
+
+/// Installs Debian packages, as root or through sudo if that asks for no password.
+fn install_packages(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    if process::on_path("apt-get").is_none() {
+        bail!("this system has no apt-get; install the equivalents of Debian's {list}");
+    }
+    let prefix: &[&str] = if is_root() {
+        &[]
+    } else if can_sudo() {
+        &["sudo", "-n"]
+    } else {
+        bail!(
+            "installing packages needs root; type `sudo apt-get update && sudo apt-get install {list}`"
+        );
+    };
+    println!("installing Debian's packages {list}");
+    let apt = |arguments: &[&str]| {
+        let mut words = prefix
+            .iter()
+            .chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"])
+            .chain(arguments);
+        let mut command = Command::new(words.next().unwrap_or(&"env"));
+        command.args(words);
+        process::run_limited(&mut command, PACKAGES_LIMIT)
+    };
+    apt(&["update"])?;
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(packages);
+    apt(&install)
+}
+
+fn is_root() -> bool {
+    process::capture(Command::new("id").arg("-u")).is_ok_and(|(user, _)| user.trim() == "0")
+}
+
+fn can_sudo() -> bool {
+    process::on_path("sudo").is_some()
+        && process::capture(Command::new("sudo").args(["-n", "true"])).is_ok()
+}
+
+/// `ptxas`, downloaded if need be.
+fn assembler(root: &Path) -> Result<Ptxas> {
+    if let Some(found) = Ptxas::find(root) {
+        return Ok(found);
+    }
+    println!("downloading NVIDIA's assembler ptxas (the Python package {PTXAS_PACKAGE}, 40 MB)");
+    let python = process::on_path("python3").ok_or_else(|| anyhow!("python3 is not on PATH"))?;
+    if process::capture(Command::new(&python).args(["-m", "pip", "--version"])).is_err() {
+        install_packages(&["python3-pip"])?;
+    }
+    let scratch = root.join("target/tools/download");
+    fs::create_dir_all(&scratch)
+        .with_context(|| format!("{} cannot be made", scratch.display()))?;
+    let outcome = download(&python, &scratch, &ptxas::installed(root));
+    fs::remove_dir_all(&scratch).ok();
+    outcome?;
+    Ptxas::find(root).ok_or_else(|| anyhow!("the downloaded ptxas does not run on this machine"))
+}
+
+/// Gets the wheel, which is a zip archive, and takes out the one program.
+fn download(python: &Path, scratch: &Path, destination: &Path) -> Result<()> {
+    let mut pip = Command::new(python);
+    pip.args([
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--dest",
+    ]);
+    process::run_limited(pip.arg(scratch).arg(PTXAS_PACKAGE), DOWNLOAD_LIMIT)?;
+    let wheel = find_file(scratch, |name| name.ends_with(".whl"))
+        .ok_or_else(|| anyhow!("pip downloaded no wheel"))?;
+    let unpacked = scratch.join("unpacked");
+    process::run(
+        Command::new(python)
+            .args(["-m", "zipfile", "-e"])
+            .arg(&wheel)
+            .arg(&unpacked),
+    )?;
+    let program = find_file(&unpacked, |name| name == "ptxas")
+        .ok_or_else(|| anyhow!("the wheel holds no ptxas"))?;
+    // zipfile drops the permission bits. Moved only when complete, since its presence means "installed".
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&program, destination)
+        .with_context(|| format!("{} cannot be written", destination.display()))
+}
+
+fn find_file(folder: &Path, wanted: fn(&str) -> bool) -> Option<PathBuf> {
+    let paths: Vec<PathBuf> = folder
+        .read_dir()
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    let here = paths.iter().find(|path| {
+        path.is_file()
+            && path
+                .file_name()
+                .is_some_and(|n| wanted(&n.to_string_lossy()))
+    });
+    here.cloned().or_else(|| {
+        paths
+            .iter()
+            .filter(|path| path.is_dir())
+            .find_map(|path| find_file(path, wanted))
+    })
+}
+
+/// Reports whether MPI is there, and installs it if the program can use it.
+fn mpi() {
+    let found = || Some((process::on_path("mpicc")?, process::on_path("mpirun")?));
+    if found().is_none()
+        && INSTALL_MPI
+        && let Err(error) = install_packages(&MPI_PACKAGES)
+    {
+        println!("MPI: {error:#}");
+    }
+    match found() {
+        Some((_, mpirun)) => println!("MPI: {}", mpirun.display()),
+        None => println!(
+            "MPI: not found; Ferrite then runs as one process (packages: {})",
+            MPI_PACKAGES.join(" ")
+        ),
+    }
+}

@@ -1,0 +1,153 @@
+//! `cargo xtask test`: everything that continuous integration does, cheap checks first.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+
+use crate::process::{self, cargo};
+use crate::{build_ptx, check_ptx, setup};
+
+/// `--help`.
+pub const HELP: &str = "\
+Everything that continuous integration does: formatting, clippy, setup, build-ptx, check-ptx, the tests, a build
+without CUDA, and the documentation without warnings. Stops at the first failure.
+
+Usage: cargo xtask test [--no-ptx]
+
+  --no-ptx  leave out setup, build-ptx and check-ptx
+
+Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; with CI=true
+in the environment that is a failure.
+";
+
+/// How a step ended.
+enum Outcome {
+    Passed,
+    /// With the reason.
+    LeftOut(String),
+    Failed,
+}
+
+/// The steps so far.
+#[derive(Default)]
+struct Steps {
+    done: Vec<(&'static str, Duration, Outcome)>,
+}
+
+impl Steps {
+    /// Does one step, with its name and seconds printed.
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n=== {name}");
+        let start = Instant::now();
+        let result = work();
+        let (outcome, word) = match &result {
+            Ok(()) => (Outcome::Passed, "passed"),
+            Err(_) => (Outcome::Failed, "failed"),
+        };
+        println!("=== {name}: {word}, {:.1} s", start.elapsed().as_secs_f64());
+        self.done.push((name, start.elapsed(), outcome));
+        result.map_err(|error| error.context(format!("{name} failed")))
+    }
+
+    fn left_out(&mut self, name: &'static str, reason: &str) {
+        self.done
+            .push((name, Duration::ZERO, Outcome::LeftOut(reason.to_string())));
+    }
+
+    fn print(&self) {
+        println!("\nsummary");
+        for (name, time, outcome) in &self.done {
+            let text = match outcome {
+                Outcome::Passed => "passed".to_string(),
+                Outcome::Failed => "FAILED".to_string(),
+                Outcome::LeftOut(reason) => format!("left out: {reason}"),
+            };
+            println!("  {name:<24} {:>7.1} s  {text}", time.as_secs_f64());
+        }
+        let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
+        println!("  {:<24} {:>7.1} s", "all", total.as_secs_f64());
+    }
+}
+
+/// The command.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let no_ptx = process::take_flag(&mut args, "--no-ptx");
+    process::expect_no_more(&args)?;
+    let root = process::root()?;
+    let mut steps = Steps::default();
+    let result = all(&root, no_ptx, &mut steps);
+    steps.print();
+    result
+}
+
+fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
+    steps.step("formatting", || {
+        let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
+        formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
+    })?;
+    steps.step("clippy", || {
+        let options = [
+            "clippy",
+            "--release",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        process::run(cargo(root).args(options))
+    })?;
+    if no_ptx {
+        steps.left_out("kernels", "--no-ptx");
+    } else {
+        kernels(root, steps)?;
+    }
+    steps.step("tests", || {
+        process::run(cargo(root).args(["test", "--release", "--workspace"]))
+    })?;
+    steps.step("build without CUDA", || {
+        // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
+        let folder = root.join("target/no-cuda");
+        let options = [
+            "build",
+            "--release",
+            "--no-default-features",
+            "--package",
+            "ferrite",
+            "--target-dir",
+        ];
+        process::run(cargo(root).args(options).arg(folder))
+    })?;
+    steps.step("documentation", || {
+        let mut doc = cargo(root);
+        process::run(
+            doc.args(["doc", "--release", "--no-deps", "--workspace"])
+                .env("RUSTDOCFLAGS", "-Dwarnings"),
+        )
+    })
+}
+
+/// The steps that need the kernel compiler, where it can be had.
+fn kernels(root: &Path, steps: &mut Steps) -> Result<()> {
+    if let Err(error) = steps.step("setup", || setup::run(&[])) {
+        if process::in_ci() {
+            return Err(error);
+        }
+        println!("{error:#}");
+        // Not a failure of the code: a machine without network can still run the tests on the CPU.
+        steps.done.pop();
+        for name in ["setup", "build-ptx", "check-ptx"] {
+            steps.left_out(name, "no kernel compiler could be installed");
+        }
+        return Ok(());
+    }
+    steps.step("build-ptx", || build_ptx::run(&[]))?;
+    let built_with_ptxas = build_ptx::manifest(root)?["ptxas"].is_string();
+    if !built_with_ptxas && !process::in_ci() {
+        steps.left_out("check-ptx", "ptxas could not be installed");
+        return Ok(());
+    }
+    steps.step("check-ptx", || check_ptx::run(&[]))
+}
