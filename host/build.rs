@@ -15,7 +15,7 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|e| e == "ptx"))
         .collect();
     modules.sort();
-    let mut table = String::from("static EMBEDDED: &[(&str, Option<&[u8]>, Option<&str>)] = &[\n");
+    let mut table = String::from("static EMBEDDED: &[Embedded] = &[\n");
     for ptx in &modules {
         let name = ptx.file_stem().and_then(|s| s.to_str()).expect("module names are ASCII");
         let cubin = ptx.with_extension("cubin");

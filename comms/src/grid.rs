@@ -157,8 +157,7 @@ impl ProcessGrid {
 
     fn misfits(&self, global: [usize; 4], hops: usize) -> Vec<Misfit> {
         let mut misfits = Vec::new();
-        for axis in 0..4 {
-            let (extent, parts) = (global[axis], self.dims[axis]);
+        for (axis, (extent, parts)) in global.into_iter().zip(self.dims).enumerate() {
             if extent == 0 || extent % parts != 0 {
                 misfits.push(Misfit::NotDivisible { axis, extent, parts });
             } else if (extent / parts) % 2 != 0 {
@@ -171,16 +170,16 @@ impl ProcessGrid {
     }
 
     /// The grid of `size` processes with the smallest [`surface`](Self::surface) among those that
-    /// [`check`](Self::check) accepts. Of equal ones, that with the thickest boxes (more sites that need no neighbour to
-    /// hide the exchange behind), then that which cuts fewer axes, and then later ones: x, along which memory runs, is
-    /// cut last.
+    /// [`check`](Self::check) accepts. Of equal ones, that with the thickest boxes (more sites that need no neighbour
+    /// to hide the exchange behind), then that which cuts fewer axes, and then later ones: x, along which memory
+    /// runs, is cut last.
     ///
     /// # Errors
     /// When none fits: why, and what fits fewer processes.
     pub fn best(size: usize, global: [usize; 4], hops: usize) -> Result<Self, GridError> {
         fitting(size, global, hops).first().copied().ok_or_else(|| {
             let mut misfits: Vec<_> = (0..4)
-                .filter(|axis| global[*axis] == 0 || global[*axis] % 2 != 0)
+                .filter(|axis| global[*axis] == 0 || !global[*axis].is_multiple_of(2))
                 .map(|axis| Misfit::Odd { axis, extent: global[axis], parts: 1 })
                 .collect();
             misfits.push(Misfit::NoGrid { size, global, hops });
@@ -320,7 +319,8 @@ impl fmt::Display for Misfit {
             ),
             Self::TooThin { axis, extent, parts, hops } => write!(
                 f,
-                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, but the operator reaches {hops}",
+                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, \
+                 but the operator reaches {hops}",
                 AXES[axis],
                 extent / parts
             ),

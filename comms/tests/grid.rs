@@ -10,11 +10,11 @@ proptest! {
     fn ranks_and_places_are_one_to_one(dims in prop::array::uniform4(1usize..6)) {
         let grid = ProcessGrid::new(dims).unwrap();
         let mut seen = vec![false; grid.size()];
-        for rank in 0..grid.size() {
+        for (rank, seen) in seen.iter_mut().enumerate() {
             let place = grid.coordinates(rank);
             prop_assert!((0..4).all(|mu| place[mu] < dims[mu]));
             prop_assert_eq!(grid.rank(place), rank);
-            seen[rank] = true;
+            *seen = true;
         }
         prop_assert!(seen.iter().all(|s| *s));
     }

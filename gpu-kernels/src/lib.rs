@@ -10,7 +10,13 @@
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`blas`], [`transfer`], [`gauge`]: the kernels
 //! * [`random`]: counter-based random numbers, the same on every backend
+//!
+//! # Safety
+//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: whoever launches a
+//! kernel vouches for the addresses inside it and for the sites launched, and every `unsafe` block in here passes just
+//! that promise on.
 #![no_std]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, above")]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, core_float_math))]
 
 #[cfg(not(target_arch = "nvptx64"))]

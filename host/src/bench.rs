@@ -106,9 +106,13 @@ pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     for &precision in &options.precisions {
         for &reconstruction in &options.reconstructions {
             let measured = match (precision, reconstruction) {
-                (IterationPrecision::Double, Reconstruction::Eighteen) => wilson::<B, Double, Recon18>(&staged, options),
+                (IterationPrecision::Double, Reconstruction::Eighteen) => {
+                    wilson::<B, Double, Recon18>(&staged, options)
+                }
                 (IterationPrecision::Double, Reconstruction::Twelve) => wilson::<B, Double, Recon12>(&staged, options),
-                (IterationPrecision::Single, Reconstruction::Eighteen) => wilson::<B, Single, Recon18>(&staged, options),
+                (IterationPrecision::Single, Reconstruction::Eighteen) => {
+                    wilson::<B, Single, Recon18>(&staged, options)
+                }
                 (IterationPrecision::Single, Reconstruction::Twelve) => wilson::<B, Single, Recon12>(&staged, options),
                 (IterationPrecision::Half, Reconstruction::Eighteen) => wilson::<B, Half, Recon18>(&staged, options),
                 (IterationPrecision::Half, Reconstruction::Twelve) => wilson::<B, Half, Recon12>(&staged, options),
@@ -155,10 +159,7 @@ fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, o
         let [input, out, x, _] = &mut fields;
         wilson.dslash_add(calls % 2, false, (1.0, x), (-0.01, input), out)
     })?;
-    Ok(vec![
-        row("wilson_dslash", DSLASH_FLOPS, 2, plain),
-        row("wilson_dslash_add", DSLASH_ADD_FLOPS, 3, added),
-    ])
+    Ok(vec![row("wilson_dslash", DSLASH_FLOPS, 2, plain), row("wilson_dslash_add", DSLASH_ADD_FLOPS, 3, added)])
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.

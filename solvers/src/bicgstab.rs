@@ -17,7 +17,8 @@ pub struct BicgstabParams {
     pub max_iterations: usize,
     /// δ of paper 001, Algorithm 2, as in [`CgParams::delta`](crate::CgParams::delta).
     pub delta: Option<f64>,
-    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives up.
+    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives
+    /// up.
     pub max_stalls: usize,
     /// Iterations without a new smallest residual after which the solve gives up; 0 for no such limit.
     pub stagnation_window: usize,

@@ -23,7 +23,8 @@ pub struct CgParams {
     /// last update. 0 switches that off; an update is then made only when a right-hand side claims to have converged.
     /// `None` is 0.1 for a system of two precisions and 0 for one.
     pub delta: Option<f64>,
-    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives up.
+    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives
+    /// up.
     pub max_stalls: usize,
     /// Iterations without a new smallest residual after which the solve gives up; 0 for no such limit.
     pub stagnation_window: usize,

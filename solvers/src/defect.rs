@@ -214,6 +214,12 @@ pub fn defect_correction<Y: System>(
                 cancelled = matches!(error, SolveError::Cancelled { .. });
             }
         }
+        // A correction that is no number must not reach x.
+        system.sloppy().norm2(correction, verified)?;
+        info.reductions += 1;
+        if let Some(rhs) = verified.iter().position(|v| !v.is_finite()) {
+            return Err(SolveError::NotANumber { iteration: info.iterations, rhs, info: Box::new(report(info)) });
+        }
         system.accumulate(correction, x)?;
     }
 }

@@ -494,7 +494,8 @@ impl<'a, Y: System> Run<'a, Y> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             // Finished ones have not moved; recomputing them gives rounding of the same value.
-            let worse = o.active[j] && !o.x_is_best[j] && !(o.verified[j] <= o.best[j]);
+            let better = o.verified[j] <= o.best[j]; // NaN is not
+            let worse = o.active[j] && !o.x_is_best[j] && !better;
             o.relative[j] = if worse { f64::INFINITY } else { 0.0 };
         }
         self.go_back()

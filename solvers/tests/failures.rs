@@ -271,4 +271,13 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     let error = defect_correction(&system, &b, &mut x, &DefectParams::default(), &mut workspace, nonsense, &mut ());
     assert!(matches!(error, Err(SolveError::Stagnation { .. })), "{error:?}");
     assert!(common::distance(&x, &guess) < 1e-12);
+    // One that answers NaN: the guess survives, too.
+    let mut x = guess.clone();
+    let poison = |_: &Vec<Complex64>, e: &mut Vec<Complex64>, _: &InnerRequest| {
+        e[N + 1] = c(f64::NAN, 0.0);
+        Ok(Info::default())
+    };
+    let error = defect_correction(&system, &b, &mut x, &DefectParams::default(), &mut workspace, poison, &mut ());
+    assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{error:?}");
+    assert_eq!(x, guess);
 }

@@ -128,11 +128,11 @@ impl Precision for Half {
     fn encode_link(z: Complex<f64>) -> [u32; 4] {
         // Adding 1.5 · 2⁵² rounds to the nearest integer without a library function.
         let code = |x: f64| {
-            let u = (x * 32768.0 + 32768.0).max(0.0).min(65535.0);
+            let u = (x * 32768.0 + 32768.0).clamp(0.0, 65535.0);
             (u + 6_755_399_441_055_744.0).to_bits() as u32 & 0xffff
         };
         [code(z.re) | code(z.im) << 16, 0, 0, 0]
     }
 }
 
-const _: () = assert!(TILE * Half::SPINOR_BYTES % 128 == 0, "tiles stay aligned to cache lines");
+const _: () = assert!((TILE * Half::SPINOR_BYTES).is_multiple_of(128), "tiles stay aligned to cache lines");

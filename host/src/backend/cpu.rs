@@ -133,8 +133,13 @@ fn run<K: Kernel>(vectors: Vectors, kernel: &K, sites: Range<u32>, rhs: u32) {
 fn sum<K: Reduction>(vectors: Vectors, kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
     #[inline(always)]
     fn sum_of<K: Reduction>(kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
-        // SAFETY: as in `run`.
-        sites.fold(K::Values::ZERO, |total, i| total.add(unsafe { kernel.site(i, rhs) }))
+        // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
+        let mut total = K::Values::ZERO;
+        for i in sites {
+            // SAFETY: as in `run`.
+            total = total.add(unsafe { kernel.site(i, rhs) });
+        }
+        total
     }
     #[cfg(target_arch = "x86_64")]
     {

@@ -14,7 +14,7 @@ use gpu_kernels::device::{REDUCTION_BLOCK, REDUCTION_GRID, Sums};
 use gpu_kernels::{Kernel, Reduction, Values};
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Threads per block of kernels that are not reductions.
@@ -26,15 +26,16 @@ pub struct Cuda {
     shared: Arc<Shared>,
 }
 
+/// Fields are dropped in this order: what belongs to the context before the context.
 struct Shared {
-    device: Device,
-    name: String,
-    context: Context,
     stream: Stream,
-    modules: Mutex<HashMap<&'static str, Module>>,
     functions: Mutex<HashMap<TypeId, Function>>,
+    modules: Mutex<HashMap<&'static str, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
     partial: Mutex<Scratch>,
+    context: Context,
+    device: Device,
+    name: String,
 }
 
 /// A kernel's handle; valid as long as its module, which lives as long as the backend.
@@ -294,11 +295,8 @@ impl Backend for Cuda {
         self.enter()?;
         let (source, stream) = (from.address + offset as u64, self.shared.stream.as_inner());
         // SAFETY: both sides were checked, and the stream is waited for while `data` is borrowed.
-        raw(
-            unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), source, data.len(), stream) },
-            "copying from the GPU",
-            self.name(),
-        )?;
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), source, data.len(), stream) };
+        raw(code, "copying from the GPU", self.name())?;
         self.synchronize()
     }
     fn copy(&self, from: &CudaBuffer, to: &mut CudaBuffer, bytes: usize) -> Result {

@@ -13,7 +13,10 @@ pub struct KernelImage {
     pub ptx: Option<Cow<'static, str>>,
 }
 
-// `EMBEDDED: &[(&str, Option<&[u8]>, Option<&str>)]`, from the folder that `cargo xtask build-ptx` filled.
+/// Module, cubin, PTX.
+type Embedded = (&'static str, Option<&'static [u8]>, Option<&'static str>);
+
+// `EMBEDDED`, from the folder that `cargo xtask build-ptx` filled.
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 
 /// All modules the program can find: those in the folder that the environment variable FERRITE_KERNELS names, else

@@ -1,4 +1,4 @@
 //! Dirac operators.
 mod wilson;
 
-pub use wilson::{EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
+pub use wilson::{DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};

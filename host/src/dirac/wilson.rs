@@ -100,11 +100,12 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
         let (sites, nrhs) = (self.domain().sites(), input.nrhs() as u32);
         let (hopping, out) = (self.hopping(input, parity), out.view());
         let backend = self.domain().backend();
-        Ok(if dagger {
+        if dagger {
             backend.launch(&WilsonDslash::<P, R, true> { out, hopping }, sites, nrhs)?
         } else {
             backend.launch(&WilsonDslash::<P, R, false> { out, hopping }, sites, nrhs)?
-        })
+        }
+        Ok(())
     }
     /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
     #[allow(clippy::too_many_arguments)]
@@ -120,11 +121,12 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
         let (hopping, out, x) = (self.hopping(input, parity), out.view(), x.view());
         let (a, b) = (P::Real::from_f64(a), P::Real::from_f64(b));
         let backend = self.domain().backend();
-        Ok(if dagger {
+        if dagger {
             backend.launch(&WilsonDslashAdd::<P, R, true> { out, x, a, b, hopping }, sites, nrhs)?
         } else {
             backend.launch(&WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping }, sites, nrhs)?
-        })
+        }
+        Ok(())
     }
     /// `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullSpinor<B, P>, out: &mut FullSpinor<B, P>) -> Result {
