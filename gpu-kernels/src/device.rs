@@ -12,6 +12,11 @@ pub struct Sums {
     pub result: *mut f64,
     /// Per right-hand side: how many blocks are done. Zero before and after every launch.
     pub done: *mut u32,
+    /// One word per right-hand side, `COUNT` words apart as the results are, in memory that the host watches: becomes
+    /// `ticket` when the result is there.
+    pub ready: *mut u32,
+    /// The number of this launch.
+    pub ticket: u32,
 }
 
 /// Threads per block of every reduction: fixed, because the order of the sum depends on it.
@@ -177,6 +182,9 @@ mod gpu {
                 });
                 asm!("st.global.u32 [{0}], {1};", in(reg64) sums.done.add(rhs as usize), in(reg32) 0u32,
                     options(nostack));
+                // The host may read the result as soon as it sees the ticket.
+                asm!("st.release.sys.global.u32 [{0}], {1};", in(reg64) sums.ready.add((rhs * count) as usize),
+                    in(reg32) sums.ticket, options(nostack));
             }
         }
     }

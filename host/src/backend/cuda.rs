@@ -48,6 +48,11 @@ struct Scratch {
     partial: u64,
     done: u64,
     results: *mut f64,
+    /// Behind the results: the ticket of the launch that wrote each of them last.
+    ready: *mut u32,
+    ticket: u32,
+    /// Results that were asked for and not waited for: word of `ready`, ticket.
+    pending: Vec<(usize, u32)>,
 }
 // SAFETY: addresses; used under the mutex around the struct.
 unsafe impl Send for Scratch {}
@@ -130,9 +135,13 @@ impl Cuda {
             raw(sys::cuMemAlloc_v2(&mut done, 4 * REDUCTION_SLOTS), "allocating space for sums", &name)?;
             raw(sys::cuMemsetD8_v2(done, 0, 4 * REDUCTION_SLOTS), "clearing space for sums", &name)?;
             // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
-            raw(sys::cuMemHostAlloc(&mut results, 8 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
+            raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
+            std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
         }
-        let scratch = Scratch { partial, done, results: results.cast() };
+        let results: *mut f64 = results.cast();
+        let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
+        let scratch =
+            Scratch { partial, done, results, ready, ticket: 0, pending: Vec::with_capacity(REDUCTION_SLOTS) };
         let shared = Shared {
             device,
             name,
@@ -179,6 +188,15 @@ impl Cuda {
         let function = Function(function.to_raw());
         functions.insert(id, function);
         Ok(function)
+    }
+
+    /// Whether the stream has work left; an error if that work failed.
+    fn running(&self) -> Result<bool> {
+        // SAFETY: the stream lives as long as the backend.
+        match unsafe { sys::cuStreamQuery(self.shared.stream.as_inner()) } {
+            sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(true),
+            code => raw(code, "running kernels", self.name()).map(|()| false),
+        }
     }
 
     /// Launches a kernel.
@@ -327,13 +345,22 @@ impl Backend for Cuda {
         self.enter()?;
         let function = self.function(TypeId::of::<K>(), K::NAME)?;
         let blocks = n.div_ceil(REDUCTION_BLOCK).clamp(1, REDUCTION_GRID);
-        let scratch = lock(&self.shared.partial);
+        let mut scratch = lock(&self.shared.partial);
+        // Zero is what the memory holds at first.
+        scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
+        let ticket = scratch.ticket;
+        for word in (0..nrhs as usize).map(|rhs| slot + rhs * count) {
+            // A result that nobody fetched is overwritten.
+            scratch.pending.retain(|(other, _)| *other != word);
+            scratch.pending.push((word, ticket));
+        }
         // Launches of one stream follow each other, so that they can share the space for partial sums.
         let mut sums = Sums {
             partial: scratch.partial as *mut f64,
-            // SAFETY: `slot` was checked against the allocation.
-            result: unsafe { scratch.results.add(slot) },
+            result: scratch.results.wrapping_add(slot),
             done: scratch.done as *mut u32,
+            ready: scratch.ready.wrapping_add(slot),
+            ticket,
         };
         let (mut kernel, mut n) = (*kernel, n);
         let mut parameters =
@@ -342,10 +369,25 @@ impl Backend for Cuda {
         unsafe { self.start(function, (blocks, nrhs), REDUCTION_BLOCK, &mut parameters) }
     }
     fn sums(&self, out: &mut [f64]) -> Result {
-        self.synchronize()?;
-        let scratch = lock(&self.shared.partial);
+        self.enter()?;
+        let mut scratch = lock(&self.shared.partial);
+        // Watching the tickets costs a few microseconds less than waiting for the stream.
+        while let Some((word, ticket)) = scratch.pending.pop() {
+            // SAFETY: `reduce` checked its slots; volatile because the GPU writes.
+            let seen = || unsafe { scratch.ready.add(word).read_volatile() };
+            let mut spins = 0u32;
+            while seen() != ticket {
+                spins = spins.wrapping_add(1);
+                if spins.is_multiple_of(1 << 14) && !self.running()? && seen() != ticket {
+                    let code = "the kernel ended without a result".into();
+                    return Err(BackendError::Driver { call: "a global sum".into(), device: self.device(), code });
+                }
+                std::hint::spin_loop();
+            }
+        }
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         for (k, value) in out.iter_mut().enumerate() {
-            // SAFETY: `reduce` checked its slots; the stream was waited for, and volatile because the GPU writes.
+            // SAFETY: as above.
             *value = unsafe { scratch.results.add(k).read_volatile() };
         }
         Ok(())

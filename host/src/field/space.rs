@@ -36,6 +36,13 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
         }
         Ok(())
     }
+    /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
+    pub(crate) fn start_norm2(&self, x: &DeviceSpinor<B, P>) -> Result {
+        for j in 0..self.nrhs {
+            self.domain.backend().reduce(&Norm2 { x: view(x, j) }, self.domain.sites(), 1, j)?;
+        }
+        Ok(())
+    }
     /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
     fn sum_each<K: gpu_kernels::Reduction, const N: usize>(
         &self,

@@ -1,0 +1,73 @@
+//! How accurate results can be in each precision.
+use crate::report::Tolerance;
+use gpu_kernels::storage::{Double, Half, Precision, Single};
+
+/// Rounding errors of a precision, from which all tolerances follow.
+pub trait Accuracy: Precision {
+    /// Largest relative error of one operation: 2⁻⁵³ or 2⁻²⁴.
+    const UNIT: f64;
+    /// Largest error of storing a component, relative to the largest component of its site. Half precision has the
+    /// codes u ∈ 0 … 65535 with value (u − 32767.5) · peak / 32767, hence half a step = peak / 65534.
+    const STORE: f64;
+    /// Largest error of storing an element of a link. Half: half a step of 2⁻¹⁵, and 1 is clipped at 1 − 2⁻¹⁵.
+    const LINK: f64;
+
+    /// Of a sum of a few terms, made of stored fields and stored.
+    ///
+    /// *Worst*: spins are rotated by 1/√2 (1 1; −1 1) on the way in and back, which can make the peak of a site √2 times
+    /// larger and adds two errors over √2: twice the error of storage. Arithmetic: sixteen roundings of each of two
+    /// terms, whose sum may be half as large.
+    ///
+    /// *Relative*: errors of storage are uniform in ± half a step, that is ± STORE · peak, with rms STORE · peak / √3;
+    /// the peak of 24 normal components is 2.4 times their rms: 1.4 STORE. Roundings add up as a random walk.
+    fn sum() -> Tolerance {
+        Tolerance {
+            relative: if Self::STORE > Self::UNIT { 2.0 * Self::STORE } else { 4.0 * Self::UNIT },
+            worst: 2.02 * Self::STORE + 64.0 * Self::UNIT,
+        }
+    }
+    /// Of the hopping term, made of a stored field.
+    ///
+    /// *Worst*: 8 hops, each the sum of two spins and three colours, so that errors of links and roundings enter 48
+    /// times, in units of the peak of the *input* around the site. The output is a sum of 8 random terms, whose peak is
+    /// larger than that of any of them by a factor near 3, at the very worst equal; that and the 2 of
+    /// [`sum`](Self::sum) remain as a margin.
+    ///
+    /// *Relative*: link elements have rms 1/√6, their errors rms LINK / √3 (half of that, or clipped), which makes
+    /// √2 LINK per hop and, hops being independent, of the sum; the third row comes as a product of two. Roundings: a
+    /// random walk of the 48 products, each at most one unit.
+    fn hopping() -> Tolerance {
+        let links = if Self::LINK > Self::UNIT { 2.0 * Self::LINK } else { 0.0 };
+        Tolerance {
+            relative: links + Self::sum().relative + 5.0 * Self::UNIT,
+            worst: 48.0 * (Self::LINK + Self::UNIT) + Self::sum().worst,
+        }
+    }
+    /// Of a sum over sites of what was computed and stored on the way: the sum sees the value before storage.
+    /// |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field; and sixteen roundings on the way.
+    fn fused_sum() -> f64 {
+        10.0 * Self::STORE + 16.0 * Self::UNIT
+    }
+}
+
+impl Accuracy for Double {
+    const UNIT: f64 = f64::EPSILON / 2.0;
+    const STORE: f64 = Self::UNIT;
+    const LINK: f64 = Self::UNIT;
+}
+impl Accuracy for Single {
+    const UNIT: f64 = f32::EPSILON as f64 / 2.0;
+    const STORE: f64 = Self::UNIT;
+    const LINK: f64 = Self::UNIT;
+}
+impl Accuracy for Half {
+    const UNIT: f64 = f32::EPSILON as f64 / 2.0;
+    const STORE: f64 = 1.0 / 65534.0;
+    const LINK: f64 = 1.0 / 32768.0;
+}
+
+/// Of sums in double over n terms of either sign, relative to the sum of their magnitudes: the mean rounding error of
+/// a partial sum is below half a unit, and those of n partial sums add up as a random walk at worst.
+pub fn summation(n: usize) -> f64 {
+    (n as f64).sqrt() * f64::EPSILON
+}

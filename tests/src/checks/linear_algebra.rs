@@ -1,0 +1,322 @@
+//! Linear algebra of the solvers, transfers and conversions.
+use super::{Case, NRHS};
+use crate::accuracy::{Accuracy, summation};
+use crate::reference::{combine, dot, norm2, on_parity};
+use crate::report::{Report, Scope};
+use ferrite::backend::Backend;
+use ferrite::domain::{Domain, Result};
+use ferrite::field::host::HostSpinor;
+use ferrite::field::{FullSpinor, SpinorSpace};
+use ferrite::lattice::Lattice;
+use gpu_kernels::storage::{Double, Half, Single};
+use num_complex::Complex64;
+use solvers::{ConvertFrom, VectorSpace};
+
+/// A block on the device and what it holds there.
+struct Block<B: Backend, P> {
+    device: FullSpinor<B, P>,
+    stored: Vec<HostSpinor>,
+}
+
+impl<B: Backend, P: Accuracy> Block<B, P> {
+    fn new(domain: &Domain<B>, host: &[HostSpinor]) -> Result<Self> {
+        let mut device = FullSpinor::zero(domain, host.len())?;
+        device.upload(host)?;
+        let stored = device.download()?;
+        Ok(Block { device, stored })
+    }
+    /// A copy of the device's field that an operation may overwrite.
+    fn copy(&self, space: &SpinorSpace<B, P>) -> Result<FullSpinor<B, P>> {
+        let mut copy = FullSpinor { even: space.allocate()?, odd: space.allocate()? };
+        for parity in 0..2 {
+            space.copy(self.device.parity(parity), copy.parity_mut(parity))?;
+        }
+        Ok(copy)
+    }
+    fn half(&self, parity: usize) -> &ferrite::field::DeviceSpinor<B, P> {
+        self.device.parity(parity)
+    }
+}
+
+/// Σ_k c_k\[j\] ψ_k\[j\] for every right-hand side j.
+fn sum(terms: &[(&[Complex64], &[HostSpinor])]) -> Vec<HostSpinor> {
+    let one = |j: usize| combine(&terms.iter().map(|(c, psi)| (c[j], &psi[j])).collect::<Vec<_>>());
+    (0..terms[0].1.len()).map(one).collect()
+}
+
+/// Every operation of the vector space against plain loops over what the device holds, on blocks of three and of one.
+pub fn linear_algebra<B: Backend, P: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    for nrhs in [1, NRHS] {
+        Algebra::<B, P>::new(backend, case, nrhs)?.all(case, report)?;
+    }
+    Ok(())
+}
+
+struct Algebra<B: Backend, P> {
+    space: SpinorSpace<B, P>,
+    scope: Scope,
+    /// Five different blocks.
+    x: Block<B, P>,
+    y: Block<B, P>,
+    z: Block<B, P>,
+    v: Block<B, P>,
+    w: Block<B, P>,
+    /// Coefficients, different for every right-hand side, and exact in every precision.
+    a: Vec<Complex64>,
+    b: Vec<Complex64>,
+    one: Vec<Complex64>,
+}
+
+impl<B: Backend, P: Accuracy> Algebra<B, P> {
+    fn new(backend: &B, case: &Case, nrhs: usize) -> Result<Self> {
+        let domain = case.domain(backend)?;
+        let block = |k: usize| Block::new(&domain, &case.block(k)[..nrhs]);
+        let coefficients = |re: f64, im: f64| {
+            (0..nrhs).map(|j| Complex64::new(re - 0.25 * j as f64, im + 0.5 * j as f64)).collect::<Vec<_>>()
+        };
+        Ok(Algebra {
+            space: SpinorSpace::new(&domain, nrhs),
+            scope: case.scope(P::NAME, &format!("{nrhs} rhs")),
+            x: block(0)?,
+            y: block(1)?,
+            z: block(2)?,
+            v: block(3)?,
+            w: block(4)?,
+            a: coefficients(0.75, -0.5),
+            b: coefficients(-1.25, 0.375),
+            one: vec![Complex64::ONE; nrhs],
+        })
+    }
+
+    fn all(&self, case: &Case, report: &mut Report) -> Result {
+        self.transfer(case, report)?;
+        self.updates(report)?;
+        self.sums(report)?;
+        self.fused(report)?;
+        self.solver_updates(report)
+    }
+
+    fn minus(&self) -> Vec<Complex64> {
+        self.one.iter().map(|c| -c).collect()
+    }
+
+    /// Notes numbers per right-hand side, made on one parity.
+    fn numbers(&self, report: &mut Report, name: &str, got: &[f64], expected: &[f64], scale: &[f64], tol: f64) {
+        for j in 0..got.len() {
+            report.number(&self.scope, name, got[j], expected[j], scale[j], tol);
+        }
+    }
+    /// ‖ψ_j‖² on one parity.
+    fn norms(parity: usize, fields: &[HostSpinor]) -> Vec<f64> {
+        fields.iter().map(|f| norm2(&on_parity(parity, f))).collect()
+    }
+    /// Notes (x, y) on one parity, relative to ‖x‖ ‖y‖.
+    fn dots(
+        &self,
+        report: &mut Report,
+        name: &str,
+        parity: usize,
+        got: &[Complex64],
+        (x, y): (&[HostSpinor], &[HostSpinor]),
+        tol: f64,
+    ) {
+        for j in 0..got.len() {
+            let (x, y) = (on_parity(parity, &x[j]), on_parity(parity, &y[j]));
+            let (expected, scale) = (dot(&x, &y), (norm2(&x) * norm2(&y)).sqrt());
+            report.number(&self.scope, &format!("{name}, real part"), got[j].re, expected.re, scale, tol);
+            report.number(&self.scope, &format!("{name}, imaginary part"), got[j].im, expected.im, scale, tol);
+        }
+    }
+    fn terms(&self) -> usize {
+        12 * self.x.stored[0].lattice().volume()
+    }
+
+    fn transfer(&self, case: &Case, report: &mut Report) -> Result {
+        let sources = &case.block(0)[..self.one.len()];
+        report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, P::sum());
+        let copy = self.x.copy(&self.space)?;
+        report.holds(&self.scope, "copy, bits", copy.download()? == self.x.stored);
+        let mut cleared = copy;
+        self.space.zero(&mut cleared.even)?;
+        self.space.zero(&mut cleared.odd)?;
+        report.holds(&self.scope, "zero", cleared.download()?.iter().all(|f| f.norm2() == 0.0));
+        Ok(())
+    }
+
+    fn updates(&self, report: &mut Report) -> Result {
+        let (x, y, a, b) = (&self.x, &self.y, &self.a[..], &self.b[..]);
+        let mut out = y.copy(&self.space)?;
+        for parity in 0..2 {
+            self.space.axpby(a, x.half(parity), b, out.parity_mut(parity))?;
+        }
+        report.fields(&self.scope, "axpby", out.download()?, &sum(&[(a, &x.stored), (b, &y.stored)]), P::sum());
+
+        let mut out = y.copy(&self.space)?;
+        for parity in 0..2 {
+            self.space.axpy(a, x.half(parity), out.parity_mut(parity))?;
+        }
+        report.fields(&self.scope, "axpy", out.download()?, &sum(&[(a, &x.stored), (&self.one, &y.stored)]), P::sum());
+
+        // With b = 0 the old content does not count, not even a NaN.
+        let zero = vec![Complex64::ZERO; a.len()];
+        let nan: Vec<_> = y.stored.iter().map(|f| combine(&[(f64::NAN.into(), f)])).collect();
+        out.upload(&nan)?;
+        for parity in 0..2 {
+            self.space.axpby(a, x.half(parity), &zero, out.parity_mut(parity))?;
+        }
+        report.fields(&self.scope, "axpby, b = 0", out.download()?, &sum(&[(a, &x.stored)]), P::sum());
+        Ok(())
+    }
+
+    fn sums(&self, report: &mut Report) -> Result {
+        let (x, y, n) = (&self.x, &self.y, self.one.len());
+        let tol = summation(self.terms());
+        for parity in 0..2 {
+            let (x_half, y_half) = (x.half(parity), y.half(parity));
+            let norms = Self::norms(parity, &x.stored);
+            let (mut norm, mut again) = (vec![0.0; n], vec![0.0; n]);
+            self.space.norm2(x_half, &mut norm)?;
+            self.space.norm2(x_half, &mut again)?;
+            self.numbers(report, "norm2", &norm, &norms, &norms, tol);
+            report.holds(&self.scope, "norm2, bits when repeated", norm == again);
+
+            let (mut product, mut repeated) = (vec![Complex64::ZERO; n], vec![Complex64::ZERO; n]);
+            self.space.dot(x_half, y_half, &mut product)?;
+            self.space.dot_norm2(x_half, y_half, &mut repeated, &mut norm)?;
+            self.dots(report, "dot", parity, &product, (&x.stored, &y.stored), tol);
+            self.dots(report, "dot_norm2", parity, &repeated, (&x.stored, &y.stored), tol);
+            self.numbers(report, "dot_norm2, norm", &norm, &norms, &norms, tol);
+            report.holds(&self.scope, "dot, bits when repeated", product == repeated);
+        }
+        Ok(())
+    }
+
+    fn fused(&self, report: &mut Report) -> Result {
+        let (x, y, a, n) = (&self.x, &self.y, &self.a[..], self.one.len());
+        let mut norm = vec![0.0; n];
+
+        let expected = sum(&[(a, &x.stored), (&self.one, &y.stored)]);
+        let mut out = y.copy(&self.space)?;
+        for parity in 0..2 {
+            self.space.axpy_norm2(a, x.half(parity), out.parity_mut(parity), &mut norm)?;
+            let norms = Self::norms(parity, &expected);
+            self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, P::fused_sum());
+        }
+        report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum());
+
+        let expected = sum(&[(&self.one, &x.stored), (&self.minus(), &y.stored)]);
+        let mut out = y.copy(&self.space)?;
+        for parity in 0..2 {
+            self.space.sub_norm2(x.half(parity), out.parity_mut(parity), &mut norm)?;
+            let norms = Self::norms(parity, &expected);
+            self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, P::fused_sum());
+        }
+        report.fields(&self.scope, "sub_norm2", out.download()?, &expected, P::sum());
+        Ok(())
+    }
+
+    fn solver_updates(&self, report: &mut Report) -> Result {
+        let Algebra { x, y, z, v, w, a, b, one, space, .. } = self;
+        let n = one.len();
+        let real = |c: &[Complex64]| c.iter().map(|c| c.re).collect::<Vec<_>>();
+        let complex = |c: &[f64]| c.iter().map(|&c| c.into()).collect::<Vec<Complex64>>();
+
+        // x ← x + α p, p ← r + β p, with the old p in both.
+        let (alpha, beta) = (real(a), real(b));
+        let (mut new_x, mut new_p) = (x.copy(space)?, y.copy(space)?);
+        for parity in 0..2 {
+            space.cg_update(&alpha, &beta, z.half(parity), new_x.parity_mut(parity), new_p.parity_mut(parity))?;
+        }
+        let expected = sum(&[(one, &x.stored), (&complex(&alpha), &y.stored)]);
+        report.fields(&self.scope, "cg_update, x", new_x.download()?, &expected, P::sum());
+        let expected = sum(&[(one, &z.stored), (&complex(&beta), &y.stored)]);
+        report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, P::sum());
+
+        // p ← r + β (p − ω v)
+        let (beta, omega) = (a, b);
+        let mut new_p = y.copy(space)?;
+        for parity in 0..2 {
+            space.bicgstab_direction(beta, omega, z.half(parity), v.half(parity), new_p.parity_mut(parity))?;
+        }
+        let product: Vec<_> = beta.iter().zip(omega).map(|(b, o)| -b * o).collect();
+        let expected = sum(&[(one, &z.stored), (beta, &y.stored), (&product, &v.stored)]);
+        report.fields(&self.scope, "bicgstab_direction", new_p.download()?, &expected, P::sum());
+
+        // x ← x + α p + ω s, r ← s − ω t, ρ = (r̃, r), ‖r‖²
+        let (alpha, omega) = (a, b);
+        let (mut new_x, mut r) = (x.copy(space)?, w.copy(space)?);
+        let minus: Vec<_> = omega.iter().map(|o| -o).collect();
+        let expected = sum(&[(one, &w.stored), (&minus, &v.stored)]);
+        let (mut rho, mut norm) = (vec![Complex64::ZERO; n], vec![0.0; n]);
+        for parity in 0..2 {
+            let (p, t, shadow) = (y.half(parity), v.half(parity), z.half(parity));
+            let (x, s) = (new_x.parity_mut(parity), r.parity_mut(parity));
+            space.bicgstab_update(alpha, omega, p, t, shadow, x, s, &mut rho, &mut norm)?;
+            let norms = Self::norms(parity, &expected);
+            self.numbers(report, "bicgstab_update, norm", &norm, &norms, &norms, P::fused_sum());
+            self.dots(report, "bicgstab_update, dot", parity, &rho, (&z.stored, &expected), P::fused_sum());
+        }
+        report.fields(&self.scope, "bicgstab_update, r", r.download()?, &expected, P::sum());
+        let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);
+        report.fields(&self.scope, "bicgstab_update, x", new_x.download()?, &expected, P::sum());
+        Ok(())
+    }
+}
+
+/// All pairs of precisions.
+pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    convert::<B, Double, Double>(backend, case, report)?;
+    convert::<B, Double, Single>(backend, case, report)?;
+    convert::<B, Double, Half>(backend, case, report)?;
+    convert::<B, Single, Double>(backend, case, report)?;
+    convert::<B, Single, Single>(backend, case, report)?;
+    convert::<B, Single, Half>(backend, case, report)?;
+    convert::<B, Half, Double>(backend, case, report)?;
+    convert::<B, Half, Single>(backend, case, report)?;
+    convert::<B, Half, Half>(backend, case, report)
+}
+
+fn convert<B: Backend, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    let domain = case.domain(backend)?;
+    let (from, to) = (Block::<B, P>::new(&domain, case.block(0))?, Block::<B, Q>::new(&domain, case.block(1))?);
+    let space = SpinorSpace::<B, Q>::new(&domain, NRHS);
+    let scope = case.scope(&format!("{} to {}", P::NAME, Q::NAME), "");
+    let mut out = to.copy(&space)?;
+    for parity in 0..2 {
+        ConvertFrom::<SpinorSpace<B, P>>::convert(&space, from.half(parity), out.parity_mut(parity))?;
+    }
+    report.fields(&scope, "convert", out.download()?, &from.stored, Q::sum());
+    let mut out = to.copy(&space)?;
+    for parity in 0..2 {
+        ConvertFrom::<SpinorSpace<B, P>>::accumulate(&space, from.half(parity), out.parity_mut(parity))?;
+    }
+    let one = vec![Complex64::ONE; NRHS];
+    let mut tol = Q::sum();
+    // The addend is rounded to the precision of the sum first.
+    tol.relative += Q::UNIT;
+    report.fields(&scope, "accumulate", out.download()?, &sum(&[(&one, &from.stored), (&one, &to.stored)]), tol);
+    Ok(())
+}
+
+/// A NaN or an infinity in any of the 24 components of a site comes out of a norm: nothing in storage swallows it.
+pub fn not_a_number<B: Backend, P: Accuracy>(backend: &B, report: &mut Report) -> Result {
+    let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
+    let domain = Domain::single(backend.clone(), lattice)?;
+    let space = SpinorSpace::<B, P>::new(&domain, 1);
+    let scope = Scope { format: P::NAME.into(), detail: lattice.to_string() };
+    let (mut seen, mut nan) = ([true; 2], [0.0]);
+    for k in 0..24 {
+        for (which, bad) in [f64::NAN, f64::INFINITY].into_iter().enumerate() {
+            let mut source = ferrite::generate::random_source(lattice, 7);
+            let z = &mut source.sites_mut()[k][k / 2 / 3][k / 2 % 3];
+            *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
+            let mut field = FullSpinor::<B, P>::zero(&domain, 1)?;
+            field.upload(&[source])?;
+            space.norm2(field.parity(lattice.parity(lattice.coordinates(k))), &mut nan)?;
+            seen[which] &= if which == 0 { nan[0].is_nan() } else { !nan[0].is_finite() };
+        }
+    }
+    report.holds(&scope, "NaN in a component is NaN in the norm", seen[0]);
+    report.holds(&scope, "infinity in a component is not finite in the norm", seen[1]);
+    Ok(())
+}

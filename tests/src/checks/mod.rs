@@ -1,0 +1,94 @@
+//! Checks of kernels against the reference, on any backend.
+mod gauge;
+mod linear_algebra;
+mod solves;
+mod wilson;
+
+pub use gauge::plaquette;
+pub use linear_algebra::{conversions, linear_algebra, not_a_number};
+pub use solves::solves;
+pub use wilson::wilson;
+
+use crate::report::{Report, Scope};
+use ferrite::backend::Backend;
+use ferrite::domain::{Domain, Result};
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use gpu_kernels::storage::{Double, Half, Recon12, Recon18, Single};
+
+/// Right-hand sides of a block.
+pub const NRHS: usize = 3;
+
+/// Fields to compute with.
+pub struct Case {
+    /// Links.
+    pub gauge: HostGauge,
+    /// Sources, a different one for every use.
+    pub sources: Vec<HostSpinor>,
+    /// m
+    pub mass: f64,
+}
+
+impl Case {
+    /// Random sources on the given links.
+    pub fn new(gauge: HostGauge, seed: u64) -> Self {
+        let source = |k| generate::random_source(gauge.lattice(), seed + k);
+        Case { sources: (0..6 * NRHS as u64).map(source).collect(), gauge, mass: 0.1875 }
+    }
+    /// The extents.
+    pub fn lattice(&self) -> Lattice {
+        self.gauge.lattice()
+    }
+    /// Block number `k` of sources.
+    fn block(&self, k: usize) -> &[HostSpinor] {
+        &self.sources[k * NRHS..(k + 1) * NRHS]
+    }
+    fn domain<B: Backend>(&self, backend: &B) -> Result<Domain<B>> {
+        Domain::single(backend.clone(), self.lattice())
+    }
+    fn scope(&self, format: &str, detail: &str) -> Scope {
+        Scope { format: format.into(), detail: format!("{} {detail}", self.lattice()) }
+    }
+}
+
+/// Small and odd-shaped lattices: extents 2, where both neighbours are the same site; less than a tile of sites; none
+/// of them a multiple of the tile.
+pub fn small_cases() -> Vec<Case> {
+    let lattice = |size| Lattice::new(size).expect("even extents");
+    vec![
+        Case::new(generate::random(lattice([2, 4, 6, 8]), 1), 10),
+        Case::new(generate::weak_field(lattice([4, 4, 4, 4]), 2, 0.1), 40),
+        Case::new(generate::random(lattice([2, 2, 2, 2]), 3), 70),
+        Case::new(generate::weak_field(lattice([6, 2, 4, 10]), 4, 0.3), 100),
+        Case::new(generate::random(lattice([10, 4, 2, 6]), 5), 130),
+        // Elements ±1 and 0, which half precision clips.
+        Case::new(HostGauge::unit(lattice([4, 2, 2, 4])), 160),
+    ]
+}
+/// A lattice of several blocks of sites.
+pub fn large_case() -> Case {
+    Case::new(generate::random(Lattice::new([8, 8, 8, 16]).expect("even extents"), 6), 190)
+}
+
+/// Every check of kernels on one case.
+pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    wilson::<B, Double, Recon18>(backend, case, report)?;
+    wilson::<B, Double, Recon12>(backend, case, report)?;
+    wilson::<B, Single, Recon18>(backend, case, report)?;
+    wilson::<B, Single, Recon12>(backend, case, report)?;
+    wilson::<B, Half, Recon18>(backend, case, report)?;
+    wilson::<B, Half, Recon12>(backend, case, report)?;
+    fields(backend, case, report)
+}
+/// The checks without links.
+pub fn fields<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    linear_algebra::<B, Double>(backend, case, report)?;
+    linear_algebra::<B, Single>(backend, case, report)?;
+    linear_algebra::<B, Half>(backend, case, report)?;
+    conversions(backend, case, report)?;
+    not_a_number::<B, Double>(backend, report)?;
+    not_a_number::<B, Single>(backend, report)?;
+    not_a_number::<B, Half>(backend, report)?;
+    plaquette(backend, case, report)
+}

@@ -1,0 +1,106 @@
+//! The hopping term and the operators made of it.
+use super::Case;
+use crate::accuracy::Accuracy;
+use crate::reference::{Dirac, combine, on_parity};
+use crate::report::{Report, Tolerance};
+use ferrite::backend::Backend;
+use ferrite::dirac::{EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
+use ferrite::domain::Result;
+use ferrite::field::host::HostSpinor;
+use ferrite::field::{DeviceGauge, FullSpinor};
+use gpu_kernels::storage::LinkFormat;
+use num_complex::Complex64;
+use solvers::LinearOperator;
+use std::sync::Arc;
+
+/// D, a x + b D, M, the Schur complement and its right-hand side and reconstruction, with and without dagger, for both
+/// boundary conditions, on three right-hand sides and on one. The reference starts from the input as it is stored, so
+/// that errors are those of the kernel.
+pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    let domain = case.domain(backend)?;
+    let gauge = Arc::new(DeviceGauge::<B, P, R>::upload(&domain, &case.gauge)?);
+    let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<B, P>, Vec<HostSpinor>)> {
+        let mut field = FullSpinor::zero(&domain, sources.len())?;
+        field.upload(sources)?;
+        let stored = field.download()?;
+        Ok((field, stored))
+    };
+    let (psi, stored) = upload(case.block(0))?;
+    let (x, stored_x) = upload(case.block(1))?;
+    let (single, _) = upload(&case.block(0)[..1])?;
+    let mut out = FullSpinor::<B, P>::zero(&domain, psi.even.nrhs())?;
+    let mut single_out = FullSpinor::<B, P>::zero(&domain, 1)?;
+    let format = format!("{} recon-{}", P::NAME, R::NAME);
+    let each = |f: &dyn Fn(usize) -> HostSpinor| -> Vec<HostSpinor> { (0..stored.len()).map(f).collect() };
+    // Dyadic numbers, which are exact in every precision.
+    let (a, b) = (1.75, -0.625);
+    let real = |c: f64| Complex64::new(c, 0.0);
+
+    for boundary in [TimeBoundary::Periodic, TimeBoundary::Antiperiodic] {
+        let params = WilsonParams::from_mass(case.mass, boundary);
+        let time_sign = if boundary == TimeBoundary::Periodic { 1.0 } else { -1.0 };
+        let reference = Dirac { gauge: &case.gauge, mass: case.mass, time_sign };
+        let kappa = reference.kappa();
+        let wilson = Wilson::new(gauge.clone(), params);
+        for dagger in [false, true] {
+            let scope = case.scope(&format, &format!("{boundary:?}{}", if dagger { " dagger" } else { "" }));
+            let hops = each(&|j| reference.hopping(dagger, &stored[j]));
+
+            for parity in 0..2 {
+                wilson.dslash(parity, dagger, psi.parity(1 - parity), out.parity_mut(parity))?;
+                wilson.dslash(parity, dagger, single.parity(1 - parity), single_out.parity_mut(parity))?;
+            }
+            let result = out.download()?;
+            report.holds(&scope, "one right-hand side, bits of dslash", single_out.download()?[0] == result[0]);
+            report.fields(&scope, "wilson_dslash", result, &hops, P::hopping());
+
+            for parity in 0..2 {
+                let (x, psi) = (x.parity(parity), psi.parity(1 - parity));
+                wilson.dslash_add(parity, dagger, (a, x), (b, psi), out.parity_mut(parity))?;
+            }
+            let expected = each(&|j| combine(&[(real(a), &stored_x[j]), (real(b), &hops[j])]));
+            report.fields(&scope, "wilson_dslash_add", out.download()?, &expected, P::hopping());
+
+            wilson.full(dagger, &psi, &mut out)?;
+            let expected = each(&|j| combine(&[(real(4.0 + case.mass), &stored[j]), (real(-0.5), &hops[j])]));
+            report.fields(&scope, "wilson full", out.download()?, &expected, P::hopping());
+
+            let mut schur_out = FullSpinor::<B, P>::zero(&domain, stored.len())?;
+            let schur = EvenOddWilson::new(wilson.clone(), stored.len())?;
+            if dagger {
+                schur.apply_dagger(&psi.even, &mut schur_out.even)?;
+            } else {
+                schur.apply(&psi.even, &mut schur_out.even)?;
+            }
+            let expected = each(&|j| reference.schur(dagger, &stored[j]));
+            report.fields(&scope, "wilson schur", schur_out.download()?, &expected, twice(P::hopping()));
+        }
+
+        // From the full system to the even sites and back; both halves of the source differ from those of `psi`.
+        let scope = case.scope(&format, &format!("{boundary:?}"));
+        let schur = EvenOddWilson::new(wilson, stored.len())?;
+        let mut even = FullSpinor::<B, P>::zero(&domain, stored.len())?;
+        schur.prepare(&x, &mut even.even)?;
+        let expected = each(&|j| {
+            let hop = reference.hopping(false, &on_parity(1, &stored_x[j]));
+            let all = combine(&[(real(2.0 * kappa), &stored_x[j]), (real(2.0 * kappa * kappa), &hop)]);
+            on_parity(0, &all)
+        });
+        report.fields(&scope, "wilson prepare", even.download()?, &expected, P::hopping());
+
+        let mut solution = FullSpinor::<B, P>::zero(&domain, stored.len())?;
+        solution.upload(case.block(0))?;
+        schur.reconstruct(&x, &mut solution)?;
+        let expected = each(&|j| {
+            let even = on_parity(0, &stored[j]);
+            let (odd, hop) = (on_parity(1, &stored_x[j]), reference.hopping(false, &even));
+            combine(&[(real(1.0), &even), (real(2.0 * kappa), &odd), (real(kappa), &hop)])
+        });
+        report.fields(&scope, "wilson reconstruct", solution.download()?, &expected, P::hopping());
+    }
+    Ok(())
+}
+
+fn twice(tol: Tolerance) -> Tolerance {
+    Tolerance { relative: 2.0 * tol.relative, worst: 2.0 * tol.worst }
+}

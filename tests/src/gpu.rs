@@ -1,0 +1,42 @@
+//! The same checks on a GPU, and its results against those of the CPU.
+use crate::checks::{self, Case};
+use crate::report::{Report, compare};
+use ferrite::backend::{Backend, Cpu, Cuda};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::SolveFailure;
+
+/// All checks on GPU 0. `None`, and a word about it, where there is none.
+pub fn check() -> Option<Result<Report, SolveFailure>> {
+    match Cuda::new(0) {
+        Ok(gpu) => {
+            println!("{}", gpu.device());
+            Some(all(&gpu))
+        }
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
+    let cpu = Cpu::new(None);
+    let mut report = Report::default();
+    // Case by case: what is kept for the comparison of backends is dropped after each.
+    for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        checks::kernels(gpu, &case, &mut on_gpu)?;
+        checks::kernels(&cpu, &case, &mut on_cpu)?;
+        report.absorb(compare(&on_gpu, &on_cpu));
+        report.absorb(on_gpu);
+    }
+    let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
+    let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
+    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+    checks::solves(gpu, &case, 0.1, &mut on_gpu)?;
+    checks::solves(&cpu, &case, 0.1, &mut on_cpu)?;
+    report.absorb(compare(&on_gpu, &on_cpu));
+    report.absorb(on_gpu);
+    Ok(report)
+}

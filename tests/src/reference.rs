@@ -1,0 +1,234 @@
+//! The Wilson operator and its friends, written from the formulas in plain loops over host arrays, in double: what
+//! kernels are compared with. Nothing here shares code with them.
+//!
+//! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U_μ†(x−μ̂) ψ(x−μ̂), P^{±μ} = 1 ± γ_μ (Clark et al. 2009, eq. 1), and
+//! M = (4 + m) − ½ D.
+use crate::gamma::{self, SpinMatrix};
+use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use ferrite::lattice::Lattice;
+use num_complex::Complex64;
+use rayon::prelude::*;
+
+/// A Wilson operator.
+#[derive(Clone, Copy)]
+pub struct Dirac<'a> {
+    /// U
+    pub gauge: &'a HostGauge,
+    /// m
+    pub mass: f64,
+    /// Factor of a hop across the end of the lattice in t: 1 or −1.
+    pub time_sign: f64,
+}
+
+/// The site one step forward (`step` = 1) or backward (−1), and whether the step leaves the lattice.
+fn neighbour(lattice: Lattice, x: [usize; 4], mu: usize, step: i64) -> (usize, bool) {
+    let size = lattice.size();
+    let to = x[mu] as i64 + step;
+    let mut y = x;
+    y[mu] = to.rem_euclid(size[mu] as i64) as usize;
+    let index = y[0] + size[0] * (y[1] + size[1] * (y[2] + size[2] * y[3]));
+    (index, to < 0 || to >= size[mu] as i64)
+}
+
+/// U ψ, on colour.
+pub fn colour_multiply(u: &Matrix, psi: &Spinor) -> Spinor {
+    std::array::from_fn(|s| std::array::from_fn(|a| (0..3).map(|b| u[a][b] * psi[s][b]).sum()))
+}
+/// Γ ψ, on spin.
+pub fn spin_multiply(matrix: &SpinMatrix, psi: &Spinor) -> Spinor {
+    std::array::from_fn(|s| std::array::from_fn(|a| (0..4).map(|t| matrix[s][t] * psi[t][a]).sum()))
+}
+/// U†
+pub fn adjoint(u: &Matrix) -> Matrix {
+    std::array::from_fn(|a| std::array::from_fn(|b| u[b][a].conj()))
+}
+/// U V
+pub fn multiply(u: &Matrix, v: &Matrix) -> Matrix {
+    std::array::from_fn(|a| std::array::from_fn(|b| (0..3).map(|c| u[a][c] * v[c][b]).sum()))
+}
+/// A field from what it is at every site.
+pub fn field(lattice: Lattice, site: impl Fn(usize) -> Spinor + Send + Sync) -> HostSpinor {
+    HostSpinor::from_sites(lattice, (0..lattice.volume()).into_par_iter().map(site).collect())
+}
+/// γ_5 ψ
+pub fn gamma5(psi: &HostSpinor) -> HostSpinor {
+    field(psi.lattice(), |x| spin_multiply(&gamma::GAMMA5, &psi.sites()[x]))
+}
+/// Σ_k c_k ψ_k
+pub fn combine(terms: &[(Complex64, &HostSpinor)]) -> HostSpinor {
+    let mut sum = HostSpinor::zero(terms[0].1.lattice());
+    for (c, psi) in terms {
+        let numbers = sum.sites_mut().iter_mut().flatten().flatten();
+        numbers.zip(psi.sites().iter().flatten().flatten()).for_each(|(to, from)| *to += c * from);
+    }
+    sum
+}
+/// ψ on the sites of one parity, zero on the others.
+pub fn on_parity(parity: usize, psi: &HostSpinor) -> HostSpinor {
+    let lattice = psi.lattice();
+    let here = |x: usize| lattice.coordinates(x).iter().sum::<usize>() % 2 == parity;
+    field(lattice, |x| if here(x) { psi.sites()[x] } else { Spinor::default() })
+}
+/// (φ, ψ) = Σ φ* ψ
+pub fn dot(phi: &HostSpinor, psi: &HostSpinor) -> Complex64 {
+    let pairs = phi.sites().iter().flatten().flatten().zip(psi.sites().iter().flatten().flatten());
+    pairs.map(|(a, b)| a.conj() * b).sum()
+}
+/// ‖ψ‖²
+pub fn norm2(psi: &HostSpinor) -> f64 {
+    dot(psi, psi).re
+}
+
+impl Dirac<'_> {
+    /// κ = 1 / (2 (4 + m))
+    pub fn kappa(&self) -> f64 {
+        0.5 / (4.0 + self.mass)
+    }
+    /// D ψ, or D† ψ, which is the same sum with the projectors exchanged: D†_{xy} = (D_{yx})†.
+    pub fn hopping(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
+        let lattice = self.gauge.lattice();
+        let forward_sign = if dagger { 1.0 } else { -1.0 };
+        let ahead: [SpinMatrix; 4] = std::array::from_fn(|mu| gamma::projector(mu, forward_sign));
+        let behind: [SpinMatrix; 4] = std::array::from_fn(|mu| gamma::projector(mu, -forward_sign));
+        field(lattice, |site| {
+            let x = lattice.coordinates(site);
+            let mut sum = Spinor::default();
+            for mu in 0..4 {
+                let mut hop = |projector: &SpinMatrix, link: &Matrix, from: usize, across: bool| {
+                    let sign = if mu == 3 && across { self.time_sign } else { 1.0 };
+                    let term = spin_multiply(projector, &colour_multiply(link, &psi.sites()[from]));
+                    sum.iter_mut().flatten().zip(term.iter().flatten()).for_each(|(to, h)| *to += sign * h);
+                };
+                let (next, across) = neighbour(lattice, x, mu, 1);
+                hop(&ahead[mu], self.gauge.link(site, mu), next, across);
+                let (previous, across) = neighbour(lattice, x, mu, -1);
+                hop(&behind[mu], &adjoint(self.gauge.link(previous, mu)), previous, across);
+            }
+            sum
+        })
+    }
+    /// M ψ, or M† ψ.
+    pub fn apply(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
+        combine(&[((4.0 + self.mass).into(), psi), ((-0.5).into(), &self.hopping(dagger, psi))])
+    }
+    /// M̂ ψ_e = ψ_e − κ² D_eo D_oe ψ_e, or M̂† ψ_e; zero on the odd sites.
+    pub fn schur(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
+        let even = on_parity(0, psi);
+        let twice = self.hopping(dagger, &self.hopping(dagger, &even));
+        combine(&[(1.0.into(), &even), ((-self.kappa() * self.kappa()).into(), &twice)])
+    }
+    /// ‖η − M ψ‖ / ‖η‖
+    pub fn residual(&self, eta: &HostSpinor, psi: &HostSpinor) -> f64 {
+        let residual = combine(&[(1.0.into(), eta), ((-1.0).into(), &self.apply(false, psi))]);
+        (norm2(&residual) / norm2(eta)).sqrt()
+    }
+    /// M⁻¹ η by conjugate gradients on M† M ψ = M† η, without preconditioning. Panics if that does not converge.
+    pub fn solve(&self, eta: &HostSpinor, tol: f64) -> HostSpinor {
+        let mut psi = HostSpinor::zero(eta.lattice());
+        let mut r = self.apply(true, eta);
+        let mut p = r.clone();
+        let mut rr = norm2(&r);
+        for _ in 0..2000 {
+            if self.residual(eta, &psi) <= tol {
+                return psi;
+            }
+            let image = self.apply(false, &p);
+            let alpha = rr / norm2(&image);
+            psi = combine(&[(1.0.into(), &psi), (alpha.into(), &p)]);
+            r = combine(&[(1.0.into(), &r), ((-alpha).into(), &self.apply(true, &image))]);
+            let new = norm2(&r);
+            p = combine(&[(1.0.into(), &r), ((new / rr).into(), &p)]);
+            rr = new;
+        }
+        panic!("the reference solver reached {:.1e} only", self.residual(eta, &psi));
+    }
+}
+
+/// Σ Re tr P / 3 over all sites, in the mean over three spatial planes and over three temporal ones.
+pub fn plaquettes(gauge: &HostGauge) -> [f64; 2] {
+    let lattice = gauge.lattice();
+    let mut sums = [0.0; 2];
+    for site in 0..lattice.volume() {
+        let next = |mu| neighbour(lattice, lattice.coordinates(site), mu, 1).0;
+        for mu in 0..4 {
+            for nu in mu + 1..4 {
+                let there = multiply(gauge.link(site, mu), gauge.link(next(mu), nu));
+                let back = multiply(&adjoint(gauge.link(next(nu), mu)), &adjoint(gauge.link(site, nu)));
+                let p = multiply(&there, &back);
+                sums[usize::from(nu == 3)] += (p[0][0] + p[1][1] + p[2][2]).re / 3.0;
+            }
+        }
+    }
+    sums.map(|sum| sum / (3 * lattice.volume()) as f64)
+}
+
+/// Links after the gauge transformation g: g(x) U_μ(x) g†(x+μ̂).
+pub fn transform_links(gauge: &HostGauge, g: &[Matrix]) -> HostGauge {
+    let lattice = gauge.lattice();
+    let link = |k: usize| {
+        let (site, mu) = (k / 4, k % 4);
+        let (next, _) = neighbour(lattice, lattice.coordinates(site), mu, 1);
+        multiply(&multiply(&g[site], gauge.link(site, mu)), &adjoint(&g[next]))
+    };
+    HostGauge::from_links(lattice, (0..4 * lattice.volume()).map(link).collect())
+}
+
+/// M⁻¹ on unit links from a point source, as a sum over momenta: ψ(x) = 1/V Σ_p e^{ip(x−y)} M(p)⁻¹ e_spin, with
+/// M(p) = m + Σ_μ (1 − cos p_μ) + i Σ_μ γ_μ sin p_μ. Antiperiodic in t: p_t is an odd multiple of π / T.
+pub fn free_propagator(
+    lattice: Lattice,
+    mass: f64,
+    antiperiodic: bool,
+    source: [usize; 4],
+    (spin, colour): (usize, usize),
+) -> HostSpinor {
+    let volume = lattice.volume();
+    let momentum = |k: usize| -> [f64; 4] {
+        let (n, size) = (lattice.coordinates(k), lattice.size());
+        let shift = |mu| if mu == 3 && antiperiodic { 0.5 } else { 0.0 };
+        std::array::from_fn(|mu| std::f64::consts::TAU * (n[mu] as f64 + shift(mu)) / size[mu] as f64)
+    };
+    let columns: Vec<([f64; 4], [Complex64; 4])> = (0..volume)
+        .map(|k| {
+            let p = momentum(k);
+            let wilson = mass + p.iter().map(|p| 1.0 - p.cos()).sum::<f64>();
+            let denominator = wilson * wilson + p.iter().map(|p| p.sin().powi(2)).sum::<f64>();
+            let mut inverse = gamma::add(&[[Complex64::ZERO; 4]; 4], wilson.into(), &gamma::UNIT);
+            for mu in 0..4 {
+                inverse = gamma::add(&inverse, Complex64::new(0.0, -p[mu].sin()), &gamma::GAMMA[mu]);
+            }
+            (p, std::array::from_fn(|s| inverse[s][spin] / denominator))
+        })
+        .collect();
+    field(lattice, |x| {
+        let x = lattice.coordinates(x);
+        let mut psi = Spinor::default();
+        for (p, column) in &columns {
+            let angle: f64 = (0..4).map(|mu| p[mu] * (x[mu] as f64 - source[mu] as f64)).sum();
+            for (s, c) in column.iter().enumerate() {
+                psi[s][colour] += Complex64::cis(angle) * c / volume as f64;
+            }
+        }
+        psi
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::generate;
+
+    #[test]
+    fn dagger_is_the_adjoint() {
+        let lattice = Lattice::new([2, 4, 2, 6]).unwrap();
+        let gauge = generate::random(lattice, 3);
+        let (phi, psi) = (generate::random_source(lattice, 1), generate::random_source(lattice, 2));
+        for time_sign in [1.0, -1.0] {
+            let m = Dirac { gauge: &gauge, mass: 0.3, time_sign };
+            let (a, b) = (dot(&phi, &m.apply(false, &psi)), dot(&m.apply(true, &phi), &psi));
+            assert!((a - b).norm() < 1e-11, "{a} {b}");
+            let (a, b) = (dot(&phi, &m.schur(false, &psi)), dot(&m.schur(true, &phi), &psi));
+            assert!((a - b).norm() < 1e-11, "{a} {b}");
+        }
+    }
+}

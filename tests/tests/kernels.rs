@@ -1,0 +1,99 @@
+//! Every kernel in every precision and reconstruction against the reference, on the CPU; on a GPU where there is one.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::domain::Domain;
+use ferrite::field::{DeviceGauge, FullSpinor, SpinorSpace};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Request, solve_wilson};
+use ferrite_tests::accuracy::Accuracy;
+use ferrite_tests::checks::{self, Case};
+use ferrite_tests::report::Report;
+use gpu_kernels::storage::{Double, Half, Recon18, Single};
+use num_complex::Complex64;
+use solvers::VectorSpace;
+
+fn check(cases: Vec<Case>) {
+    let backend = Cpu::new(None);
+    let mut report = Report::default();
+    for case in cases {
+        checks::kernels(&backend, &case, &mut report).unwrap();
+    }
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
+#[test]
+fn kernels_agree_with_the_reference_on_small_lattices() {
+    check(checks::small_cases());
+}
+
+#[test]
+fn kernels_agree_with_the_reference_on_a_larger_lattice() {
+    check(vec![checks::large_case()]);
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn gpu_agrees_with_reference_and_cpu() {
+    if let Some(report) = ferrite_tests::gpu::check() {
+        let report = report.unwrap();
+        print!("{}", report.table());
+        report.assert_passed();
+    }
+}
+
+/// The bits of everything that is summed up, with a given number of threads.
+fn sums<P: Accuracy>(threads: usize) -> Vec<u64> {
+    let case = checks::large_case();
+    let domain = Domain::single(Cpu::new(Some(threads)), case.lattice()).unwrap();
+    let space = SpinorSpace::<Cpu, P>::new(&domain, 3);
+    let upload = |k: usize| {
+        let mut field = FullSpinor::<Cpu, P>::zero(&domain, 3).unwrap();
+        field.upload(&case.sources[3 * k..3 * k + 3]).unwrap();
+        field
+    };
+    let (x, mut y) = (upload(0), upload(1));
+    let (mut norm, mut dot) = ([0.0; 3], [Complex64::ZERO; 3]);
+    let mut all: Vec<f64> = Vec::new();
+    space.norm2(&x.odd, &mut norm).unwrap();
+    all.extend(norm);
+    space.dot_norm2(&x.even, &y.even, &mut dot, &mut norm).unwrap();
+    all.extend(norm.into_iter().chain(dot.iter().flat_map(|z| [z.re, z.im])));
+    space.axpy_norm2(&dot, &x.odd, &mut y.odd, &mut norm).unwrap();
+    all.extend(norm);
+    space.sub_norm2(&x.even, &mut y.even, &mut norm).unwrap();
+    all.extend(norm);
+    let gauge = DeviceGauge::<Cpu, Double, Recon18>::upload(&domain, &case.gauge).unwrap();
+    let (plaquette, trace) = gauge.plaquette().unwrap();
+    all.extend([plaquette.spatial, plaquette.temporal, trace]);
+    all.into_iter().map(f64::to_bits).collect()
+}
+
+#[test]
+fn sums_have_the_same_bits_with_any_number_of_threads() {
+    for (name, sums) in
+        [("double", sums::<Double> as fn(usize) -> _), ("single", sums::<Single>), ("half", sums::<Half>)]
+    {
+        let one = sums(1);
+        assert_eq!(one, sums(1), "{name}, repeated");
+        assert_eq!(one, sums(2), "{name}, two threads");
+        assert_eq!(one, sums(3), "{name}, three threads");
+    }
+}
+
+#[test]
+fn solves_have_the_same_bits_with_any_number_of_threads() {
+    let lattice = Lattice::new([8, 8, 8, 8]).unwrap();
+    let gauge = generate::weak_field(lattice, 1, 0.2);
+    let sources = [generate::random_source(lattice, 2)];
+    let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let request = Request { precision: IterationPrecision::Half, ..Request::new(operator) };
+    let solve = |threads| {
+        let domain = Domain::single(Cpu::new(Some(threads)), lattice).unwrap();
+        let (solutions, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+        (solutions, report.info.history, report.true_residual)
+    };
+    let one = solve(1);
+    assert!(one == solve(2) && one == solve(3));
+}
