@@ -2,12 +2,12 @@
 //!
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
-use crate::Kernel;
 use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_basis};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single, Spinors};
+use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
+use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
 /// Complex numbers of a host array.
@@ -154,6 +154,29 @@ unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
+/// Counts the links that start at the sites of one parity and that [`Recon8`] cannot keep.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SingularLinks {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: reads only.
+unsafe impl Reduction for SingularLinks {
+    const NAME: &'static [&'static str] = &["singular_links"];
+    type Values = [f64; 1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        let singular = |mu: usize| Recon8::is_singular(&unsafe { host_link(&self.host, site, mu) }) as u32 as f64;
+        [singular(0) + singular(1) + singular(2) + singular(3)]
+    }
+}
+
 crate::entry! { INSTANCES:
     setup "transfer" pack_spinor_double: PackSpinor<Double>, registers 0;
     setup "transfer" pack_spinor_single: PackSpinor<Single>, registers 0;
@@ -167,4 +190,8 @@ crate::entry! { INSTANCES:
     setup "transfer" pack_links_single_12: PackLinks<Single, Recon12>, registers 0;
     setup "transfer" pack_links_half_18: PackLinks<Half, Recon18>, registers 0;
     setup "transfer" pack_links_half_12: PackLinks<Half, Recon12>, registers 0;
+    setup "transfer" pack_links_double_8: PackLinks<Double, Recon8>, registers 0;
+    setup "transfer" pack_links_single_8: PackLinks<Single, Recon8>, registers 0;
+    setup "transfer" pack_links_half_8: PackLinks<Half, Recon8>, registers 0;
+    observe "transfer" singular_links: SingularLinks, registers 0;
 }

@@ -4,7 +4,7 @@ use crate::Kernel;
 use crate::algebra::{Axis, Projector, Real, Spinor};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single, Spinors};
+use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
 
 /// The hopping term from the other parity to the sites of `parity`.
 #[derive(Clone, Copy)]
@@ -42,12 +42,14 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
                         (minus, plus) = (plus, minus);
                     }
                     let mut ahead = self.input.projected(self.geometry.neighbour(&x, $mu, true), rhs, minus);
-                    let mut behind = self.input.projected(self.geometry.neighbour(&x, $mu, false), rhs, plus);
                     if $mu == 3 {
                         ahead = ahead.times(self.time_factor(self.geometry.wraps(&x, $mu, true)));
-                        behind = behind.times(self.time_factor(self.geometry.wraps(&x, $mu, false)));
                     }
                     sum.add_projected(R::forward(&links) * ahead, minus);
+                    let mut behind = self.input.projected(self.geometry.neighbour(&x, $mu, false), rhs, plus);
+                    if $mu == 3 {
+                        behind = behind.times(self.time_factor(self.geometry.wraps(&x, $mu, false)));
+                    }
                     sum.add_projected(R::backward(&links) * behind, plus);
                 }
             };
@@ -141,4 +143,16 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96;
+    kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255;
+    kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255;
+    kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_8: WilsonDslashAdd<Double, Recon8, true>, registers 255;
+    kernel "wilson_single" wilson_dslash_single_8: WilsonDslash<Single, Recon8, false>, registers 128;
+    kernel "wilson_single" wilson_dslash_dagger_single_8: WilsonDslash<Single, Recon8, true>, registers 128;
+    kernel "wilson_single" wilson_dslash_add_single_8: WilsonDslashAdd<Single, Recon8, false>, registers 128;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_8: WilsonDslashAdd<Single, Recon8, true>, registers 128;
+    kernel "wilson_half" wilson_dslash_half_8: WilsonDslash<Half, Recon8, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96;
 }

@@ -5,8 +5,8 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
 use crate::generate;
 use crate::lattice::Lattice;
-use crate::solve::{IterationPrecision, Reconstruction};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single};
+use crate::solve::{IterationPrecision, Reconstruction, with_formats};
+use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 use std::sync::Arc;
@@ -105,19 +105,12 @@ pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &precision in &options.precisions {
         for &reconstruction in &options.reconstructions {
-            let measured = match (precision, reconstruction) {
-                (IterationPrecision::Double, Reconstruction::Eighteen) => {
-                    wilson::<B, Double, Recon18>(&staged, options)
-                }
-                (IterationPrecision::Double, Reconstruction::Twelve) => wilson::<B, Double, Recon12>(&staged, options),
-                (IterationPrecision::Single, Reconstruction::Eighteen) => {
-                    wilson::<B, Single, Recon18>(&staged, options)
-                }
-                (IterationPrecision::Single, Reconstruction::Twelve) => wilson::<B, Single, Recon12>(&staged, options),
-                (IterationPrecision::Half, Reconstruction::Eighteen) => wilson::<B, Half, Recon18>(&staged, options),
-                (IterationPrecision::Half, Reconstruction::Twelve) => wilson::<B, Half, Recon12>(&staged, options),
-            };
-            rows.extend(measured?);
+            macro_rules! measure {
+                ($precision:ident, $recon:ident) => {
+                    wilson::<B, $precision, $recon>(&staged, options)?
+                };
+            }
+            rows.extend(with_formats!(precision, reconstruction, measure));
         }
     }
     rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);

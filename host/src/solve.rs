@@ -4,7 +4,7 @@ use crate::dirac::{EvenOddWilson, Wilson, WilsonParams};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{
     BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, Info, Mixed, Observer, Precise, SolveError, System,
@@ -40,7 +40,27 @@ pub enum Reconstruction {
     Eighteen,
     #[default]
     Twelve,
+    Eight,
 }
+
+/// Calls a macro with the types of a precision and a reconstruction that are known at run time.
+macro_rules! with_formats {
+    ($precision:expr, $reconstruction:expr, $then:ident) => {
+        with_formats!(@each $precision, $reconstruction, $then,
+            Double Single Half, Eighteen Recon18, Twelve Recon12, Eight Recon8)
+    };
+    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*, $a:ident $ra:ident, $b:ident $rb:ident,
+        $c:ident $rc:ident) => {
+        match ($precision, $reconstruction) {
+            $(
+                (IterationPrecision::$p, Reconstruction::$a) => $then!($p, $ra),
+                (IterationPrecision::$p, Reconstruction::$b) => $then!($p, $rb),
+                (IterationPrecision::$p, Reconstruction::$c) => $then!($p, $rc),
+            )*
+        }
+    };
+}
+pub(crate) use with_formats;
 
 /// What to solve and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +71,7 @@ pub struct Request {
     pub method: Method,
     /// Precision of the iteration.
     pub precision: IterationPrecision,
-    /// Storage of the links in the iteration. `Twelve` needs SU(3) links.
+    /// Storage of the links in the iteration. `Twelve` and `Eight` need SU(3) links.
     pub reconstruction: Reconstruction,
     /// Asked ‖η − M ψ‖ / ‖η‖ of the full system.
     pub tol: f64,
@@ -106,10 +126,12 @@ fn link_bytes<P: Precision>(reconstruction: Reconstruction, sites: usize) -> usi
 where
     Recon18: LinkFormat<P>,
     Recon12: LinkFormat<P>,
+    Recon8: LinkFormat<P>,
 {
     2 * match reconstruction {
         Reconstruction::Eighteen => DeviceGauge::<crate::backend::Cpu, P, Recon18>::bytes_for(sites),
         Reconstruction::Twelve => DeviceGauge::<crate::backend::Cpu, P, Recon12>::bytes_for(sites),
+        Reconstruction::Eight => DeviceGauge::<crate::backend::Cpu, P, Recon8>::bytes_for(sites),
     }
 }
 
@@ -123,6 +145,8 @@ pub struct Report {
     pub true_residual: Vec<f64>,
     /// Whether every true residual is at or below the tolerance.
     pub converged: bool,
+    /// The reconstruction in use: `Twelve` where `Eight` was asked for but some links are singular.
+    pub reconstruction: Reconstruction,
     /// Seconds of the iteration, transfers excluded.
     pub seconds: f64,
     /// Seconds from the first transfer to the last.
@@ -134,9 +158,20 @@ pub struct Report {
 /// Why there is no solution.
 #[derive(Debug, thiserror::Error)]
 pub enum SolveFailure {
-    /// The solver gave up; its error carries the account.
+    /// The solver could not start.
     #[error(transparent)]
-    Solver(#[from] SolveError<DeviceError>),
+    Solver(SolveError<DeviceError>),
+    /// The solver gave up, or the observer stopped it.
+    #[error("{error}")]
+    Unfinished {
+        /// Why.
+        #[source]
+        error: SolveError<DeviceError>,
+        /// The best iterate of each right-hand side.
+        solutions: Vec<HostSpinor>,
+        /// What is known of these iterates.
+        report: Box<Report>,
+    },
     /// The device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -159,17 +194,11 @@ pub fn solve_wilson<B: Backend>(
             run::<B, $precision, $recon>(domain, exact, links, sources, request, observer)
         }};
     }
-    match (request.precision, request.reconstruction) {
-        (IterationPrecision::Double, Reconstruction::Eighteen) => {
-            drop(staged);
-            run(domain, exact.clone(), exact, sources, request, observer)
-        }
-        (IterationPrecision::Double, Reconstruction::Twelve) => with!(Double, Recon12),
-        (IterationPrecision::Single, Reconstruction::Eighteen) => with!(Single, Recon18),
-        (IterationPrecision::Single, Reconstruction::Twelve) => with!(Single, Recon12),
-        (IterationPrecision::Half, Reconstruction::Eighteen) => with!(Half, Recon18),
-        (IterationPrecision::Half, Reconstruction::Twelve) => with!(Half, Recon12),
-    }
+    // Reconstruct 8 has no singular links; a field with any is kept with 12.
+    let singular = request.reconstruction == Reconstruction::Eight && staged.singular_links()? > 0;
+    let reconstruction = if singular { Reconstruction::Twelve } else { request.reconstruction };
+    let request = &Request { reconstruction, ..*request };
+    with_formats!(request.precision, reconstruction, with)
 }
 
 fn run<B: Backend, S: Precision, R: LinkFormat<S>>(
@@ -200,21 +229,31 @@ fn run<B: Backend, S: Precision, R: LinkFormat<S>>(
     domain.backend().synchronize().map_err(DeviceError::from)?;
     let start = Instant::now();
     let system = Mixed::new(&space, &precise, &sloppy_space, &sloppy);
-    let info = iterate(&system, &rhs, &mut psi.even, tol, request, observer)?;
+    let (info, failure) = match iterate(&system, &rhs, &mut psi.even, tol, request, observer) {
+        Ok(info) => (info, None),
+        Err(error) => match error.info().cloned() {
+            Some(info) => (info, Some(error)),
+            None => return Err(SolveFailure::Solver(error)),
+        },
+    };
     let seconds = start.elapsed().as_secs_f64();
 
     precise.reconstruct(&eta, &mut psi)?;
     let true_residual = residuals(&space, precise.wilson(), &eta, &psi, &source_norms)?;
     let solutions = psi.download()?;
     let report = Report {
-        converged: true_residual.iter().all(|&r| r <= request.tol),
+        converged: failure.is_none() && true_residual.iter().all(|&r| r <= request.tol),
         gflops: info.flops / seconds * 1e-9,
         info,
+        reconstruction: request.reconstruction,
         true_residual,
         seconds,
         total_seconds: begin.elapsed().as_secs_f64(),
     };
-    Ok((solutions, report))
+    match failure {
+        None => Ok((solutions, report)),
+        Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
+    }
 }
 
 /// Runs the method asked for.

@@ -43,10 +43,10 @@ pub trait Accuracy: Precision {
             worst: 48.0 * (Self::LINK + Self::UNIT) + Self::sum().worst,
         }
     }
-    /// Of a sum over sites of what was computed and stored on the way: the sum sees the value before storage.
-    /// |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field; and sixteen roundings on the way.
-    fn fused_sum() -> f64 {
-        10.0 * Self::STORE + 16.0 * Self::UNIT
+    /// Of a sum in double over n terms of what was computed and stored on the way: the sum sees the value before
+    /// storage. |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field; and sixteen roundings on the way.
+    fn fused_sum(n: usize) -> f64 {
+        10.0 * Self::STORE + 16.0 * Self::UNIT + summation(n)
     }
 }
 

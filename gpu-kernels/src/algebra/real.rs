@@ -1,4 +1,5 @@
 //! Real numbers that kernels compute with.
+use super::{Complex, complex};
 use core::ops::{Add, Mul, Neg, Sub};
 
 /// A real number type: `f32`, `f64`.
@@ -23,6 +24,10 @@ pub trait Real:
     fn from_f64(x: f64) -> Self;
     /// Exact.
     fn to_f64(self) -> f64;
+    /// √max(self, 0)
+    fn sqrt_or_zero(self) -> Self;
+    /// 1 / self
+    fn reciprocal(self) -> Self;
 }
 
 macro_rules! real {
@@ -46,8 +51,124 @@ macro_rules! real {
             fn to_f64(self) -> f64 {
                 self as f64
             }
+            #[inline(always)]
+            fn sqrt_or_zero(self) -> Self {
+                instruction::$t::sqrt(if self > 0.0 { self } else { 0.0 })
+            }
+            #[inline(always)]
+            fn reciprocal(self) -> Self {
+                instruction::$t::reciprocal(self)
+            }
         }
     };
 }
 real!(f32);
 real!(f64);
+
+/// Functions for which a GPU has instructions of its own: in single precision the fast approximations, good to a few
+/// units in the last place.
+mod instruction {
+    pub mod f32 {
+        #[cfg(target_arch = "nvptx64")]
+        macro_rules! unary {
+            ($name:ident, $text:literal) => {
+                #[inline(always)]
+                pub fn $name(x: f32) -> f32 {
+                    let out: f32;
+                    // SAFETY: arithmetic on registers.
+                    unsafe {
+                        core::arch::asm!(concat!($text, " {0}, {1};"), out(reg32) out, in(reg32) x,
+                            options(pure, nomem, nostack));
+                    }
+                    out
+                }
+            };
+        }
+        #[cfg(target_arch = "nvptx64")]
+        unary!(sqrt, "sqrt.approx.ftz.f32");
+        #[cfg(target_arch = "nvptx64")]
+        unary!(reciprocal, "rcp.approx.ftz.f32");
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub fn sqrt(x: f32) -> f32 {
+            x.sqrt()
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub fn reciprocal(x: f32) -> f32 {
+            1.0 / x
+        }
+    }
+    pub mod f64 {
+        #[cfg(target_arch = "nvptx64")]
+        macro_rules! unary {
+            ($name:ident, $text:literal) => {
+                #[inline(always)]
+                pub fn $name(x: f64) -> f64 {
+                    let out: f64;
+                    // SAFETY: arithmetic on registers.
+                    unsafe {
+                        core::arch::asm!(concat!($text, " {0}, {1};"), out(reg64) out, in(reg64) x,
+                            options(pure, nomem, nostack));
+                    }
+                    out
+                }
+            };
+        }
+        #[cfg(target_arch = "nvptx64")]
+        unary!(sqrt, "sqrt.rn.f64");
+        #[cfg(target_arch = "nvptx64")]
+        unary!(reciprocal, "rcp.rn.f64");
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub fn sqrt(x: f64) -> f64 {
+            x.sqrt()
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub fn reciprocal(x: f64) -> f64 {
+            1.0 / x
+        }
+    }
+}
+
+/// The point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1: rational, where the angle itself would need a
+/// sine and a cosine, and as even in its rounding errors.
+#[inline(always)]
+pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
+    let square = t * t;
+    let inverse = (T::ONE + square).reciprocal();
+    // Of φ/2, then doubled.
+    let (cos, sin) = ((T::ONE - square) * inverse, (t + t) * inverse);
+    complex(cos.mul_add(cos, -(sin * sin)), (sin + sin) * cos)
+}
+
+/// t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0.
+#[inline(always)]
+pub fn quarter_tangent(z: Complex<f64>) -> f64 {
+    let norm = z.norm_sqr().sqrt_or_zero();
+    if norm == 0.0 {
+        return 0.0;
+    }
+    // cos and |sin| of φ/2: the larger of the two from the half-angle formula, the other from sin φ.
+    let (c, s) = (z.re / norm, z.im.abs() / norm);
+    let larger = ((1.0 + c.abs()) * 0.5).sqrt_or_zero();
+    let smaller = 0.5 * s / larger;
+    let (cos, sin) = if c >= 0.0 { (larger, smaller) } else { (smaller, larger) };
+    let t = sin / (1.0 + cos);
+    if z.im < 0.0 { -t } else { t }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases() {
+        for k in -1000..=1000 {
+            let (s, c) = (core::f64::consts::PI * k as f64 * 1e-3).sin_cos();
+            for r in [1e-8, 0.3, 1.0] {
+                let t = quarter_tangent(complex(r * c, r * s));
+                assert!(t.abs() <= 1.0);
+                let back = phase_from_quarter_tangent(t);
+                assert!((back.re - c).abs() < 1e-15 && (back.im - s).abs() < 1e-15, "{k} {r}");
+            }
+        }
+    }
+}

@@ -23,6 +23,21 @@ impl<T: Real> Colour<T> {
         Colour([f(a, d), f(b, e), f(c, g)])
     }
 }
+impl<T: Real> Colour<T> {
+    /// Σ |a_k|²
+    #[inline(always)]
+    pub fn norm2(self) -> T {
+        let [a, b, c] = self.0;
+        let add = |sum: T, z: Complex<T>| z.re.mul_add(z.re, z.im.mul_add(z.im, sum));
+        add(add(a.norm_sqr(), b), c)
+    }
+    /// Σ a_k* b_k
+    #[inline(always)]
+    pub fn dot(self, other: Self) -> Complex<T> {
+        let ([a, b, c], [d, e, f]) = (self.0, other.0);
+        c.conj_mul_add(f, b.conj_mul_add(e, a.conj() * d))
+    }
+}
 impl<T: Real> Add for Colour<T> {
     type Output = Self;
     #[inline(always)]

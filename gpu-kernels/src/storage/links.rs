@@ -1,6 +1,6 @@
 //! Links: how many of a matrix's reals are kept, and pairs of links per direction.
 use super::{Double, Half, Precision, STRIDE, Single, TILE};
-use crate::algebra::{Complex, Su3};
+use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// Which elements of a link are kept and how the others come back.
@@ -10,7 +10,7 @@ pub trait Reconstruct: Copy + Send + Sync + 'static {
     /// Complex numbers kept per link.
     const KEPT: usize;
     /// The matrix from its kept numbers.
-    fn expand<T: crate::algebra::Real>(kept: impl Fn(usize) -> Complex<T>) -> Su3<T>;
+    fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>) -> Su3<T>;
     /// Kept number `j` of a matrix.
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
 }
@@ -26,7 +26,7 @@ impl Reconstruct for Recon18 {
     const NAME: &'static str = "18";
     const KEPT: usize = 9;
     #[inline(always)]
-    fn expand<T: crate::algebra::Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
         Su3([[at(0), at(1), at(2)], [at(3), at(4), at(5)], [at(6), at(7), at(8)]])
     }
     #[inline(always)]
@@ -38,12 +38,56 @@ impl Reconstruct for Recon12 {
     const NAME: &'static str = "12";
     const KEPT: usize = 6;
     #[inline(always)]
-    fn expand<T: crate::algebra::Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
         Su3::from_two_rows([at(0), at(1), at(2)], [at(3), at(4), at(5)])
     }
     #[inline(always)]
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
         u.0[j / 3][j % 3]
+    }
+}
+
+/// The minimal eight: a_2, a_3, b_1 and the phases φ of a_1 and c_1 (Clark et al. 2009, appendix A.2), kept as
+/// tan(φ/4). Rows are a, b, c. Singular where a_2 = a_3 = 0: see [`Recon8::is_singular`].
+#[derive(Clone, Copy, Debug)]
+pub struct Recon8;
+
+impl Recon8 {
+    /// Whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
+    #[inline(always)]
+    pub fn is_singular(u: &Su3<f64>) -> bool {
+        u.0[0][1].norm_sqr() + u.0[0][2].norm_sqr() < 1e-6
+    }
+}
+impl Reconstruct for Recon8 {
+    const NAME: &'static str = "8";
+    const KEPT: usize = 4;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+        let (phases, a2, a3, b1) = (at(0), at(1), at(2), at(3));
+        let polar = |square: T, phase: T| phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero());
+        // |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|²
+        let rest = a2.re.mul_add(a2.re, a2.im.mul_add(a2.im, a3.norm_sqr()));
+        let a1 = polar(T::ONE - rest, phases.re);
+        let c1 = polar((-b1.re).mul_add(b1.re, (-b1.im).mul_add(b1.im, rest)), phases.im);
+        let inverse = rest.reciprocal();
+        let (d2, d3) = (a2.scale(inverse), a3.scale(inverse));
+        let minus_a1 = -a1.conj();
+        let (along_b, along_c) = (minus_a1 * b1, minus_a1 * c1);
+        let b2 = along_b.mul_add(d2, -(c1.conj() * d3.conj()));
+        let b3 = along_b.mul_add(d3, c1.conj() * d2.conj());
+        let c2 = along_c.mul_add(d2, b1.conj() * d3.conj());
+        let c3 = along_c.mul_add(d3, -(b1.conj() * d2.conj()));
+        Su3([[a1, a2, a3], [b1, b2, b3], [c1, c2, c3]])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        match j {
+            0 => complex(quarter_tangent(u.0[0][0]), quarter_tangent(u.0[2][0])),
+            1 => u.0[0][1],
+            2 => u.0[0][2],
+            _ => u.0[1][0],
+        }
     }
 }
 
@@ -127,6 +171,9 @@ macro_rules! link_format {
 }
 link_format!(Double, Recon18: 18 chunks and 0 bytes);
 link_format!(Double, Recon12: 12 chunks and 0 bytes);
+link_format!(Double, Recon8: 8 chunks and 0 bytes);
+link_format!(Single, Recon8: 4 chunks and 0 bytes);
+link_format!(Half, Recon8: 2 chunks and 0 bytes);
 link_format!(Single, Recon18: 9 chunks and 0 bytes);
 link_format!(Single, Recon12: 6 chunks and 0 bytes);
 link_format!(Half, Recon18: 4 chunks and 8 bytes);

@@ -12,7 +12,7 @@ mod spinor;
 
 pub use double::Double;
 pub use half::Half;
-pub use links::{LinkFormat, Recon12, Recon18, Reconstruct};
+pub use links::{LinkFormat, Recon8, Recon12, Recon18, Reconstruct};
 pub use single::Single;
 pub use spinor::{SiteFormat, SiteValue, Spinors};
 

@@ -6,7 +6,7 @@ use crate::measure;
 use gpu_kernels::field::Links;
 use gpu_kernels::gauge::Plaquette;
 use gpu_kernels::storage::{Double, LinkFormat, Precision, Recon18, TILE};
-use gpu_kernels::transfer::PackLinks;
+use gpu_kernels::transfer::{PackLinks, SingularLinks};
 use std::marker::PhantomData;
 
 /// Host links in device memory, as they are: what every packed copy is made from. Drop it when all copies are made.
@@ -23,6 +23,21 @@ impl<B: Backend> StagedGauge<B> {
         let mut buffer = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
         domain.backend().upload(data, &mut buffer, 0)?;
         Ok(StagedGauge { domain: domain.clone(), buffer })
+    }
+    /// How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is nearly
+    /// (a, 0, 0), as in the unit field.
+    pub fn singular_links(&self) -> Result<usize> {
+        for parity in 0..2 {
+            let kernel = SingularLinks {
+                host: view::host_array(&self.buffer, 36 * self.domain.local().volume()),
+                geometry: self.domain.geometry(),
+                parity: parity as u32,
+            };
+            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, parity)?;
+        }
+        let mut counts = [0.0; 2];
+        self.domain.sums(&mut counts)?;
+        Ok((counts[0] + counts[1]) as usize)
     }
     /// A copy in precision `P` with reconstruction `R`.
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {

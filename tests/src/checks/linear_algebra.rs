@@ -200,7 +200,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         for parity in 0..2 {
             self.space.axpy_norm2(a, x.half(parity), out.parity_mut(parity), &mut norm)?;
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, P::fused_sum());
+            self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
         }
         report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum());
 
@@ -209,7 +209,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         for parity in 0..2 {
             self.space.sub_norm2(x.half(parity), out.parity_mut(parity), &mut norm)?;
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, P::fused_sum());
+            self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
         }
         report.fields(&self.scope, "sub_norm2", out.download()?, &expected, P::sum());
         Ok(())
@@ -253,8 +253,8 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
             let (x, s) = (new_x.parity_mut(parity), r.parity_mut(parity));
             space.bicgstab_update(alpha, omega, p, t, shadow, x, s, &mut rho, &mut norm)?;
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "bicgstab_update, norm", &norm, &norms, &norms, P::fused_sum());
-            self.dots(report, "bicgstab_update, dot", parity, &rho, (&z.stored, &expected), P::fused_sum());
+            self.numbers(report, "bicgstab_update, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
+            self.dots(report, "bicgstab_update, dot", parity, &rho, (&z.stored, &expected), P::fused_sum(self.terms()));
         }
         report.fields(&self.scope, "bicgstab_update, r", r.download()?, &expected, P::sum());
         let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);

@@ -1,0 +1,104 @@
+//! `ferrite convert`.
+use super::fields::{file_precision, gauge_format, spinor_format};
+use super::verify::ReadFlags;
+use super::{Context, Failure, Outcome, target};
+use clap::{Args, ValueEnum};
+use ferrite::files::{Format, Precision, WriteOptions, inspect, read_gauge, read_spinor, write_gauge, write_spinor};
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite convert lat.nersc lat.ildg
+  ferrite convert lat.ildg lat.cfg --format nersc3x3 --precision single
+  ferrite convert solution.lime solution.npy
+
+Spinor fields go to scidac (.lime) and npy.";
+
+/// `--format`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Name {
+    /// NERSC archive, two rows of each link
+    Nersc,
+    /// NERSC archive, three rows
+    Nersc3x3,
+    /// LIME as the Lattice Data Grid has it
+    Ildg,
+    /// LIME as the SciDAC library writes it
+    Scidac,
+    /// MILC version 5
+    Milc,
+    /// NumPy array
+    Npy,
+}
+
+/// Arguments of `convert`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A gauge or spinor field in any format
+    input: PathBuf,
+    /// The file to write
+    output: PathBuf,
+    /// Format of the file to write [default: by its name]
+    #[arg(long, value_enum)]
+    format: Option<Name>,
+    /// Precision of the file to write: single or double [default: that of the input]
+    #[arg(long, value_name = "NAME", value_parser = file_precision)]
+    precision: Option<Precision>,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Reads with all checks and writes.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    context.device_choice()?.start_threads();
+    let options = args.read.options();
+    let header = inspect(&args.input, &options).map_err(Failure::reading)?;
+    let spinor = match header.values_per_site() {
+        36 => false,
+        12 => true,
+        n => {
+            let input = args.input.display();
+            let message = format!("{input}: holds {n} numbers per site; links have 36 and spinors 12");
+            return Err(Failure::refused(message));
+        }
+    };
+    let by_name = || if spinor { spinor_format(&args.output, 1) } else { gauge_format(&args.output) };
+    let format = match args.format {
+        Some(Name::Nersc) => Format::Nersc,
+        Some(Name::Nersc3x3) => Format::Nersc3x3,
+        Some(Name::Ildg) => Format::Ildg,
+        Some(Name::Scidac) => Format::Scidac,
+        Some(Name::Milc) => Format::Milc,
+        Some(Name::Npy) => Format::Npy,
+        None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
+    };
+    if spinor && !matches!(format, Format::Scidac | Format::Npy) {
+        let input = args.input.display();
+        let message = format!("{input} holds a spinor field: write it with --format scidac or --format npy");
+        return Err(Failure::refused(message));
+    }
+    target::check(&args.output).map_err(Failure::refused)?;
+    let precision = args.precision.unwrap_or(header.precision);
+    let title = format!("converted from {}", args.input.display());
+    let write = WriteOptions { format, precision, title, ..Default::default() };
+    if spinor {
+        let file = read_spinor(&args.input, &options).map_err(Failure::reading)?;
+        write_spinor(&args.output, &file.spinor, &write).map_err(Failure::writing)?;
+    } else {
+        let file = read_gauge(&args.input, &options).map_err(Failure::reading)?;
+        write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;
+    }
+    let object = json!({
+        "input": args.input,
+        "output": args.output,
+        "field": if spinor { "spinor" } else { "gauge" },
+        "format": format!("{format:?}").to_lowercase(),
+        "precision": precision.to_string(),
+        "lattice": header.lattice.size(),
+    });
+    context.output.result("ferrite.convert/1", object, || {
+        format!("{}: {format:?}, {precision} precision, {}\n", args.output.display(), header.lattice)
+    })
+}

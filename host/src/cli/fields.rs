@@ -1,0 +1,240 @@
+//! Sources, and field files by name.
+use ferrite::field::host::HostSpinor;
+use ferrite::files::{self, Format, Precision, ReadOptions, WriteOptions};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// One right-hand side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// One at a site, spin and colour.
+    Point([usize; 4], usize, usize),
+    /// Normal random numbers.
+    Random(u64),
+    /// From a file; the number counts its fields.
+    File(PathBuf, usize),
+}
+
+impl Source {
+    /// `point:x,y,z,t,spin,colour`, `random:SEED` or `file:PATH`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expected = "expected point:x,y,z,t,spin,colour, random:SEED or file:PATH";
+        let (kind, rest) = text.split_once(':').ok_or_else(|| format!("'{text}': {expected}"))?;
+        match kind {
+            "point" => {
+                let numbers: Option<Vec<usize>> = rest.split(',').map(|n| n.trim().parse().ok()).collect();
+                match numbers.as_deref() {
+                    Some(&[x, y, z, t, spin, colour]) => Ok(Source::Point([x, y, z, t], spin, colour)),
+                    _ => Err(format!("'{text}': expected six whole numbers, point:x,y,z,t,spin,colour")),
+                }
+            }
+            "random" => match rest.parse() {
+                Ok(seed) => Ok(Source::Random(seed)),
+                Err(_) => Err(format!("'{text}': expected a seed from 0 to 2^64 - 1, random:SEED")),
+            },
+            "file" if !rest.is_empty() => Ok(Source::File(rest.into(), 0)),
+            _ => Err(format!("'{text}': {expected}")),
+        }
+    }
+    /// Checks the source against the lattice; a file with several fields becomes several sources.
+    pub fn check(self, lattice: Lattice) -> Result<Vec<Self>, String> {
+        match self {
+            Source::Point(site, spin, colour) => {
+                if site.iter().zip(lattice.size()).any(|(&x, extent)| x >= extent) {
+                    return Err(format!(
+                        "site (x, y, z, t) = {site:?} is outside the lattice {lattice}, which counts from 0"
+                    ));
+                }
+                if spin >= 4 || colour >= 3 {
+                    return Err(format!("spin {spin}, colour {colour}: spins are 0 to 3, colours 0 to 2"));
+                }
+                Ok(vec![self])
+            }
+            Source::Random(_) => Ok(vec![self]),
+            Source::File(path, _) => {
+                let fields = block_count(&path)?;
+                let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
+                    (12, l) if l == lattice => Ok(()),
+                    (12, l) => Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display())),
+                    (n, _) => Err(format!("{}: holds {n} numbers per site, a spinor field has 12", path.display())),
+                };
+                match fields {
+                    None => {
+                        let header = files::inspect(&path, &ReadOptions::default()).map_err(|e| e.to_string())?;
+                        of(header)?;
+                        Ok(vec![Source::File(path, 0)])
+                    }
+                    Some(n) => {
+                        let first = read_from_block(&path, 0)?;
+                        if first.lattice() != lattice {
+                            let l = first.lattice();
+                            let path = path.display();
+                            return Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"));
+                        }
+                        Ok((0..n).map(|i| Source::File(path.clone(), i)).collect())
+                    }
+                }
+            }
+        }
+    }
+    /// Makes or reads the field.
+    pub fn field(&self, lattice: Lattice) -> Result<HostSpinor, String> {
+        match self {
+            Source::Point(site, spin, colour) => generate::point_source(lattice, *site, *spin, *colour)
+                .ok_or_else(|| format!("site {site:?}, spin {spin}, colour {colour} is outside the lattice {lattice}")),
+            Source::Random(seed) => Ok(generate::random_source(lattice, *seed)),
+            Source::File(path, number) => match block_count(path)? {
+                Some(_) => read_from_block(path, *number),
+                None => {
+                    let file = files::read_spinor(path, &ReadOptions::default());
+                    file.map(|file| file.spinor).map_err(|e| e.to_string())
+                }
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Point([x, y, z, t], spin, colour) => write!(f, "point:{x},{y},{z},{t},{spin},{colour}"),
+            Source::Random(seed) => write!(f, "random:{seed}"),
+            Source::File(path, 0) => write!(f, "file:{}", path.display()),
+            Source::File(path, n) => write!(f, "file:{} (field {n})", path.display()),
+        }
+    }
+}
+
+/// The format of a gauge file by its name.
+pub fn gauge_format(path: &Path) -> Result<Format, String> {
+    match extension(path).as_str() {
+        "nersc" => Ok(Format::Nersc),
+        "nersc3x3" => Ok(Format::Nersc3x3),
+        "ildg" | "lime" => Ok(Format::Ildg),
+        "scidac" => Ok(Format::Scidac),
+        "milc" => Ok(Format::Milc),
+        "npy" => Ok(Format::Npy),
+        _ => Err(format!(
+            "{}: the name does not tell the format; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy",
+            path.display()
+        )),
+    }
+}
+
+/// The format of a file of `count` spinor fields by its name.
+pub fn spinor_format(path: &Path, count: usize) -> Result<Format, String> {
+    match extension(path).as_str() {
+        "npy" => Ok(Format::Npy),
+        "lime" | "scidac" if count > 1 => Err(format!(
+            "{}: {count} right-hand sides go into one .npy file with a leading axis; LIME files hold one",
+            path.display()
+        )),
+        "lime" | "scidac" => Ok(Format::Scidac),
+        _ => Err(format!("{}: the name does not tell the format; end it in .npy or .lime", path.display())),
+    }
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
+}
+
+/// Writes spinor fields: one in the format of the name, several as `.npy` with the right-hand side as leading axis.
+pub fn write_spinors(path: &Path, fields: &[HostSpinor], title: &str) -> Result<(), String> {
+    let format = spinor_format(path, fields.len())?;
+    if let [field] = fields {
+        // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
+        let endian = files::Endian::Little;
+        let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
+        return files::write_spinor(path, field, &options).map_err(|e| e.to_string());
+    }
+    let [x, y, z, t] = fields[0].lattice().size();
+    let start = npy_start(&format!("({}, {t}, {z}, {y}, {x}, 4, 3)", fields.len()));
+    let written = files::atomic::write(path, |file| {
+        let io = |source| files::Problem::Io { action: "write", source };
+        file.write_all(&start).map_err(io)?;
+        for field in fields {
+            for number in field.sites().iter().flatten().flatten() {
+                file.write_all(&number.re.to_le_bytes()).map_err(io)?;
+                file.write_all(&number.im.to_le_bytes()).map_err(io)?;
+            }
+        }
+        Ok(())
+    });
+    written.map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+/// Everything before the data of an npy file of little-endian double-precision complex numbers.
+fn npy_start(shape: &str) -> Vec<u8> {
+    let mut text = format!("{{'descr': '<c16', 'fortran_order': False, 'shape': {shape}, }}");
+    // The data starts at a multiple of 64, after a line feed.
+    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    text += &" ".repeat(length - 1 - text.len());
+    text.push('\n');
+    [files::npy::MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// The shape of a block of spinor fields as `write_spinors` writes it; `None` if the file is something else.
+fn block_shape(path: &Path) -> Result<Option<(Vec<usize>, usize)>, String> {
+    use std::io::Read;
+    let io = |e| format!("{}: cannot open: {e}", path.display());
+    let mut start = Vec::new();
+    std::fs::File::open(path).map_err(io)?.take(1 << 12).read_to_end(&mut start).map_err(io)?;
+    if !start.starts_with(files::npy::MAGIC) || start.len() < 10 {
+        return Ok(None);
+    }
+    let offset = 10 + usize::from(u16::from_le_bytes([start[8], start[9]]));
+    let text = String::from_utf8_lossy(&start[10..offset.min(start.len())]).into_owned();
+    let shape = text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(shape, _)| shape);
+    let shape: Vec<usize> = shape.split(',').filter_map(|n| n.trim().parse().ok()).collect();
+    let is_block = shape.len() == 7 && shape[5..] == [4, 3] && text.contains("'<c16'") && !text.contains("True");
+    Ok(is_block.then_some((shape, offset)))
+}
+
+/// How many fields a block file has; `None` if it is no block file.
+fn block_count(path: &Path) -> Result<Option<usize>, String> {
+    match block_shape(path)? {
+        None => Ok(None),
+        Some((shape, offset)) => {
+            let length = std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?.len();
+            let needed = shape.iter().try_fold(16u64, |n, &e| n.checked_mul(e as u64)).unwrap_or(u64::MAX);
+            if length.checked_sub(offset as u64) != Some(needed) {
+                let there = length.saturating_sub(offset as u64);
+                let path = path.display();
+                return Err(format!(
+                    "{path}: the shape {shape:?} takes {needed} bytes from byte {offset}, but {there} are there: the file \
+                     is cut short or its header is wrong; copy it again"
+                ));
+            }
+            if shape[0] == 0 {
+                return Err(format!("{}: holds no field", path.display()));
+            }
+            Ok(Some(shape[0]))
+        }
+    }
+}
+
+/// Field `number` of a block file: its part of the data behind a header of its own.
+fn read_from_block(path: &Path, number: usize) -> Result<HostSpinor, String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let io = |e: std::io::Error| format!("{}: cannot read: {e}", path.display());
+    let Some((shape, offset)) = block_shape(path)? else { return Err(format!("{}: changed", path.display())) };
+    let field = 16 * shape[1..].iter().product::<usize>();
+    let inner = shape[1..].iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let mut bytes = npy_start(&format!("({inner})"));
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    file.seek(SeekFrom::Start((offset + number * field) as u64)).map_err(io)?;
+    file.take(field as u64).read_to_end(&mut bytes).map_err(io)?;
+    let file = files::spinor_from(&mut std::io::Cursor::new(bytes), &ReadOptions::default());
+    file.map(|file| file.spinor).map_err(|problem| format!("{}: field {number}: {problem}", path.display()))
+}
+
+/// `single` or `double` for files.
+pub fn file_precision(text: &str) -> Result<Precision, String> {
+    match text {
+        "single" => Ok(Precision::Single),
+        "double" => Ok(Precision::Double),
+        other => Err(format!("'{other}' is none of single, double")),
+    }
+}

@@ -1,0 +1,101 @@
+//! `ferrite generate`.
+use super::fields::{file_precision, gauge_format};
+use super::text::{bytes, lattice};
+use super::{Context, Failure, Outcome, target};
+use clap::{Args, ValueEnum};
+use ferrite::files::{Precision, WriteOptions, write_gauge};
+use ferrite::lattice::Lattice;
+use ferrite::{generate, measure};
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite generate weak-field --lattice 16,16,16,32 --seed 7 -o weak.ildg
+  ferrite generate random --lattice 8,8,8,8 --seed 1 --precision single -o random.nersc
+
+The same seed gives the same links on every machine, whatever the number of threads.";
+
+/// Which links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Unit links with some noise, made unitary again
+    WeakField,
+    /// All links 1
+    Unit,
+    /// Independent links with the Haar measure
+    Random,
+}
+
+/// Arguments of `generate`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Which links
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Extents, all even
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    lattice: Lattice,
+    /// Seed of the random numbers; needed unless all links are 1
+    #[arg(long, value_name = "N", required_if_eq_any = [("kind", "weak-field"), ("kind", "random")])]
+    seed: Option<u64>,
+    /// Strength of the noise of a weak field [default: 0.1]
+    #[arg(long, value_name = "SIGMA", value_parser = noise, allow_hyphen_values = true)]
+    noise: Option<f64>,
+    /// Precision of the numbers in the file: single or double
+    #[arg(long, value_name = "NAME", default_value = "double", value_parser = file_precision)]
+    precision: Precision,
+    /// The file; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+fn noise(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() && (0.0..=1e6).contains(&x) => Ok(x),
+        _ => Err(format!("'{text}' is not a number from 0 to 1e6")),
+    }
+}
+
+/// Makes the links and writes them.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    context.device_choice()?.start_threads();
+    if args.noise.is_some() && args.kind != Kind::WeakField {
+        return Err(Failure::refused("--noise is for weak-field only: leave it out"));
+    }
+    let format = gauge_format(&args.output).map_err(Failure::refused)?;
+    target::check(&args.output).map_err(Failure::refused)?;
+    let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
+    host_memory(lattice)?;
+    let (gauge, title) = match args.kind {
+        Kind::Unit => (ferrite::field::host::HostGauge::unit(lattice), "unit links".into()),
+        Kind::Random => (generate::random(lattice, seed), format!("random links, seed {seed}")),
+        Kind::WeakField => {
+            (generate::weak_field(lattice, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
+        }
+    };
+    let options = WriteOptions { format, precision: args.precision, title, ..Default::default() };
+    write_gauge(&args.output, &gauge, &options).map_err(Failure::writing)?;
+    let plaquette = measure::plaquette(&gauge).mean;
+    let object = json!({
+        "output": args.output,
+        "lattice": lattice.size(),
+        "seed": args.seed,
+        "plaquette": { "mean": plaquette },
+    });
+    context.output.result("ferrite.generate/1", object, || {
+        format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)
+    })
+}
+
+/// Refuses a field that this machine's memory cannot hold: the system would end the program without a word.
+fn host_memory(lattice: Lattice) -> Outcome {
+    use ferrite::backend::{Backend, Cpu};
+    let (needed, free) = (lattice.volume() * 576, Cpu::new(Some(1)).memory()?.free);
+    if needed > free {
+        let (needed, free) = (bytes(needed), bytes(free));
+        return Err(Failure::refused(format!("links on {lattice} take {needed} of memory, of which {free} are free")));
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `ferrite info`.
+use super::{Context, Outcome};
+use ferrite::backend::{Cpu, KernelImage, kernel_images};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Shows what the program can use on this machine. Works without a driver.
+pub fn run(context: &Context) -> Outcome {
+    let choice = context.device_choice()?;
+    choice.start_threads();
+    let cpu = Cpu::new(choice.threads());
+    let kernels = kernel_images();
+    let (driver, devices, gpu_text) = gpus();
+    let features: Vec<&str> = if cfg!(feature = "cuda") { vec!["cuda"] } else { vec![] };
+    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    let object = json!({
+        "features": features,
+        "target": target,
+        "threads": cpu.threads(),
+        "instructions": cpu.instructions(),
+        "kernels": kernels.iter().map(kernel).collect::<Vec<_>>(),
+        "driver": driver,
+        "devices": devices,
+    });
+    context.output.result("ferrite.info/1", object, || {
+        let mut text = String::new();
+        let features = if features.is_empty() { "none".into() } else { features.join(", ") };
+        let _ = writeln!(text, "ferrite {} for {target}, features: {features}", env!("CARGO_PKG_VERSION"));
+        let _ = writeln!(text, "CPU: {} threads, {} instructions", cpu.threads(), cpu.instructions());
+        text += &gpu_text;
+        if kernels.is_empty() {
+            text += "GPU kernels: none; build them with `cargo xtask build-ptx`\n";
+        } else {
+            let names: Vec<_> = kernels.iter().map(|k| k.module.as_str()).collect();
+            let _ = writeln!(text, "GPU kernels: {}", names.join(", "));
+        }
+        text
+    })
+}
+
+fn kernel(image: &KernelImage) -> Value {
+    json!({
+        "module": image.module,
+        "cubin_bytes": image.cubin.as_ref().map(|code| code.len()),
+        "ptx_bytes": image.ptx.as_ref().map(|code| code.len()),
+    })
+}
+
+/// Driver, devices, and both as text.
+#[cfg(feature = "cuda")]
+fn gpus() -> (Value, Value, String) {
+    use super::text::bytes;
+    use ferrite::backend::Cuda;
+    match (Cuda::driver_version(), Cuda::devices()) {
+        (Ok((major, minor)), Ok(devices)) => {
+            let version = format!("{major}.{minor}");
+            let mut text = format!("driver for CUDA {version}\n");
+            let mut list = Vec::new();
+            for device in devices {
+                let (major, minor) = device.capability;
+                let memory = bytes(device.memory);
+                let _ = writeln!(text, "GPU {}: {}, {memory}, sm_{major}{minor}", device.ordinal, device.name);
+                list.push(json!({
+                    "device": device.ordinal,
+                    "name": device.name,
+                    "memory_bytes": device.memory,
+                    "capability": format!("{major}.{minor}"),
+                }));
+            }
+            if list.is_empty() {
+                text += "no GPU\n";
+            }
+            (json!({ "cuda": version }), list.into(), text)
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            (json!({ "cuda": null, "error": error.to_string() }), json!([]), format!("GPU: {error}\n"))
+        }
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpus() -> (Value, Value, String) {
+    let error = "this program was built without CUDA";
+    (json!({ "cuda": null, "error": error }), json!([]), format!("GPU: {error}\n"))
+}

@@ -1,0 +1,40 @@
+//! Notes and warnings on standard error, through `tracing`.
+use std::fmt;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, Layer};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+
+/// Lines that read like those of other command-line programs: `warning: …`, `note: …`.
+struct Plain;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static> FormatEvent<S, N> for Plain {
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let word = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            Level::INFO => "note",
+            Level::DEBUG => "info",
+            Level::TRACE => "debug",
+        };
+        write!(writer, "{word}: ")?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// Starts logging. Notes are shown by default; `-v` adds what is done, `-q` leaves only errors.
+pub fn start(verbose: u8, quiet: bool) {
+    let level = match (quiet, verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (_, 0) => LevelFilter::INFO,
+        (_, 1) => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let layer = Layer::default().event_format(Plain).with_ansi(false).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::registry().with(level).with(layer);
+    // Fails only if there is a subscriber already, which then does the work.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}

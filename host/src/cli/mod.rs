@@ -1,0 +1,176 @@
+//! What the user types, and how the program answers: standard output for results, standard error for everything else,
+//! and an exit code that is a contract (see [`failure::Code`]).
+pub mod apply;
+pub mod bench;
+pub mod check;
+pub mod convert;
+mod device;
+mod failure;
+mod fields;
+pub mod generate;
+pub mod info;
+mod interrupt;
+mod log;
+mod output;
+mod plan;
+pub mod plaquette;
+mod progress;
+pub mod solve;
+mod target;
+mod text;
+pub mod verify;
+
+pub use failure::{Code, Failure};
+pub use output::Output;
+pub use text::count;
+
+use clap::{Args, Parser, Subcommand};
+use device::DeviceChoice;
+use std::process::ExitCode;
+
+/// The end of a command.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    started and failed: a solve did not converge, a file did not verify, a result could not be written
+  2    refused before anything was computed: the command line, an input file, or the machine does not allow it
+  130  interrupted with Ctrl-C
+
+`ferrite COMMAND --help` shows examples of each command.";
+
+/// Lattice QCD on GPUs.
+#[derive(Parser)]
+#[command(name = "ferrite", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Flags of every command.
+#[derive(Args)]
+pub struct Global {
+    /// Where to compute: auto, cuda or cpu. auto takes a GPU if one works
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub backend: Option<String>,
+    /// Which GPU, from 0 [default: the rank of the process on its machine]
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
+    pub device: Option<String>,
+    /// Threads of the CPU [default: all]
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
+    pub threads: Option<String>,
+    /// Print exactly one JSON object on standard output (docs/output.md lists its keys)
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Say more on standard error; twice for still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub verbose: u8,
+    /// No notes, warnings or progress; only results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
+    pub quiet: bool,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Show devices, driver, kernels and versions
+    Info,
+    /// Make a gauge configuration from a seed
+    Generate(generate::Arguments),
+    /// Measure plaquettes, link trace and unitarity of a configuration
+    Plaquette(plaquette::Arguments),
+    /// Read a file with all checks and say what was found
+    Verify(verify::Arguments),
+    /// Write a gauge or spinor field in another format
+    Convert(convert::Arguments),
+    /// Solve M x = b
+    Solve(Box<solve::Arguments>),
+    /// Apply a Dirac operator to a field
+    Apply(Box<apply::Arguments>),
+    /// Time kernels
+    Bench(bench::Arguments),
+    /// Check an input file of `solve` without running it: all mistakes at once, and the memory it needs
+    Check(check::Arguments),
+}
+
+/// What every command may use.
+pub struct Context {
+    /// Where results go.
+    pub output: Output,
+    /// `--backend`, `--device`, `--threads` as typed.
+    global: Global,
+}
+
+impl Context {
+    /// `--backend`, `--device` and `--threads`, checked.
+    fn device_choice(&self) -> Outcome<DeviceChoice> {
+        let mut settings = crate::config::Settings::default();
+        self.add_to(&mut settings);
+        let choice = DeviceChoice::from_settings(&mut settings);
+        settings.finish("the command line")?;
+        Ok(choice)
+    }
+    /// Adds the global flags to the settings of a command that also reads a file.
+    fn add_to(&self, settings: &mut crate::config::Settings) {
+        settings.flag("backend", self.global.backend.as_deref());
+        settings.flag("device", self.global.device.as_deref());
+        settings.flag("threads", self.global.threads.as_deref());
+    }
+    /// Whether a progress bar may be shown.
+    fn shows_progress(&self) -> bool {
+        !self.global.quiet && self.output.speaks()
+    }
+}
+
+/// A command line that could be understood.
+pub struct Invocation {
+    command: Command,
+    context: Context,
+}
+
+impl Invocation {
+    /// Parses the command line; prints help, version and mistakes itself.
+    pub fn from_command_line() -> Result<Self, ExitCode> {
+        install_panic_hook();
+        match Cli::try_parse() {
+            Ok(Cli { command, global }) => {
+                log::start(global.verbose, global.quiet);
+                let output = Output::new(0, global.json);
+                Ok(Invocation { command, context: Context { output, global } })
+            }
+            Err(error) => {
+                // Help and version are no mistakes. A closed pipe is none either.
+                let _ = error.print();
+                let code = if error.use_stderr() { Code::Refused } else { Code::Done };
+                if error.use_stderr() && std::env::args_os().any(|a| a == "--json") {
+                    let message = error.render().to_string();
+                    let sentence = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+                    Output::new(0, true).failure(&Failure::new(code, sentence));
+                }
+                Err(code.into())
+            }
+        }
+    }
+    /// Runs the command and reports how it ended.
+    pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> ExitCode {
+        let Invocation { command, context } = self;
+        match run(command, &context) {
+            Ok(()) => Code::Done.into(),
+            Err(failure) => {
+                context.output.failure(&failure);
+                failure.code.into()
+            }
+        }
+    }
+}
+
+/// A panic is a bug and says so.
+fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("error: this is a bug in ferrite {}: {panic}", env!("CARGO_PKG_VERSION"));
+        eprintln!("Please report it with the command line and these lines.");
+    }));
+}

@@ -1,0 +1,155 @@
+//! What a solve or an application of an operator needs, resolved and checked from settings as typed.
+use super::fields::{self, Source};
+use super::target;
+use super::text;
+use crate::config::Settings;
+use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::files::{Header, ReadOptions, inspect};
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Method, Reconstruction};
+use std::path::PathBuf;
+
+/// Names of the precisions.
+pub const PRECISIONS: [(&str, IterationPrecision); 3] = [
+    ("double", IterationPrecision::Double),
+    ("single", IterationPrecision::Single),
+    ("half", IterationPrecision::Half),
+];
+/// Names of the reconstructions.
+pub const RECONSTRUCTIONS: [(&str, Reconstruction); 3] =
+    [("18", Reconstruction::Eighteen), ("12", Reconstruction::Twelve), ("8", Reconstruction::Eight)];
+/// Names of the methods.
+pub const METHODS: [(&str, Method); 2] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg)];
+/// Names of the boundary conditions.
+pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
+    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+
+/// The name of a value in one of the lists above.
+pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
+    choices.iter().find(|(_, v)| *v == value).map_or("unknown", |(name, _)| name)
+}
+
+/// How the gauge field is read: `--lattice`, `--record`, `--no-verify`, `--allow-non-unitary`, `--reunitarise`.
+pub fn read_options(settings: &mut Settings) -> ReadOptions {
+    ReadOptions {
+        verify: !settings.is_on("no-verify"),
+        allow_non_unitary: settings.is_on("allow-non-unitary"),
+        reunitarise: settings.is_on("reunitarise"),
+        lattice: settings.parsed("lattice", text::lattice),
+        record: settings.count("record", 0..=1_000_000).unwrap_or(0),
+    }
+}
+
+/// Operator, fields and formats: what `solve` and `apply` have in common.
+#[derive(Debug)]
+pub struct Plan {
+    /// The configuration.
+    pub gauge: PathBuf,
+    /// How to read it.
+    pub read: ReadOptions,
+    /// What its header says.
+    pub header: Header,
+    /// The operator.
+    pub operator: WilsonParams,
+    /// Right-hand sides.
+    pub sources: Vec<Source>,
+    /// Precision of the device's fields.
+    pub precision: IterationPrecision,
+    /// `None`: whatever the links allow.
+    pub reconstruction: Option<Reconstruction>,
+    /// Where the result goes.
+    pub output: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The lattice.
+    pub fn lattice(&self) -> Lattice {
+        self.header.lattice
+    }
+    /// Resolves the common settings. `None` if something is wrong, which `settings` then lists.
+    pub fn from_settings(settings: &mut Settings) -> Option<Self> {
+        settings.choice("operator", &[("wilson", ())]);
+        let operator = operator(settings);
+        let read = read_options(settings);
+        let gauge = settings.get("gauge");
+        if gauge.is_none() {
+            settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
+        }
+        let header = gauge.as_ref().and_then(|gauge| {
+            let header = inspect(gauge.text().as_ref(), &read).map_err(|e| super::failure::describe(&e));
+            let header = header.and_then(|header| match header.values_per_site() {
+                36 => Ok(header),
+                n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
+            });
+            header.map_err(|why| settings.wrong(gauge, why)).ok()
+        });
+        let lattice = header.as_ref().map(|header| header.lattice);
+        let sources = sources(settings, lattice);
+        let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
+        let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS);
+        let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
+        Some(Plan {
+            gauge: gauge?.text().into(),
+            read,
+            header: header?,
+            operator: operator?,
+            sources: sources?,
+            precision,
+            reconstruction,
+            output,
+        })
+    }
+}
+
+/// κ from `--mass` or `--kappa`, and the boundary condition.
+fn operator(settings: &mut Settings) -> Option<WilsonParams> {
+    let boundary = settings.choice("bc-time", &BOUNDARIES).unwrap_or_default();
+    let mass = settings.number("mass", "a number above -4", |m| m > -4.0);
+    let kappa = settings.number("kappa", "a number above 0", |k| k > 0.0);
+    match (settings.get("mass"), settings.get("kappa")) {
+        (None, None) => settings.missing("no mass: give --mass M or --kappa K"),
+        (Some(_), Some(_)) => settings.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
+        _ => {}
+    }
+    mass.map(|mass| WilsonParams::from_mass(mass, boundary)).or(kappa.map(|kappa| WilsonParams { kappa, boundary }))
+}
+
+/// All sources, checked against the lattice.
+fn sources(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Source>> {
+    let given = settings.all("source");
+    if given.is_empty() {
+        settings.missing("no source: give --source point:x,y,z,t,spin,colour, random:SEED or file:PATH");
+        return None;
+    }
+    let mut sources = Vec::new();
+    let mut sound = true;
+    for setting in &given {
+        let source = Source::parse(setting.text()).and_then(|source| match lattice {
+            Some(lattice) => source.check(lattice),
+            None => Ok(vec![source]),
+        });
+        match source {
+            Ok(all) => sources.extend(all),
+            Err(why) => {
+                settings.wrong(setting, why);
+                sound = false;
+            }
+        }
+    }
+    let most = ferrite::backend::REDUCTION_SLOTS / 4;
+    if sources.len() > most {
+        settings.wrong(&given[0], format!("{} sources, but at most {most} can be solved together", sources.len()));
+        sound = false;
+    }
+    sound.then_some(sources)
+}
+
+/// An output file for `fields` spinor fields: its format must be known from the name and its folder writable.
+pub fn output(settings: &mut Settings, key: &str, fields: usize) -> Option<PathBuf> {
+    settings.parsed(key, |text| {
+        let path = PathBuf::from(text);
+        fields::spinor_format(&path, fields)?;
+        target::check(&path)?;
+        Ok::<_, String>(path)
+    })
+}

@@ -1,0 +1,62 @@
+//! `ferrite plaquette`.
+use super::device::on_device;
+use super::verify::ReadFlags;
+use super::{Context, Failure, Outcome};
+use clap::Args;
+use ferrite::domain::Domain;
+use ferrite::field::DeviceGauge;
+use ferrite::files::read_gauge;
+use gpu_kernels::storage::{Double, Recon18};
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite plaquette weak.ildg
+  ferrite plaquette --backend cpu --json lat.sample.l4448
+
+Plaquettes are Re tr P / 3 and the link trace is Re tr U / 3, averaged over the lattice: 1 for unit links.";
+
+/// Arguments of `plaquette`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A gauge field in any format
+    file: PathBuf,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Measures on the device.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let device = context.device_choice()?.open()?;
+    let file = read_gauge(&args.file, &args.read.options()).map_err(Failure::reading)?;
+    let lattice = file.gauge.lattice();
+    let sites = lattice.half_volume();
+    let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
+    device.require(&[("links as read from the host", 1152 * sites), ("links in double", links)], "the plaquette")?;
+    let (plaquette, link_trace) = on_device!(&device, backend => {
+        let domain = Domain::single(backend.clone(), lattice)?;
+        DeviceGauge::<_, Double, Recon18>::upload(&domain, &file.gauge)?.plaquette()?
+    });
+    let off = file.unitarity.violation;
+    let object = json!({
+        "file": args.file,
+        "lattice": lattice.size(),
+        "plaquette": { "mean": plaquette.mean, "spatial": plaquette.spatial, "temporal": plaquette.temporal },
+        "link_trace": link_trace,
+        "unitarity_violation": off,
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.plaquette/1", object, || {
+        format!(
+            "{} on {lattice}\nplaquette            {:.12}\n  spatial            {:.12}\n  temporal           {:.12}\n\
+             link trace           {link_trace:.12}\nunitarity violation  {off:.2e}\n",
+            args.file.display(),
+            plaquette.mean,
+            plaquette.spatial,
+            plaquette.temporal
+        )
+    })
+}

@@ -1,0 +1,441 @@
+//! `ferrite solve`.
+use super::device::{Device, DeviceChoice, on_device};
+use super::plan::{self, METHODS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use super::progress::Watch;
+use super::{Code, Context, Failure, Outcome, fields, interrupt, target, text};
+use crate::config::Settings;
+use crate::plot;
+use clap::Args;
+use ferrite::dirac::TimeBoundary;
+use ferrite::domain::Domain;
+use ferrite::field::host::HostSpinor;
+use ferrite::files::{GaugeFile, read_gauge};
+use ferrite::solve::{IterationPrecision, Method, Reconstruction, Report, Request, SolveFailure, solve_wilson};
+use serde_json::json;
+use solvers::SolveError;
+use std::path::PathBuf;
+use tracing::{debug, info, warn};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite solve --gauge weak.ildg --mass 0.05 --source random:1 -o solution.npy --plot convergence.svg
+  ferrite solve --gauge weak.ildg --kappa 0.12 --source point:0,0,0,0,0,0 --source point:0,0,0,0,0,1 \\
+      --solver cg --precision half -o solutions.npy
+  ferrite solve --config run.toml --set tol=1e-8
+
+Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
+Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
+Paths are relative to the working directory.
+
+The residual printed is |b - M x| / |b|, computed from the solution in double precision. Without convergence the exit
+code is 1 and no solution is written, unless --keep-unconverged asks for the best iterate.";
+
+/// Flags of the operator and its fields, as typed.
+#[derive(Args)]
+pub struct OperatorFlags {
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    gauge: Option<String>,
+    /// The Dirac operator: wilson [default: wilson]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// Bare mass in lattice units
+    #[arg(long, value_name = "M", allow_hyphen_values = true)]
+    mass: Option<String>,
+    /// Hopping parameter, instead of the mass
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    kappa: Option<String>,
+    /// Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]
+    #[arg(long, value_name = "NAME")]
+    bc_time: Option<String>,
+    /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
+    #[arg(long, value_name = "SOURCE")]
+    source: Vec<String>,
+    /// double, single or half [default: double]
+    #[arg(long, value_name = "NAME")]
+    precision: Option<String>,
+    /// Reals kept of a link: 18, 12 or 8 [default: 12 if the links are in SU(3)]
+    #[arg(long, value_name = "N")]
+    reconstruct: Option<String>,
+    /// The result: .npy, or .lime for one field
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+    /// Extents, for a gauge file that does not tell them
+    #[arg(long, value_name = "X,Y,Z,T", help_heading = "Reading the configuration")]
+    lattice: Option<String>,
+    /// Which field of a LIME file with several, from 0
+    #[arg(long, value_name = "N", help_heading = "Reading the configuration")]
+    record: Option<String>,
+    /// Accept a file whose checksum, plaquette, link trace or length is not as its header says
+    #[arg(long, help_heading = "Reading the configuration")]
+    no_verify: bool,
+    /// Accept links that are not in SU(3)
+    #[arg(long, help_heading = "Reading the configuration")]
+    allow_non_unitary: bool,
+    /// Project the links to SU(3) after reading
+    #[arg(long, help_heading = "Reading the configuration")]
+    reunitarise: bool,
+}
+
+impl OperatorFlags {
+    /// Adds the flags to the settings.
+    pub fn add_to(&self, settings: &mut Settings) {
+        let texts = [
+            ("gauge", &self.gauge),
+            ("operator", &self.operator),
+            ("mass", &self.mass),
+            ("kappa", &self.kappa),
+            ("bc-time", &self.bc_time),
+            ("precision", &self.precision),
+            ("reconstruct", &self.reconstruct),
+            ("output", &self.output),
+            ("lattice", &self.lattice),
+            ("record", &self.record),
+        ];
+        for (key, value) in texts {
+            settings.flag(key, value.as_deref());
+        }
+        settings.flags("source", &self.source);
+        settings.switch("no-verify", self.no_verify);
+        settings.switch("allow-non-unitary", self.allow_non_unitary);
+        settings.switch("reunitarise", self.reunitarise);
+    }
+}
+
+/// Arguments of `solve`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    operator: OperatorFlags,
+    /// bicgstab, or cg on the normal equations [default: bicgstab]
+    #[arg(long, value_name = "NAME")]
+    solver: Option<String>,
+    /// Asked |b - M x| / |b| [default: 1e-10]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    tol: Option<String>,
+    /// Most iterations [default: 10000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_iterations: Option<String>,
+    /// Compute the true residual whenever the residual has fallen by this factor [default: the solver's]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    delta: Option<String>,
+    /// Write the best iterate even if it has not converged
+    #[arg(long)]
+    keep_unconverged: bool,
+    /// Write the sources, in the same formats as the result
+    #[arg(long, value_name = "FILE")]
+    save_source: Option<String>,
+    /// Draw the residual against the iteration
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<String>,
+    /// An input file
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// Change a key of the input file; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// A solve, resolved and checked as far as that is possible without reading the links.
+pub struct Solve {
+    /// Operator and fields.
+    pub plan: Plan,
+    /// The device.
+    pub device: DeviceChoice,
+    method: Method,
+    tol: f64,
+    max_iterations: usize,
+    delta: Option<f64>,
+    keep_unconverged: bool,
+    save_source: Option<PathBuf>,
+    plot: Option<PathBuf>,
+}
+
+impl Solve {
+    /// Resolves the settings; lists all mistakes.
+    pub fn from_settings(settings: &mut Settings, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::from_settings(settings);
+        let plan = Plan::from_settings(settings);
+        let fields = plan.as_ref().map_or(1, |plan| plan.sources.len());
+        let method = settings.choice("solver", &METHODS).unwrap_or_default();
+        let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
+        let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
+        let delta =
+            settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
+        let keep_unconverged = settings.is_on("keep-unconverged");
+        let save_source = plan::output(settings, "save-source", fields);
+        let plot = settings.parsed("plot", |path| {
+            let path = PathBuf::from(path);
+            if path.extension().is_none_or(|e| e != "svg") {
+                return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
+            }
+            target::check(&path).map(|()| path)
+        });
+        let outputs = ["output", "save-source", "plot"];
+        for (i, first) in outputs.iter().enumerate() {
+            for second in &outputs[i + 1..] {
+                if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
+                    && a.text() == b.text()
+                {
+                    settings.conflict(second, first, "the two need different files");
+                }
+            }
+        }
+        settings.finish(what)?;
+        let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
+        Ok(Solve { plan, device, method, tol, max_iterations, delta, keep_unconverged, save_source, plot })
+    }
+    /// For the library.
+    pub fn request(&self, reconstruction: Reconstruction) -> Request {
+        Request {
+            method: self.method,
+            precision: self.plan.precision,
+            reconstruction,
+            tol: self.tol,
+            max_iterations: self.max_iterations,
+            delta: self.delta,
+            ..Request::new(self.plan.operator)
+        }
+    }
+    /// Names of what is computed how, for people.
+    fn describe(&self, reconstruction: Reconstruction) -> String {
+        format!(
+            "{}, {} precision, recon {}",
+            match self.method {
+                Method::Bicgstab => "BiCGstab",
+                Method::Cg => "CG on the normal equations",
+            },
+            name_of(&PRECISIONS, self.plan.precision),
+            name_of(&RECONSTRUCTIONS, reconstruction)
+        )
+    }
+}
+
+/// How far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
+fn off_su3_limit(precision: IterationPrecision) -> f64 {
+    match precision {
+        IterationPrecision::Double => 1e-12,
+        IterationPrecision::Single => 1e-6,
+        IterationPrecision::Half => 1e-4,
+    }
+}
+
+/// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
+pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> {
+    // Projected links are in SU(3), whatever the file's were.
+    let off = if plan.read.reunitarise { 0.0 } else { file.unitarity.violation };
+    let limit = off_su3_limit(plan.precision);
+    let (path, precision) = (plan.gauge.display(), name_of(&PRECISIONS, plan.precision));
+    let far =
+        format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
+    match plan.reconstruction {
+        Some(Reconstruction::Twelve | Reconstruction::Eight) if off > limit => {
+            Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")))
+        }
+        Some(asked) => Ok(asked),
+        None if off > limit => {
+            info!("{far}: all 18 reals of a link are kept");
+            Ok(Reconstruction::Eighteen)
+        }
+        None => Ok(Reconstruction::Twelve),
+    }
+}
+
+/// Reads the links and makes the sources.
+pub fn inputs(plan: &Plan) -> Outcome<(GaugeFile, Vec<HostSpinor>)> {
+    let file = read_gauge(&plan.gauge, &plan.read).map_err(Failure::reading)?;
+    debug!("{}: plaquette {:.10}, {}", plan.gauge.display(), file.plaquette.mean, plan.lattice());
+    let sources: Result<Vec<_>, _> = plan.sources.iter().map(|source| source.field(plan.lattice())).collect();
+    Ok((file, sources.map_err(Failure::refused)?))
+}
+
+/// Collects settings from file, `--set` and flags, in this order.
+fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> {
+    let mut settings = Settings::default();
+    let mut what = "the command line".to_string();
+    if let Some(path) = &args.config {
+        settings.file(path)?;
+        what = path.display().to_string();
+    }
+    settings.set(&args.set);
+    context.add_to(&mut settings);
+    args.operator.add_to(&mut settings);
+    let texts = [
+        ("solver", &args.solver),
+        ("tol", &args.tol),
+        ("max-iterations", &args.max_iterations),
+        ("delta", &args.delta),
+        ("save-source", &args.save_source),
+        ("plot", &args.plot),
+    ];
+    for (key, value) in texts {
+        settings.flag(key, value.as_deref());
+    }
+    settings.switch("keep-unconverged", args.keep_unconverged);
+    Ok((settings, what))
+}
+
+/// Solves, writes and reports.
+pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
+    let (mut settings, what) = settings(&args, context)?;
+    let solve = Solve::from_settings(&mut settings, &what)?;
+    let plan = &solve.plan;
+    if plan.output.is_none() {
+        info!("the solution is not kept: there is no -o FILE");
+    }
+    let device = solve.device.open()?;
+    // As long as the links have not been seen: that of 18 reals, the most.
+    let guess = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+    let nrhs = plan.sources.len();
+    let needs = guess.memory(plan.lattice().half_volume(), nrhs);
+    device
+        .require(&needs, &format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side")))?;
+
+    let (file, sources) = inputs(plan)?;
+    let reconstruction = reconstruction(plan, &file)?;
+    let request = solve.request(reconstruction);
+    if let Some(path) = &solve.save_source {
+        fields::write_spinors(path, &sources, "source").map_err(Failure::failed)?;
+    }
+
+    interrupt::listen();
+    let mut watch = Watch::new(solve.tol, context.shows_progress());
+    let result = on_device!(&device, backend => {
+        let domain = Domain::single(backend.clone(), plan.lattice())?;
+        solve_wilson(&domain, &file.gauge, &sources, &request, &mut watch)
+    });
+    watch.finish();
+    let (solutions, report, error) = match result {
+        Ok((solutions, report)) => (solutions, report, None),
+        Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
+        Err(SolveFailure::Solver(SolveError::Backend(error))) => return Err(error.into()),
+        Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error)),
+        Err(SolveFailure::Device(error)) => return Err(error.into()),
+    };
+    if report.reconstruction != reconstruction {
+        let (asked, used) =
+            (name_of(&RECONSTRUCTIONS, reconstruction), name_of(&RECONSTRUCTIONS, report.reconstruction));
+        info!("{asked} reals do not tell some of these links: {used} were kept");
+    }
+    let mut written = None;
+    if let Some(path) = &plan.output
+        && (report.converged || solve.keep_unconverged)
+    {
+        let title = format!("solution of the Wilson equation, kappa = {}", plan.operator.kappa);
+        fields::write_spinors(path, &solutions, &title).map_err(Failure::failed)?;
+        written = Some(path);
+    }
+    if let Some(path) = &solve.plot {
+        let boundary = match plan.operator.boundary {
+            TimeBoundary::Antiperiodic => "antiperiodic",
+            TimeBoundary::Periodic => "periodic",
+        };
+        let picture = plot::Convergence {
+            title: format!("Wilson operator on {}, m = {:.6}, {boundary}", plan.lattice(), plan.operator.mass()),
+            subtitle: solve.describe(report.reconstruction),
+            history: &report.info.history,
+            updates: &watch.updates,
+            tol: solve.tol,
+        };
+        plot::write(path, &picture).map_err(Failure::failed)?;
+    }
+    print(context, &solve, &device, &report, written)?;
+    end(&solve, &report, error.as_ref(), written)
+}
+
+/// The result, as text or JSON.
+fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, written: Option<&PathBuf>) -> Outcome {
+    let (plan, info) = (&solve.plan, &report.info);
+    let worst = worst(report);
+    let object = json!({
+        "converged": report.converged,
+        "iterations": info.iterations,
+        "iterations_per_source": info.iterations_per_rhs,
+        "true_residual": worst,
+        "true_residuals": report.true_residual,
+        "tol": solve.tol,
+        "seconds": report.seconds,
+        "total_seconds": report.total_seconds,
+        "gflops": report.gflops,
+        "backend": device.name(),
+        "device": device.describe(),
+        "lattice": plan.lattice().size(),
+        "operator": "wilson",
+        "mass": plan.operator.mass(),
+        "kappa": plan.operator.kappa,
+        "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
+        "solver": name_of(&METHODS, solve.method),
+        "precision": name_of(&PRECISIONS, plan.precision),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
+        "reductions": info.reductions,
+        "reliable_updates": info.reliable_updates,
+        "restarts": info.restarts,
+        "history": info.history,
+        "output": written,
+        "plot": solve.plot,
+    });
+    context.output.result("ferrite.solve/1", object, || {
+        let mut text = format!(
+            "Wilson operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {} iterations, {} reliable updates\n\
+             true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
+            plan.lattice(),
+            plan.operator.mass(),
+            plan.operator.kappa,
+            text::count(plan.sources.len(), "right-hand side"),
+            solve.describe(report.reconstruction),
+            if report.converged { "converged" } else { "NOT converged" },
+            info.iterations,
+            info.reliable_updates,
+            solve.tol
+        );
+        if report.true_residual.len() > 1 {
+            for (source, residual) in plan.sources.iter().zip(&report.true_residual) {
+                text += &format!("  {source}: {residual:.3e}\n");
+            }
+        }
+        text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
+        if let Some(path) = written {
+            text += &format!("solution: {}\n", path.display());
+        }
+        if let Some(path) = &solve.plot {
+            text += &format!("plot: {}\n", path.display());
+        }
+        text
+    })
+}
+
+/// The largest true residual, NaN if there is one.
+fn worst(report: &Report) -> f64 {
+    report.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
+}
+
+/// The exit code and its sentence.
+fn end(
+    solve: &Solve,
+    report: &Report,
+    error: Option<&SolveError<impl std::error::Error>>,
+    written: Option<&PathBuf>,
+) -> Outcome {
+    if report.converged {
+        return Ok(());
+    }
+    let kept = match (&solve.plan.output, written) {
+        (_, Some(path)) => {
+            warn!("{} holds the best iterate, which is not a solution", path.display());
+            format!("the best iterate is in {}", path.display())
+        }
+        (Some(path), None) => {
+            format!("{} was not written (--keep-unconverged writes the best iterate)", path.display())
+        }
+        (None, None) => "nothing was to be written".into(),
+    };
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), solve.tol);
+    match error {
+        Some(error @ SolveError::Cancelled { .. }) => {
+            Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")))
+        }
+        Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}"))),
+        None => Err(Failure::failed(format!("the solve did not converge: {reached}"))),
+    }
+}

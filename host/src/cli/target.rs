@@ -1,0 +1,31 @@
+//! Output files: found unusable before the work, not after it.
+use std::path::Path;
+
+/// Whether a file can be made at `path`: it is or would be a regular file in a folder that can be written.
+pub fn check(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    // The finished file is renamed to its place: that would put a file where a device was.
+    if let Ok(there) = std::fs::metadata(path)
+        && !there.is_file()
+    {
+        let what = if there.is_dir() { "a folder" } else { "not a regular file" };
+        return Err(format!("{shown} is {what}: name a file to write"));
+    }
+    if path.file_name().is_none() {
+        return Err(format!("'{shown}' names no file"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(format!("{shown} cannot be written: there is no folder {}; make it first", folder.display()));
+    }
+    let probe = folder.join(format!(".ferrite-{}.probe", std::process::id()));
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
+    match made {
+        Ok(_) => {
+            // Empty and hidden; should it stay, it harms nobody.
+            let _ = std::fs::remove_file(&probe);
+            Ok(())
+        }
+        Err(why) => Err(format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display())),
+    }
+}

@@ -1,0 +1,155 @@
+//! `ferrite verify`, and the flags that say how files are read.
+use super::failure::describe;
+use super::text::lattice;
+use super::{Code, Context, Failure, Outcome};
+use clap::Args;
+use ferrite::files::{Checksum, FileError, Header, Problem, ReadOptions, inspect, read_gauge, read_spinor};
+use ferrite::lattice::Lattice;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite verify weak.ildg
+  ferrite verify solution.lime --json
+
+Exit code 0: everything that can be checked was found in order. 1: something was wrong. 2: the file cannot be opened.";
+
+/// Flags that say how files are read.
+#[derive(Args, Clone)]
+pub struct ReadFlags {
+    /// Extents, for a file that does not tell them
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    lattice: Option<Lattice>,
+    /// Which field of a LIME file with several, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    record: usize,
+    /// Accept a file whose checksum, plaquette, link trace or length is not as its header says
+    #[arg(long)]
+    no_verify: bool,
+    /// Accept links that are not in SU(3)
+    #[arg(long)]
+    allow_non_unitary: bool,
+    /// Project the links to SU(3) after reading
+    #[arg(long)]
+    reunitarise: bool,
+}
+
+impl ReadFlags {
+    /// For the library.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            verify: !self.no_verify,
+            allow_non_unitary: self.allow_non_unitary,
+            reunitarise: self.reunitarise,
+            lattice: self.lattice,
+            record: self.record,
+        }
+    }
+}
+
+/// Arguments of `verify`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A gauge or spinor field in any format
+    file: PathBuf,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Reads with all checks and says what was found.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    context.device_choice()?.start_threads();
+    match read(&args.file, &args.read.options()) {
+        Ok((mut object, text)) => {
+            object["file"] = json!(args.file);
+            object["ok"] = json!(true);
+            context.output.result("ferrite.verify/1", object, || format!("{text}{}: in order\n", args.file.display()))
+        }
+        Err(error) => {
+            let message = describe(&error);
+            if matches!(error.problem, Problem::Io { action: "open", .. }) {
+                return Err(Failure::refused(message));
+            }
+            let object = json!({
+                "file": args.file,
+                "ok": false,
+                "error": { "message": message, "exit_code": Code::Failed.number() },
+            });
+            context.output.result("ferrite.verify/1", object, String::new)?;
+            Err(Failure::failed(message))
+        }
+    }
+}
+
+fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError> {
+    let header = inspect(path, options)?;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<20} {value}");
+    };
+    let spinor = header.values_per_site() == 12;
+    line("field", if spinor { "spinor".into() } else { "gauge".into() });
+    line("format", format!("{:?}, {} precision, {:?}-endian", header.format, header.precision, header.endian));
+    line("lattice", format!("{} (length of the data agrees)", header.lattice));
+    let mut object = describe_header(&header);
+    if spinor {
+        let file = read_spinor(path, options)?;
+        line("checksum", checksum_text(&file.checksum));
+        line("numbers", "all finite".into());
+        line("norm squared", format!("{:.12e}", file.spinor.norm2()));
+        object["checksum"] = checksum_object(&file.checksum);
+        object["norm2"] = json!(file.spinor.norm2());
+        return Ok((object, text));
+    }
+    let file = read_gauge(path, options)?;
+    let stored = |value: Option<ferrite::files::Printed>| match value {
+        Some(printed) => format!("agrees with {} in the header", printed.value),
+        None => "none in the header to compare with".into(),
+    };
+    line("checksum", checksum_text(&file.checksum));
+    line("numbers", "all finite".into());
+    line("plaquette", format!("{:.12} ({})", file.plaquette.mean, stored(header.plaquette)));
+    line("link trace", format!("{:.12} ({})", file.link_trace, stored(header.link_trace)));
+    let (worst, axis) = (file.unitarity, ["x", "y", "z", "t"][file.unitarity.mu]);
+    let site = header.lattice.coordinates(worst.site);
+    line("unitarity", format!("worst link off SU(3) by {:.2e}: U_{axis} at {site:?}", worst.violation));
+    object["checksum"] = checksum_object(&file.checksum);
+    object["plaquette"] = json!({
+        "mean": file.plaquette.mean,
+        "spatial": file.plaquette.spatial,
+        "temporal": file.plaquette.temporal,
+        "stored": header.plaquette.map(|p| p.value),
+    });
+    object["link_trace"] = json!(file.link_trace);
+    object["unitarity_violation"] = json!(worst.violation);
+    Ok((object, text))
+}
+
+fn describe_header(header: &Header) -> Value {
+    json!({
+        "field": if header.values_per_site() == 12 { "spinor" } else { "gauge" },
+        "format": format!("{:?}", header.format).to_lowercase(),
+        "lattice": header.lattice.size(),
+        "precision": header.precision.to_string(),
+        "fields": header.fields,
+    })
+}
+
+fn checksum_text(checksum: &Checksum) -> String {
+    match checksum {
+        Checksum::Verified(kind) => format!("{} checksum verified", kind.name()),
+        Checksum::Absent => "none in the file: flipped bits would go unseen".into(),
+        Checksum::Mismatch { kind, .. } => format!("{} checksum does not match (accepted)", kind.name()),
+    }
+}
+
+fn checksum_object(checksum: &Checksum) -> Value {
+    match checksum {
+        Checksum::Verified(kind) => json!({ "status": "verified", "kind": kind.name() }),
+        Checksum::Absent => json!({ "status": "absent" }),
+        Checksum::Mismatch { kind, .. } => json!({ "status": "mismatch", "kind": kind.name() }),
+    }
+}

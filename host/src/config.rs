@@ -1,0 +1,337 @@
+//! Settings as typed: flags, `--set KEY=VALUE`, and input files in TOML, all with the same keys.
+//!
+//! Values stay text with their origin until a command asks for them by type. Whatever is wrong is collected, so that
+//! all mistakes of an input are listed at once, each with its line and column.
+use crate::cli::{Failure, Outcome};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::rc::Rc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// One or several texts.
+    Texts,
+    Number,
+    Count,
+    /// One of some words, which may look like a number (`reconstruct = 12`).
+    Word,
+    Switch,
+    /// Four numbers, as a text or an array.
+    Extents,
+}
+
+/// All keys, which are also the names of the flags.
+const KEYS: &[(&str, Kind)] = &[
+    ("gauge", Kind::Text),
+    ("operator", Kind::Word),
+    ("mass", Kind::Number),
+    ("kappa", Kind::Number),
+    ("bc-time", Kind::Word),
+    ("source", Kind::Texts),
+    ("solver", Kind::Word),
+    ("precision", Kind::Word),
+    ("reconstruct", Kind::Word),
+    ("tol", Kind::Number),
+    ("max-iterations", Kind::Count),
+    ("delta", Kind::Number),
+    ("output", Kind::Text),
+    ("save-source", Kind::Text),
+    ("plot", Kind::Text),
+    ("keep-unconverged", Kind::Switch),
+    ("lattice", Kind::Extents),
+    ("record", Kind::Count),
+    ("no-verify", Kind::Switch),
+    ("allow-non-unitary", Kind::Switch),
+    ("reunitarise", Kind::Switch),
+    ("backend", Kind::Word),
+    ("device", Kind::Count),
+    ("threads", Kind::Count),
+];
+
+/// Where a value was typed.
+#[derive(Clone, Debug)]
+enum Origin {
+    Flag,
+    Set,
+    File { path: Rc<str>, line: usize, column: usize },
+}
+
+/// A value as typed.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    key: &'static str,
+    text: String,
+    origin: Origin,
+}
+
+impl Setting {
+    /// The value.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The place, as messages start with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
+impl Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::Flag => write!(f, "--{}", self.key),
+            Origin::Set => write!(f, "--set {}", self.key),
+            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}: {}", self.key),
+        }
+    }
+}
+
+/// Values by key, and what is wrong with them.
+#[derive(Debug, Default)]
+pub struct Settings {
+    values: BTreeMap<&'static str, Vec<Setting>>,
+    mistakes: Vec<((usize, usize), String)>,
+}
+
+fn known(key: &str) -> Option<(&'static str, Kind)> {
+    KEYS.iter().copied().find(|(name, _)| *name == key)
+}
+
+/// `; did you mean 'gauge'?`, if a key is close.
+fn suggestion(key: &str) -> String {
+    let key = key.replace('_', "-");
+    let close = |name: &str| strsim::jaro_winkler(&key, name);
+    let best = KEYS.iter().map(|(name, _)| *name).max_by(|a, b| close(a).total_cmp(&close(b)));
+    match best {
+        Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
+        _ => format!("; the keys are {}", KEYS.map_names().join(", ")),
+    }
+}
+
+trait Names {
+    fn map_names(&self) -> Vec<&'static str>;
+}
+impl Names for [(&'static str, Kind)] {
+    fn map_names(&self) -> Vec<&'static str> {
+        self.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+/// Line and column of a byte, from 1; columns count characters.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+impl Settings {
+    /// Notes a value given as a flag. It replaces what files say.
+    pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
+        self.flags(key, value.as_slice());
+    }
+    /// Notes the values of a flag that may be repeated.
+    pub fn flags(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
+        let setting = |text: &str| Setting { key, text: text.into(), origin: Origin::Flag };
+        if !values.is_empty() {
+            self.values.insert(key, values.iter().map(|text| setting(text.as_ref())).collect());
+        }
+    }
+    /// Notes a flag without a value.
+    pub fn switch(&mut self, key: &'static str, given: bool) {
+        self.flag(key, given.then_some("true"));
+    }
+
+    /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up.
+    pub fn set(&mut self, assignments: &[String]) {
+        let mut fresh: BTreeMap<&'static str, Vec<Setting>> = BTreeMap::new();
+        for assignment in assignments {
+            let Some((key, value)) = assignment.split_once('=') else {
+                self.mistake(None, format!("--set {assignment}: expected KEY=VALUE, for example --set tol=1e-8"));
+                continue;
+            };
+            let Some((key, kind)) = known(key.trim()) else {
+                self.mistake(
+                    None,
+                    format!("--set {assignment}: unknown key '{}'{}", key.trim(), suggestion(key.trim())),
+                );
+                continue;
+            };
+            let setting = Setting { key, text: value.trim().trim_matches('"').into(), origin: Origin::Set };
+            let list = fresh.entry(key).or_default();
+            if kind != Kind::Texts {
+                list.clear();
+            }
+            list.push(setting);
+        }
+        self.values.extend(fresh);
+    }
+
+    /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
+    pub fn file(&mut self, path: &Path) -> Outcome {
+        let refused = |what: String| Failure::refused(format!("{}: {what}", path.display()));
+        let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot be read: {e}")))?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let byte = e.utf8_error().valid_up_to();
+            refused(format!("is not a text: byte {byte} is not UTF-8; input files are TOML"))
+        })?;
+        let name: Rc<str> = path.display().to_string().into();
+        let (table, errors) = DeTable::parse_recoverable(&text);
+        for error in errors {
+            let at = position(&text, error.span().map_or(0, |span| span.start));
+            self.mistake(Some(at), format!("{name}:{}:{}: {}", at.0, at.1, error.message()));
+        }
+        for (key, value) in table.get_ref().iter() {
+            self.entry(&text, &name, key.get_ref(), key.span().start, value);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, text: &str, name: &Rc<str>, key: &str, at: usize, value: &Spanned<DeValue>) {
+        let key_at = position(text, at);
+        let Some((key, kind)) = known(key) else {
+            let message = format!("{name}:{}:{}: unknown key '{key}'{}", key_at.0, key_at.1, suggestion(key));
+            return self.mistake(Some(key_at), message);
+        };
+        let setting = |value: &Spanned<DeValue>, text_of: String| {
+            let (line, column) = position(text, value.span().start);
+            Setting { key, text: text_of, origin: Origin::File { path: name.clone(), line, column } }
+        };
+        let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
+            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents, DeValue::String(s)) => Some(s.to_string()),
+            (Kind::Word | Kind::Count | Kind::Number, DeValue::Integer(i)) if i.radix() == 10 => {
+                Some(i.as_str().into())
+            }
+            (Kind::Number, DeValue::Float(f)) => Some(f.as_str().into()),
+            (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
+            _ => None,
+        };
+        let values = match (kind, value.get_ref()) {
+            (Kind::Texts, DeValue::Array(list)) => {
+                list.iter().map(|v| scalar(v).map(|text| setting(v, text))).collect::<Option<Vec<_>>>()
+            }
+            (Kind::Extents, DeValue::Array(list)) => {
+                let numbers: Option<Vec<&str>> = list
+                    .iter()
+                    .map(|v| match v.get_ref() {
+                        DeValue::Integer(i) => Some(i.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                numbers.map(|numbers| vec![setting(value, numbers.join(","))])
+            }
+            _ => scalar(value).map(|text| vec![setting(value, text)]),
+        };
+        match values {
+            Some(values) => {
+                self.values.insert(key, values);
+            }
+            None => {
+                let expected = match kind {
+                    Kind::Text | Kind::Word => "a string",
+                    Kind::Texts => "a string or an array of strings",
+                    Kind::Number => "a number",
+                    Kind::Count => "a whole number",
+                    Kind::Switch => "true or false",
+                    Kind::Extents => "four whole numbers, [X, Y, Z, T]",
+                };
+                let (line, column) = position(text, value.span().start);
+                let found = value.get_ref().type_str();
+                let message =
+                    format!("{name}:{line}:{column}: {key}: expected {expected}, found a value of type {found}");
+                self.mistake(Some((line, column)), message);
+            }
+        }
+    }
+
+    fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
+        self.mistakes.push((at.unwrap_or_default(), message));
+    }
+    /// Notes that a value cannot be used.
+    pub fn wrong(&mut self, setting: &Setting, why: impl Display) {
+        let at = match setting.origin {
+            Origin::File { line, column, .. } => Some((line, column)),
+            _ => None,
+        };
+        self.mistake(at, format!("{setting}: {why}"));
+    }
+    /// Notes that something is missing.
+    pub fn missing(&mut self, message: impl Display) {
+        self.mistakes.push(((usize::MAX, 0), message.to_string()));
+    }
+    /// Notes that two keys do not go together.
+    pub fn conflict(&mut self, key: &'static str, with: &'static str, why: &str) {
+        match (self.get(key), self.get(with)) {
+            (Some(first), Some(second)) => self.wrong(&first, format!("conflicts with {second}; {why}")),
+            (Some(first), None) => self.wrong(&first, why),
+            _ => self.missing(why),
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<Setting> {
+        self.values.get(key)?.last().cloned()
+    }
+    /// All values of a key.
+    pub fn all(&self, key: &str) -> Vec<Setting> {
+        self.values.get(key).cloned().unwrap_or_default()
+    }
+    /// The value of a key through a parser, whose error is noted.
+    pub fn parsed<T, E: Display>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
+        let setting = self.get(key)?;
+        match parse(&setting.text) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.wrong(&setting, why);
+                None
+            }
+        }
+    }
+    /// A finite number for which `fits` holds; `expected` says which do.
+    pub fn number(&mut self, key: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> Option<f64> {
+        self.parsed(key, |text| match text.replace('_', "").parse::<f64>() {
+            Ok(x) if x.is_finite() && fits(x) => Ok(x),
+            _ => Err(format!("'{text}' is not {expected}")),
+        })
+    }
+    /// A whole number in a range.
+    pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
+        self.parsed(key, |text| match text.replace('_', "").parse::<usize>() {
+            Ok(n) if range.contains(&n) => Ok(n),
+            _ => Err(format!("'{text}' is not a whole number from {} to {}", range.start(), range.end())),
+        })
+    }
+    /// One of some words.
+    pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        self.parsed(key, |text| match choices.iter().find(|(name, _)| *name == text) {
+            Some((_, value)) => Ok(*value),
+            None => {
+                let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+                let close = names.iter().find(|name| strsim::jaro_winkler(name, text) > 0.8);
+                let hint = close.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+                Err(format!("'{text}' is none of {}{hint}", names.join(", ")))
+            }
+        })
+    }
+    /// Whether a switch is on.
+    pub fn is_on(&mut self, key: &str) -> bool {
+        self.choice(key, &[("true", true), ("false", false)]).unwrap_or(false)
+    }
+
+    /// Fails with all that is wrong, in the order of the file.
+    pub fn finish(&mut self, what: &str) -> Outcome {
+        let mut mistakes = std::mem::take(&mut self.mistakes);
+        mistakes.sort_by_key(|(at, _)| *at);
+        let lines: Vec<String> = mistakes.into_iter().map(|(_, message)| message).collect();
+        match lines.as_slice() {
+            [] => Ok(()),
+            [one] => Err(Failure::refused(one)),
+            many => {
+                let list = many.iter().map(|line| format!("\n  {line}")).collect::<String>();
+                Err(Failure::refused(format!("{} in {what}:{list}", crate::cli::count(many.len(), "mistake"))))
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Convergence plots as SVG.
+use ferrite::files::{Problem, atomic};
+use plotters::prelude::*;
+use std::io::Write;
+use std::path::Path;
+
+/// What is drawn.
+pub struct Convergence<'a> {
+    /// Lattice and operator.
+    pub title: String,
+    /// Solver and precision.
+    pub subtitle: String,
+    /// Relative residuals by right-hand side and iteration.
+    pub history: &'a [Vec<f64>],
+    /// Iterations at which true residuals were computed.
+    pub updates: &'a [(usize, Vec<f64>)],
+    /// Asked residual.
+    pub tol: f64,
+}
+
+/// Draws to a file that appears whole or not at all.
+pub fn write(path: &Path, plot: &Convergence) -> Result<(), String> {
+    let at = |why: String| format!("{}: {why}", path.display());
+    let svg = draw(plot).map_err(|why| at(format!("cannot be drawn: {why}")))?;
+    let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
+        file.write_all(svg.as_bytes()).map_err(|source| Problem::Io { action: "write", source })
+    };
+    atomic::write(path, fill).map_err(|problem| at(problem.to_string()))
+}
+
+/// log₁₀ of a residual; those that are zero or no numbers cannot be drawn.
+fn log(residual: f64) -> Option<f64> {
+    Some(residual.log10()).filter(|y| y.is_finite())
+}
+
+fn draw(plot: &Convergence) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (960, 600)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let shown = || plot.history.iter().flatten().copied().filter_map(log);
+        let bottom = shown().chain(log(plot.tol)).fold(0.0, f64::min).floor() - 0.5;
+        let top = shown().fold(0.0, f64::max).ceil() + 0.2;
+        let last = plot.history.iter().map(Vec::len).max().unwrap_or(1).max(2) - 1;
+        let (above, below) = root.split_vertically(70);
+        let text = |size: f64| TextStyle::from(("sans-serif", size).into_font()).color(&BLACK);
+        above.draw(&Text::new(plot.title.as_str(), (80, 14), text(22.0)))?;
+        above.draw(&Text::new(plot.subtitle.as_str(), (80, 44), text(16.0)))?;
+        let mut chart = ChartBuilder::on(&below)
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..last as f64, bottom..top)?;
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .x_desc("iteration")
+            .y_desc("log10 |r| / |b|")
+            .x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&|y| format!("{y:.0}"))
+            .label_style(("sans-serif", 14))
+            .draw()?;
+        if let Some(y) = log(plot.tol) {
+            chart.draw_series(LineSeries::new([(0.0, y), (last as f64, y)], BLACK.mix(0.4)))?;
+        }
+        for (j, history) in plot.history.iter().enumerate() {
+            let colour = Palette99::pick(j).to_rgba();
+            let points = history.iter().enumerate().filter_map(|(k, &r)| Some((k as f64, log(r)?)));
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+            let marks = plot.updates.iter().filter_map(|(k, r)| Some((*k as f64, log(*r.get(j)?)?)));
+            chart.draw_series(marks.map(|at| Circle::new(at, 4, colour.filled())))?;
+        }
+        let note = "circles: true residuals b - A x of the even-odd system; grey: asked residual";
+        below.draw(&Text::new(note, (90, 4), text(13.0)))?;
+        root.present()?;
+    }
+    Ok(svg)
+}
