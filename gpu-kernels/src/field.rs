@@ -1,7 +1,7 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{Projector, Scaled, Su3};
+use crate::algebra::{Projector, Scaled, Spinor, Su3};
 use crate::memory::{Access, Global};
-use crate::storage::{LinkFormat, Precision, SiteFormat, Spinors, TILE};
+use crate::storage::{Block, CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover};
 use core::marker::PhantomData;
 
 /// A field on the sites of one parity, for one or more right-hand sides, one after the other.
@@ -145,6 +145,68 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
         unsafe {
             let (tile, lane) = self.tile(i);
             R::store_link(tile, lane, mu, forward, u)
+        }
+    }
+}
+
+/// The clover term, or its inverse, on the sites of one parity.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Clover<P> {
+    base: Global,
+    format: PhantomData<P>,
+}
+impl<P> Clone for Clover<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P> Copy for Clover<P> {}
+
+impl<P: CloverFormat> Clover<P> {
+    /// Blocks at `base`.
+    ///
+    /// # Safety
+    /// The blocks lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        Clover { base: Global(base), format: PhantomData }
+    }
+    #[inline(always)]
+    unsafe fn tile(&self, i: u32) -> (Global, usize) {
+        let offset = (i / TILE as u32) as u64 * (TILE * P::CLOVER_BYTES) as u64;
+        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
+    }
+    /// A ψ at site `i`.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn apply(&self, i: u32, s: &Spinor<P::Real>) -> Spinor<P::Real> {
+        unsafe {
+            let (tile, lane) = self.tile(i);
+            apply_clover::<P>(tile, lane, s)
+        }
+    }
+    /// The block of one chirality and the factor of its elements.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn load(&self, i: u32, chirality: usize) -> (Block<P::Real>, P::Real) {
+        unsafe {
+            let (tile, lane) = self.tile(i);
+            P::load_block(tile, lane, chirality)
+        }
+    }
+    /// Writes both blocks of site `i`.
+    ///
+    /// # Safety
+    /// The site exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, blocks: &[Block<f64>; 2]) {
+        unsafe {
+            let (tile, lane) = self.tile(i);
+            P::store_blocks(tile, lane, blocks)
         }
     }
 }

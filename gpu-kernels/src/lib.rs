@@ -8,7 +8,7 @@
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types
 //! * [`lattice`]: sites, parities and neighbours
-//! * [`wilson`], [`blas`], [`transfer`], [`gauge`]: the kernels
+//! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`]: the kernels
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -24,6 +24,7 @@ extern crate std;
 
 pub mod algebra;
 pub mod blas;
+pub mod clover;
 pub mod device;
 pub mod field;
 pub mod gauge;
@@ -39,7 +40,7 @@ pub use launch::{Instance, Kernel, Reduction, Values};
 
 /// Every kernel of the crate.
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
-    [wilson::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES].into_iter().flatten()
+    [wilson::INSTANCES, clover::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES].into_iter().flatten()
 }
 
 #[cfg(target_arch = "nvptx64")]

@@ -9,8 +9,10 @@ pub trait Accuracy: Precision {
     /// Largest error of storing a component, relative to the largest component of its site. Half precision has the
     /// codes u ∈ 0 … 65535 with value (u − 32767.5) · peak / 32767, hence half a step = peak / 65534.
     const STORE: f64;
-    /// Largest error of storing an element of a link. Half: half a step of 2⁻¹⁵, and 1 is clipped at 1 − 2⁻¹⁵.
-    const LINK: f64;
+    /// A number of a link as it is kept, times `1 / LINK_SCALE` in its error.
+    fn round_link(x: f64) -> f64;
+    /// Double precision cannot be imitated in double: rounding to single stands for it, with this factor.
+    const LINK_SCALE: f64 = 1.0;
 
     /// Of a sum of a few terms, made of stored fields and stored.
     ///
@@ -26,22 +28,10 @@ pub trait Accuracy: Precision {
             worst: 2.02 * Self::STORE + 64.0 * Self::UNIT,
         }
     }
-    /// Of the hopping term, made of a stored field.
-    ///
-    /// *Worst*: 8 hops, each the sum of two spins and three colours, so that errors of links and roundings enter 48
-    /// times, in units of the peak of the *input* around the site. The output is a sum of 8 random terms, whose peak is
-    /// larger than that of any of them by a factor near 3, at the very worst equal; that and the 2 of
-    /// [`sum`](Self::sum) remain as a margin.
-    ///
-    /// *Relative*: link elements have rms 1/√6, their errors rms LINK / √3 (half of that, or clipped), which makes
-    /// √2 LINK per hop and, hops being independent, of the sum; the third row comes as a product of two. Roundings: a
-    /// random walk of the 48 products, each at most one unit.
-    fn hopping() -> Tolerance {
-        let links = if Self::LINK > Self::UNIT { 2.0 * Self::LINK } else { 0.0 };
-        Tolerance {
-            relative: links + Self::sum().relative + 5.0 * Self::UNIT,
-            worst: 48.0 * (Self::LINK + Self::UNIT) + Self::sum().worst,
-        }
+    /// Of a sum in double over n terms of stored numbers, relative to the sum of their magnitudes. Terms are added over
+    /// colour in the field's own precision: at most six roundings, of either sign.
+    fn stored_sum(n: usize) -> f64 {
+        12.0 * Self::UNIT / (n as f64).sqrt() + summation(n)
     }
     /// Of a sum in double over n terms of what was computed and stored on the way: the sum sees the value before
     /// storage. |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field; and sixteen roundings on the way.
@@ -53,17 +43,25 @@ pub trait Accuracy: Precision {
 impl Accuracy for Double {
     const UNIT: f64 = f64::EPSILON / 2.0;
     const STORE: f64 = Self::UNIT;
-    const LINK: f64 = Self::UNIT;
+    const LINK_SCALE: f64 = f64::EPSILON / f32::EPSILON as f64;
+    fn round_link(x: f64) -> f64 {
+        Single::round_link(x)
+    }
 }
 impl Accuracy for Single {
     const UNIT: f64 = f32::EPSILON as f64 / 2.0;
     const STORE: f64 = Self::UNIT;
-    const LINK: f64 = Self::UNIT;
+    fn round_link(x: f64) -> f64 {
+        x as f32 as f64
+    }
 }
 impl Accuracy for Half {
     const UNIT: f64 = f32::EPSILON as f64 / 2.0;
     const STORE: f64 = 1.0 / 65534.0;
-    const LINK: f64 = 1.0 / 32768.0;
+    // Fixed point in steps of 2⁻¹⁵ from −1 to 1 − 2⁻¹⁵.
+    fn round_link(x: f64) -> f64 {
+        ((x * 32768.0).round() / 32768.0).min(1.0 - 1.0 / 32768.0)
+    }
 }
 
 /// Of sums in double over n terms of either sign, relative to the sum of their magnitudes: the mean rounding error of

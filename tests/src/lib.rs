@@ -1,7 +1,7 @@
 //! Tests that cross crates, and what they share.
 //!
 //! * [`gamma`], [`reference`](mod@reference): the Wilson operator from its formulas, in plain loops and in double
-//! * [`accuracy`]: what each precision can reach, and so the tolerances
+//! * [`accuracy`], [`links`]: what each precision and reconstruction can reach, and so the tolerances
 //! * [`report`]: outcomes, tables, comparison of backends
 //! * [`checks`]: every kernel against the reference, on any backend
 //! * `gpu`: all checks on a GPU, and its results against the CPU's
@@ -12,5 +12,6 @@ pub mod checks;
 pub mod gamma;
 #[cfg(feature = "cuda")]
 pub mod gpu;
+pub mod links;
 pub mod reference;
 pub mod report;

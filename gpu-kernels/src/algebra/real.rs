@@ -5,7 +5,7 @@ use core::ops::{Add, Mul, Neg, Sub};
 /// A real number type: `f32`, `f64`.
 pub trait Real:
     Copy
-    + PartialEq
+    + PartialOrd
     + Send
     + Sync
     + 'static

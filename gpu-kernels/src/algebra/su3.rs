@@ -53,7 +53,7 @@ impl<T: Real> Sub for Colour<T> {
     }
 }
 
-/// A link: rows of a 3×3 matrix.
+/// A link: rows of a 3×3 matrix. Also sums of links, which are not in SU(3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct Su3<T>(pub [[Complex<T>; 3]; 3]);
@@ -84,6 +84,26 @@ impl<T: Real> Su3<T> {
         let column = |j: usize| [u[0][j].conj(), u[1][j].conj(), u[2][j].conj()];
         Su3([column(0), column(1), column(2)])
     }
+    /// i · self
+    #[inline(always)]
+    pub fn times_i(self) -> Self {
+        self.map(|z| z.times_i())
+    }
+    /// self · b for real b.
+    #[inline(always)]
+    pub fn scale(self, b: T) -> Self {
+        self.map(|z| z.scale(b))
+    }
+    #[inline(always)]
+    fn map(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
+        let row = |r: [Complex<T>; 3]| [f(r[0]), f(r[1]), f(r[2])];
+        Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+    }
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
+        let row = |a: [Complex<T>; 3], b: [Complex<T>; 3]| [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2])];
+        Su3([row(self.0[0], other.0[0]), row(self.0[1], other.0[1]), row(self.0[2], other.0[2])])
+    }
     /// Re tr (self)
     #[inline(always)]
     pub fn re_trace(self) -> T {
@@ -113,5 +133,19 @@ impl<T: Real> Mul for Su3<T> {
         let element = |i: usize, j: usize| a[i][2].mul_add(b[2][j], a[i][1].mul_add(b[1][j], a[i][0] * b[0][j]));
         let row = |i: usize| [element(i, 0), element(i, 1), element(i, 2)];
         Su3([row(0), row(1), row(2)])
+    }
+}
+impl<T: Real> Add for Su3<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+}
+impl<T: Real> Sub for Su3<T> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
     }
 }

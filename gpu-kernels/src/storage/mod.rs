@@ -4,12 +4,14 @@
 //! reads whole cache lines. Links are kept per parity of the *output* of the hopping term with all eight links of a
 //! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
 //! (`shared` measurements: docs/measurements/dslash.md).
+mod clover;
 mod double;
 mod half;
 mod links;
 mod single;
 mod spinor;
 
+pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
 pub use half::Half;
 pub use links::{LinkFormat, Recon8, Recon12, Recon18, Reconstruct};

@@ -1,6 +1,6 @@
 //! Linear algebra of the solvers, transfers and conversions.
 use super::{Case, NRHS};
-use crate::accuracy::{Accuracy, summation};
+use crate::accuracy::Accuracy;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
@@ -170,7 +170,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
 
     fn sums(&self, report: &mut Report) -> Result {
         let (x, y, n) = (&self.x, &self.y, self.one.len());
-        let tol = summation(self.terms());
+        let tol = P::stored_sum(self.terms());
         for parity in 0..2 {
             let (x_half, y_half) = (x.half(parity), y.half(parity));
             let norms = Self::norms(parity, &x.stored);

@@ -14,7 +14,7 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
     let reference = Dirac { gauge: &case.gauge, mass, time_sign: -1.0 };
     let mut first = None;
     for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
-        for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve] {
+        for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
             for method in [Method::Bicgstab, Method::Cg] {
                 let operator = WilsonParams::from_mass(mass, boundary);
                 let request = Request { method, precision, reconstruction, ..Request::new(operator) };

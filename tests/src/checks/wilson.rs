@@ -1,6 +1,7 @@
 //! The hopping term and the operators made of it.
 use super::Case;
 use crate::accuracy::Accuracy;
+use crate::links::{self, Reconstruction};
 use crate::reference::{Dirac, combine, on_parity};
 use crate::report::{Report, Tolerance};
 use ferrite::backend::Backend;
@@ -16,7 +17,12 @@ use std::sync::Arc;
 /// D, a x + b D, M, the Schur complement and its right-hand side and reconstruction, with and without dagger, for both
 /// boundary conditions, on three right-hand sides and on one. The reference starts from the input as it is stored, so
 /// that errors are those of the kernel.
-pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
+    backend: &B,
+    case: &Case,
+    report: &mut Report,
+) -> Result {
+    let tol = links::hopping::<P, R>(&case.gauge);
     let domain = case.domain(backend)?;
     let gauge = Arc::new(DeviceGauge::<B, P, R>::upload(&domain, &case.gauge)?);
     let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<B, P>, Vec<HostSpinor>)> {
@@ -52,18 +58,18 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Cas
             }
             let result = out.download()?;
             report.holds(&scope, "one right-hand side, bits of dslash", single_out.download()?[0] == result[0]);
-            report.fields(&scope, "wilson_dslash", result, &hops, P::hopping());
+            report.fields(&scope, "wilson_dslash", result, &hops, tol);
 
             for parity in 0..2 {
                 let (x, psi) = (x.parity(parity), psi.parity(1 - parity));
                 wilson.dslash_add(parity, dagger, (a, x), (b, psi), out.parity_mut(parity))?;
             }
             let expected = each(&|j| combine(&[(real(a), &stored_x[j]), (real(b), &hops[j])]));
-            report.fields(&scope, "wilson_dslash_add", out.download()?, &expected, P::hopping());
+            report.fields(&scope, "wilson_dslash_add", out.download()?, &expected, tol);
 
             wilson.full(dagger, &psi, &mut out)?;
             let expected = each(&|j| combine(&[(real(4.0 + case.mass), &stored[j]), (real(-0.5), &hops[j])]));
-            report.fields(&scope, "wilson full", out.download()?, &expected, P::hopping());
+            report.fields(&scope, "wilson full", out.download()?, &expected, tol);
 
             let mut schur_out = FullSpinor::<B, P>::zero(&domain, stored.len())?;
             let schur = EvenOddWilson::new(wilson.clone(), stored.len())?;
@@ -73,7 +79,7 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Cas
                 schur.apply(&psi.even, &mut schur_out.even)?;
             }
             let expected = each(&|j| reference.schur(dagger, &stored[j]));
-            report.fields(&scope, "wilson schur", schur_out.download()?, &expected, twice(P::hopping()));
+            report.fields(&scope, "wilson schur", schur_out.download()?, &expected, twice(tol));
         }
 
         // From the full system to the even sites and back; both halves of the source differ from those of `psi`.
@@ -86,7 +92,7 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Cas
             let all = combine(&[(real(2.0 * kappa), &stored_x[j]), (real(2.0 * kappa * kappa), &hop)]);
             on_parity(0, &all)
         });
-        report.fields(&scope, "wilson prepare", even.download()?, &expected, P::hopping());
+        report.fields(&scope, "wilson prepare", even.download()?, &expected, tol);
 
         let mut solution = FullSpinor::<B, P>::zero(&domain, stored.len())?;
         solution.upload(case.block(0))?;
@@ -96,7 +102,7 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, case: &Cas
             let (odd, hop) = (on_parity(1, &stored_x[j]), reference.hopping(false, &even));
             combine(&[(real(1.0), &even), (real(2.0 * kappa), &odd), (real(kappa), &hop)])
         });
-        report.fields(&scope, "wilson reconstruct", solution.download()?, &expected, P::hopping());
+        report.fields(&scope, "wilson reconstruct", solution.download()?, &expected, tol);
     }
     Ok(())
 }

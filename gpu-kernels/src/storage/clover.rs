@@ -1,0 +1,200 @@
+//! The clover term: two Hermitian 6×6 blocks per site, 72 reals.
+use super::{Double, Half, Precision, STRIDE, Single, TILE};
+use crate::algebra::{Colour, Complex, Real, Spinor, complex};
+use crate::memory::{Access, Chunk, Global};
+
+/// A Hermitian 6×6 matrix acting on two spins of three colours, index = 3 · spin + colour: the diagonal and the
+/// elements below it, row by row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block<T> {
+    /// Diagonal.
+    pub diagonal: [T; 6],
+    /// (1,0), (2,0), (2,1), (3,0) … (5,4).
+    pub lower: [Complex<T>; 15],
+}
+
+/// Place of element (row, column), row > column, in [`Block::lower`].
+pub const fn lower_index(row: usize, column: usize) -> usize {
+    row * (row - 1) / 2 + column
+}
+
+impl<T: Real> Block<T> {
+    /// 0
+    pub const ZERO: Self = Block { diagonal: [T::ZERO; 6], lower: [Complex::ZERO; 15] };
+
+    /// The product with two spins.
+    #[inline(always)]
+    pub fn times(&self, [a, b]: [Colour<T>; 2]) -> [Colour<T>; 2] {
+        let x = [a.0[0], a.0[1], a.0[2], b.0[0], b.0[1], b.0[2]];
+        let mut y = [Complex::ZERO; 6];
+        macro_rules! row {
+            ($i:literal: $($below:literal)*; $($above:literal)*) => {
+                let sum = x[$i].scale(self.diagonal[$i]);
+                $(let sum = self.lower[lower_index($i, $below)].mul_add(x[$below], sum);)*
+                $(let sum = self.lower[lower_index($above, $i)].conj_mul_add(x[$above], sum);)*
+                y[$i] = sum;
+            };
+        }
+        row!(0: ; 1 2 3 4 5);
+        row!(1: 0; 2 3 4 5);
+        row!(2: 0 1; 3 4 5);
+        row!(3: 0 1 2; 4 5);
+        row!(4: 0 1 2 3; 5);
+        row!(5: 0 1 2 3 4;);
+        [Colour([y[0], y[1], y[2]]), Colour([y[3], y[4], y[5]])]
+    }
+    /// The largest absolute value of any real or imaginary part.
+    #[inline(always)]
+    pub fn largest(&self) -> T {
+        let mut largest = T::ZERO;
+        let mut see = |x: T| {
+            let x = if x < T::ZERO { -x } else { x };
+            if x > largest {
+                largest = x;
+            }
+        };
+        for d in self.diagonal {
+            see(d);
+        }
+        for z in self.lower {
+            see(z.re);
+            see(z.im);
+        }
+        largest
+    }
+    /// Complex number `j` of the record of 18 that is kept: the diagonal in pairs, then the lower triangle.
+    #[inline(always)]
+    fn record(&self, j: usize) -> Complex<T> {
+        if j < 3 { complex(self.diagonal[2 * j], self.diagonal[2 * j + 1]) } else { self.lower[j - 3] }
+    }
+    /// The block from its record.
+    #[inline(always)]
+    fn from_record(at: impl Fn(usize) -> Complex<T>) -> Self {
+        let (d, e, f) = (at(0), at(1), at(2));
+        Block {
+            diagonal: [d.re, d.im, e.re, e.im, f.re, f.im],
+            lower: [
+                at(3),
+                at(4),
+                at(5),
+                at(6),
+                at(7),
+                at(8),
+                at(9),
+                at(10),
+                at(11),
+                at(12),
+                at(13),
+                at(14),
+                at(15),
+                at(16),
+                at(17),
+            ],
+        }
+    }
+}
+
+/// How a precision keeps the two blocks of a site.
+pub trait CloverFormat: Precision {
+    /// Bytes per site.
+    const CLOVER_BYTES: usize;
+    /// Reads the block of `chirality` (0: upper spins of the DeGrand–Rossi basis, 1: lower) and the factor by which its
+    /// elements are still to be multiplied.
+    ///
+    /// # Safety
+    /// The tile is valid and nothing writes it meanwhile.
+    unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real);
+    /// Writes both blocks of a site.
+    ///
+    /// # Safety
+    /// The tile is valid and the element written by nobody else.
+    unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]);
+}
+
+/// Writes the records of two blocks, 36 complex numbers, after division by `norm`.
+#[inline(always)]
+unsafe fn store_records<P: Precision>(tile: Global, lane: usize, blocks: &[Block<f64>; 2], norm: f64) {
+    let inverse = norm.reciprocal();
+    for (chirality, block) in blocks.iter().enumerate() {
+        for j in 0..18 {
+            let words = P::encode_link(block.record(j).scale(inverse));
+            for (k, word) in words.iter().enumerate().take(P::LINK_WORDS) {
+                let i = (18 * chirality + j) * P::LINK_WORDS + k;
+                unsafe { tile.store4(16 * lane + i / 4 * STRIDE + 4 * (i % 4), f32::from_bits(*word)) };
+            }
+        }
+    }
+}
+
+macro_rules! clover_format {
+    ($precision:ident: $chunks:literal chunks a block) => {
+        impl CloverFormat for $precision {
+            const CLOVER_BYTES: usize = 2 * 16 * $chunks;
+            #[inline(always)]
+            unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real) {
+                let mut chunks = [Chunk::default(); $chunks];
+                let mut k = 0;
+                while k < $chunks {
+                    let at = 16 * lane + (chirality * $chunks + k) * STRIDE;
+                    chunks[k] = unsafe { tile.load16(at, Access::Once) };
+                    k += 1;
+                }
+                (Block::from_record(|j| Self::decode_link(|i| chunks[i / 4].0[i % 4], j)), Self::Real::ONE)
+            }
+            #[inline(always)]
+            unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
+                unsafe { store_records::<Self>(tile, lane, blocks, 1.0) }
+            }
+        }
+    };
+}
+clover_format!(Double: 18 chunks a block);
+clover_format!(Single: 9 chunks a block);
+
+/// Four and a half chunks a block, then one norm per site.
+impl CloverFormat for Half {
+    const CLOVER_BYTES: usize = 9 * 16 + 4;
+    #[inline(always)]
+    unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<f32>, f32) {
+        let mut chunks = [Chunk::default(); 5];
+        let mut k = 0;
+        while k < 5 {
+            chunks[k] = unsafe { tile.load16(16 * lane + (4 * chirality + k) * STRIDE, Access::Shared) };
+            k += 1;
+        }
+        let norm = unsafe { tile.load4(9 * STRIDE + 4 * lane, Access::Once) };
+        let first = 2 * chirality;
+        (Block::from_record(|j| Self::decode_link(|i| chunks[(first + i) / 4].0[(first + i) % 4], j)), norm)
+    }
+    #[inline(always)]
+    unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
+        let (a, b) = (blocks[0].largest(), blocks[1].largest());
+        let largest = if a > b { a } else { b };
+        // The largest element becomes 1 − 2⁻¹⁵, the largest number the code has.
+        let norm = (largest * (32768.0 / 32767.0)) as f32;
+        unsafe {
+            store_records::<Self>(tile, lane, blocks, if norm > 0.0 { norm as f64 } else { 1.0 });
+            tile.store4(9 * STRIDE + 4 * lane, norm);
+        }
+    }
+}
+
+const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(128), "tiles stay aligned");
+
+/// The clover term, or its inverse, times a spinor in the device's basis. The blocks must have been stored with the
+/// factor ½ of the two changes of basis (`clover::HALF`).
+///
+/// # Safety
+/// As [`CloverFormat::load_block`].
+#[inline(always)]
+pub unsafe fn apply_clover<P: CloverFormat>(tile: Global, lane: usize, s: &Spinor<P::Real>) -> Spinor<P::Real> {
+    // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
+    let [a, b, c, d] = s.0;
+    let (upper, lower) = ([a - c, b - d], [a + c, b + d]);
+    let chiral = |chirality: usize, spins: [Colour<P::Real>; 2]| {
+        let (block, scale) = unsafe { P::load_block(tile, lane, chirality) };
+        block.times(spins).map(|v| v.map(|z| z.scale(scale)))
+    };
+    let ([u, v], [w, x]) = (chiral(0, upper), chiral(1, lower));
+    Spinor([u + w, v + x, w - u, x - v])
+}

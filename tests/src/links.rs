@@ -1,0 +1,110 @@
+//! What storage does to links: how far a link is from itself after rounding its kept numbers to a format and making
+//! the others from them, here in double from the formulas of Clark et al. 2009, appendix A.
+use crate::accuracy::Accuracy;
+use crate::reference::adjoint;
+use crate::report::Tolerance;
+use ferrite::field::host::{HostGauge, Matrix};
+use gpu_kernels::storage::{Recon8, Recon12, Recon18, Reconstruct};
+use num_complex::Complex64;
+
+/// A reconstruction as the paper writes it.
+pub trait Reconstruction: Reconstruct {
+    /// How much larger than those of storage the errors of the reconstruction's own arithmetic may be.
+    const ARITHMETIC: f64;
+    /// The link from its kept numbers, each rounded by `round`.
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix;
+}
+
+fn each(round: &impl Fn(f64) -> f64, z: Complex64) -> Complex64 {
+    Complex64::new(round(z.re), round(z.im))
+}
+/// (a × b)*
+pub fn cross(a: [Complex64; 3], b: [Complex64; 3]) -> [Complex64; 3] {
+    [(a[1] * b[2] - a[2] * b[1]).conj(), (a[2] * b[0] - a[0] * b[2]).conj(), (a[0] * b[1] - a[1] * b[0]).conj()]
+}
+
+impl Reconstruction for Recon18 {
+    const ARITHMETIC: f64 = 1.0;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        u.map(|row| row.map(|z| each(&round, z)))
+    }
+}
+impl Reconstruction for Recon12 {
+    const ARITHMETIC: f64 = 1.0;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        let [a, b] = [u[0], u[1]].map(|row| row.map(|z| each(&round, z)));
+        [a, b, cross(a, b)]
+    }
+}
+impl Reconstruction for Recon8 {
+    // Sines and cosines of GPUs are good to 2⁻²⁰·⁵, eleven units.
+    const ARITHMETIC: f64 = 12.0;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        let phase = |z: Complex64| Complex64::cis(std::f64::consts::PI * round(z.arg() / std::f64::consts::PI));
+        let (a2, a3, b1) = (each(&round, u[0][1]), each(&round, u[0][2]), each(&round, u[1][0]));
+        let square = a2.norm_sqr() + a3.norm_sqr();
+        let a1 = (1.0 - square).max(0.0).sqrt() * phase(u[0][0]);
+        let c1 = (square - b1.norm_sqr()).max(0.0).sqrt() * phase(u[2][0]);
+        // b and c lie in the plane orthogonal to a, which b' and c' span: b = p1 b' + p2 c', c = −p2* b' + p1* c'.
+        let n = square.sqrt();
+        let (p1, p2) = (c1.conj() / n, b1 / n);
+        let primed = [Complex64::ZERO, -a3.conj() / n, a2.conj() / n];
+        let second = [n.into(), -a1.conj() * a2 / n, -a1.conj() * a3 / n];
+        let b = std::array::from_fn(|k| p1 * primed[k] + p2 * second[k]);
+        let c = std::array::from_fn(|k| -p2.conj() * primed[k] + p1.conj() * second[k]);
+        [[a1, a2, a3], b, c]
+    }
+}
+
+/// ‖δU‖ / √3, in the mean over the links (rms), and the largest |δU_ij|. Links are kept twice, forward as U, backward
+/// as U†.
+pub fn errors<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> [f64; 2] {
+    let (mut square, mut worst) = (0.0, 0.0f64);
+    for link in gauge.links() {
+        for u in [*link, adjoint(link)] {
+            let stored = R::rounded(&u, P::round_link);
+            for (a, b) in stored.iter().flatten().zip(u.iter().flatten()) {
+                square += (a - b).norm_sqr() / 3.0;
+                worst = worst.max((a - b).norm());
+            }
+        }
+    }
+    let mean = square / (2 * gauge.links().len()) as f64;
+    [mean.sqrt() * P::LINK_SCALE, worst * P::LINK_SCALE]
+}
+
+/// Of the hopping term, made of a stored field.
+///
+/// *Relative*: that of the links, (δU ψ) / ψ, hops being independent; that of storing the result; and the roundings of
+/// 48 products, each at most one unit, as a random walk.
+///
+/// *Worst*: 8 hops, each the sum of two spins and three colours, so that errors of links and roundings enter 48 times,
+/// in units of the peak of the *input* around the site. The output, a sum of 8 random terms, is larger than that by a
+/// factor near 3, which remains as a margin.
+pub fn hopping<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> Tolerance {
+    let [mean, worst] = errors::<P, R>(gauge);
+    // The storage of reconstructed numbers is exact in half precision compared with single-precision arithmetic.
+    let factor = if P::STORE > P::UNIT { 1.5 } else { 1.5 + R::ARITHMETIC };
+    Tolerance {
+        relative: factor * mean + P::sum().relative + 5.0 * P::UNIT,
+        worst: 48.0 * (factor * worst + P::UNIT) + P::sum().worst,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::generate;
+    use ferrite::lattice::Lattice;
+
+    #[test]
+    fn without_rounding_every_reconstruction_gives_the_link_back() {
+        for u in generate::random(Lattice::new([4; 4]).unwrap(), 1).links() {
+            let off = |v: Matrix| v.iter().flatten().zip(u.iter().flatten()).map(|(a, b)| (a - b).norm()).sum::<f64>();
+            assert_eq!(off(Recon18::rounded(u, |x| x)), 0.0);
+            assert!(off(Recon12::rounded(u, |x| x)) < 1e-14);
+            // Singular links lose digits.
+            assert!(off(Recon8::rounded(u, |x| x)) < 1e-11);
+        }
+    }
+}

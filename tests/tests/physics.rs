@@ -1,0 +1,298 @@
+//! What must hold whatever the implementation: symmetries of the operator, the free field, and solutions that are
+//! solutions by the reference operator.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{TimeBoundary, Wilson, WilsonParams};
+use ferrite::domain::Domain;
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::{DeviceGauge, FullSpinor};
+use ferrite::files::{ReadOptions, read_gauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Reconstruction, Request, solve_wilson};
+use ferrite_tests::accuracy::Accuracy;
+use ferrite_tests::checks::{self, Case};
+use ferrite_tests::links::{Reconstruction as Links, hopping};
+use ferrite_tests::reference::{
+    Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
+};
+use ferrite_tests::report::{Report, relative_error, worst_error};
+use gpu_kernels::storage::{Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const BOUNDARIES: [TimeBoundary; 2] = [TimeBoundary::Periodic, TimeBoundary::Antiperiodic];
+
+fn lattice(size: [usize; 4]) -> Lattice {
+    Lattice::new(size).unwrap()
+}
+
+/// M ψ or M† ψ by kernels.
+fn apply<P: Accuracy, R: LinkFormat<P>>(
+    gauge: &HostGauge,
+    params: WilsonParams,
+    dagger: bool,
+    psi: &[HostSpinor],
+) -> Vec<HostSpinor> {
+    let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
+    let wilson = Wilson::new(Arc::new(DeviceGauge::<Cpu, P, R>::upload(&domain, gauge).unwrap()), params);
+    let mut input = FullSpinor::zero(&domain, psi.len()).unwrap();
+    let mut output = FullSpinor::zero(&domain, psi.len()).unwrap();
+    input.upload(psi).unwrap();
+    wilson.full(dagger, &input, &mut output).unwrap();
+    output.download().unwrap()
+}
+
+/// Runs a generic function for every precision × reconstruction.
+macro_rules! every_format {
+    ($function:ident($($argument:expr),*)) => {
+        $function::<Double, Recon18>($($argument),*);
+        $function::<Double, Recon12>($($argument),*);
+        $function::<Double, Recon8>($($argument),*);
+        $function::<Single, Recon18>($($argument),*);
+        $function::<Single, Recon12>($($argument),*);
+        $function::<Single, Recon8>($($argument),*);
+        $function::<Half, Recon18>($($argument),*);
+        $function::<Half, Recon12>($($argument),*);
+        $function::<Half, Recon8>($($argument),*);
+    };
+}
+
+#[test]
+fn matrix_elements_are_gamma5_hermitian() {
+    let lattice = lattice([2, 2, 2, 4]);
+    let gauge = generate::random(lattice, 1);
+    let n = 12 * lattice.volume();
+    let unit = |k: usize| generate::point_source(lattice, lattice.coordinates(k / 12), k / 3 % 4, k % 3).unwrap();
+    let columns: Vec<HostSpinor> = (0..n).map(unit).collect();
+    let element = |column: &HostSpinor, k: usize| column.sites()[k / 12][k / 3 % 4][k % 3];
+    let sign = |k: usize| if k / 3 % 4 < 2 { 1.0 } else { -1.0 };
+    for boundary in BOUNDARIES {
+        let params = WilsonParams::from_mass(-0.2, boundary);
+        let m = apply::<Double, Recon18>(&gauge, params, false, &columns);
+        let dagger = apply::<Double, Recon18>(&gauge, params, true, &columns);
+        for j in 0..n {
+            for i in 0..n {
+                let (a, b) = (element(&m[j], i), element(&dagger[i], j));
+                assert!((a.conj() - b).norm() < 1e-15, "M†_{j}{i} = {b}, M_{i}{j} = {a}");
+                let c = sign(i) * sign(j) * element(&m[i], j);
+                assert!((b - c).norm() < 1e-15, "M†_{j}{i} = {b}, (γ5 M γ5)_{j}{i} = {c}");
+            }
+        }
+    }
+}
+
+#[test]
+fn dagger_kernels_are_gamma5_m_gamma5() {
+    fn check<P: Accuracy, R: LinkFormat<P> + Links>(gauge: &HostGauge) {
+        let psi = [generate::random_source(gauge.lattice(), 3)];
+        let tol = hopping::<P, R>(gauge);
+        for boundary in BOUNDARIES {
+            let params = WilsonParams::from_mass(0.1, boundary);
+            let dagger = apply::<P, R>(gauge, params, true, &psi);
+            let m = apply::<P, R>(gauge, params, false, &[gamma5(&psi[0])]);
+            // Both sides have the error of storing the input too.
+            let off = relative_error(&dagger, &[gamma5(&m[0])]);
+            let allowed = 2.0 * tol.relative + P::sum().relative;
+            assert!(off <= allowed, "{} {}: {off} > {allowed}", P::NAME, R::NAME);
+        }
+    }
+    let gauge = generate::random(lattice([4, 2, 6, 4]), 2);
+    every_format!(check(&gauge));
+}
+
+#[test]
+fn the_operator_is_gauge_covariant() {
+    fn check<P: Accuracy, R: LinkFormat<P> + Links>(gauge: &HostGauge) {
+        let lattice = gauge.lattice();
+        let g: Vec<_> = generate::random(lattice, 9).links().iter().copied().step_by(4).collect();
+        let transform = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g[x], &psi.sites()[x]));
+        let rotated = transform_links(gauge, &g);
+        let tol = hopping::<P, R>(gauge).relative + hopping::<P, R>(&rotated).relative;
+        let psi = generate::random_source(lattice, 4);
+        for boundary in BOUNDARIES {
+            let params = WilsonParams::from_mass(0.1, boundary);
+            let here = transform(&apply::<P, R>(gauge, params, false, std::slice::from_ref(&psi))[0]);
+            let there = apply::<P, R>(&rotated, params, false, &[transform(&psi)]);
+            let (off, allowed) = (relative_error(&there, &[here]), tol + 2.0 * P::sum().relative);
+            assert!(off <= allowed, "{} {}: {off} > {allowed}", P::NAME, R::NAME);
+        }
+    }
+    let gauge = generate::weak_field(lattice([4, 4, 2, 6]), 5, 0.3);
+    every_format!(check(&gauge));
+}
+
+#[test]
+fn the_operator_is_translation_invariant() {
+    let lattice = lattice([4, 2, 6, 4]);
+    let (gauge, psi) = (generate::random(lattice, 6), generate::random_source(lattice, 7));
+    let size = lattice.size();
+    // One step exchanges the parities, two do not; 2 in t carries two time slices across the boundary.
+    for shift in [[1, 0, 0, 0], [0, 1, 2, 0], [2, 1, 3, 2], [0, 0, 0, 1]] {
+        // Where a site comes from, and whether it came across the end in t.
+        let origin = |x: usize| {
+            let to = lattice.coordinates(x);
+            let from: [usize; 4] = std::array::from_fn(|mu| (to[mu] + size[mu] - shift[mu]) % size[mu]);
+            (lattice.index(from), to[3] < shift[3])
+        };
+        let links = (0..4 * lattice.volume()).map(|k| *gauge.link(origin(k / 4).0, k % 4)).collect();
+        let moved = HostGauge::from_links(lattice, links);
+        for boundary in BOUNDARIES {
+            let translate = |psi: &HostSpinor| {
+                field(lattice, |x| {
+                    let (from, across) = origin(x);
+                    let sign = if across && boundary == TimeBoundary::Antiperiodic { -1.0 } else { 1.0 };
+                    psi.sites()[from].map(|spin| spin.map(|z| sign * z))
+                })
+            };
+            let params = WilsonParams::from_mass(0.1, boundary);
+            let here = translate(&apply::<Double, Recon12>(&gauge, params, false, std::slice::from_ref(&psi))[0]);
+            let there = apply::<Double, Recon12>(&moved, params, false, &[translate(&psi)]);
+            assert!(relative_error(&there, &[here]) < 1e-15, "{shift:?} {boundary:?}");
+        }
+    }
+}
+
+#[test]
+fn free_propagator_is_the_sum_over_momenta() {
+    let lattice = lattice([4, 6, 4, 8]);
+    let gauge = HostGauge::unit(lattice);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let mass = 0.2;
+    for boundary in BOUNDARIES {
+        let params = WilsonParams::from_mass(mass, boundary);
+        for (site, spin, colour) in [([0, 0, 0, 0], 0, 0), ([1, 5, 2, 6], 3, 2)] {
+            let source = generate::point_source(lattice, site, spin, colour).unwrap();
+            let antiperiodic = boundary == TimeBoundary::Antiperiodic;
+            let expected = free_propagator(lattice, mass, antiperiodic, site, (spin, colour));
+            // The formula is a solution to rounding, the solve to its tolerance times ‖M⁻¹‖ ≤ 1 / m.
+            let time_sign = if antiperiodic { -1.0 } else { 1.0 };
+            let residual = Dirac { gauge: &gauge, mass, time_sign }.residual(&source, &expected);
+            assert!(residual < 1e-14, "the formula: {residual:.1e}");
+            for precision in [IterationPrecision::Double, IterationPrecision::Half] {
+                let request = Request { precision, tol: 1e-12, ..Request::new(params) };
+                let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
+                let off = relative_error(&psi, std::slice::from_ref(&expected));
+                assert!(off < 1e-12 / mass / norm2(&expected).sqrt(), "{boundary:?} {site:?}: {off:.1e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn preconditioned_solves_agree_with_the_reference_solver() {
+    let lattice = lattice([4, 2, 4, 6]);
+    let gauge = generate::weak_field(lattice, 11, 0.3);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let eta = generate::random_source(lattice, 12);
+    for (boundary, time_sign) in BOUNDARIES.into_iter().zip([1.0, -1.0]) {
+        let expected = Dirac { gauge: &gauge, mass: 0.1, time_sign }.solve(&eta, 1e-12);
+        let request = Request { tol: 1e-12, ..Request::new(WilsonParams::from_mass(0.1, boundary)) };
+        let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&eta), &request, &mut ()).unwrap();
+        let off = worst_error(&psi, &[expected]);
+        assert!(off < 1e-9, "{boundary:?}: {off:.1e}");
+    }
+}
+
+fn every_solve(gauge: HostGauge, mass: f64) {
+    let mut report = Report::default();
+    checks::solves(&Cpu::new(None), &Case::new(gauge, 300), mass, &mut report).unwrap();
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
+#[test]
+fn every_solve_on_a_weak_field_ends_at_its_tolerance() {
+    every_solve(generate::weak_field(lattice([4, 4, 6, 8]), 21, 0.2), 0.1);
+}
+
+#[test]
+fn every_solve_on_a_rough_field_ends_at_its_tolerance() {
+    every_solve(generate::random(lattice([6, 4, 4, 8]), 22), 0.5);
+}
+
+#[test]
+fn many_right_hand_sides_are_as_many_single_ones() {
+    let lattice = lattice([4, 4, 4, 8]);
+    let gauge = generate::weak_field(lattice, 31, 0.2);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let mut sources: Vec<_> = (0..3).map(|k| generate::random_source(lattice, 40 + k)).collect();
+    // Of very different sizes, one of them at a point, one zero.
+    sources[1].sites_mut().iter_mut().flatten().flatten().for_each(|z| *z *= 1e-6);
+    sources.push(generate::point_source(lattice, [1, 2, 3, 4], 2, 1).unwrap());
+    sources.push(HostSpinor::zero(lattice));
+    let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let reference = Dirac { gauge: &gauge, mass: 0.1, time_sign: -1.0 };
+    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+        let request = Request { precision, ..Request::new(params) };
+        let (together, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+        assert!(report.converged);
+        for (k, source) in sources.iter().enumerate() {
+            let (alone, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(source), &request, &mut ()).unwrap();
+            let off = relative_error(&alone, &together[k..k + 1]);
+            assert!(off < 1e-8, "{precision:?}, source {k}: {off:.1e}");
+            if source.norm2() > 0.0 {
+                assert!(reference.residual(source, &together[k]) <= 1e-10);
+            } else {
+                assert_eq!(together[k].norm2(), 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn free_links_and_gauge_copies_of_them_solve_alike() {
+    // A pure gauge: rough to look at, but the free field; its solutions are those of unit links, rotated.
+    let lattice = lattice([4, 4, 4, 6]);
+    let g: Vec<_> = generate::random(lattice, 50).links().iter().copied().step_by(4).collect();
+    let rotated = transform_links(&HostGauge::unit(lattice), &g);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let params = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
+    let eta = generate::random_source(lattice, 51);
+    let rotate = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g[x], &psi.sites()[x]));
+    let back = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&adjoint(&g[x]), &psi.sites()[x]));
+    let request =
+        Request { precision: IterationPrecision::Half, reconstruction: Reconstruction::Eight, ..Request::new(params) };
+    let (free, report) =
+        solve_wilson(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ()).unwrap();
+    assert_eq!(report.reconstruction, Reconstruction::Twelve, "unit links are singular for reconstruct 8");
+    let (pure, report) = solve_wilson(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
+    assert_eq!(report.reconstruction, Reconstruction::Eight);
+    assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
+}
+
+/// The folder of reference data, or nothing and a word about it.
+fn reference_data() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
+    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
+    if !folder.join("manifest.json").is_file() {
+        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+/// MILC's quenched configuration at β = 6.0, 8⁴: real physics, as rough as fields are in production.
+#[test]
+fn milc_configuration_at_beta_6_is_solved() {
+    let Some(folder) = reference_data() else { return };
+    let gauge = read_gauge(&folder.join("configs/lat.sample.l8888"), &ReadOptions::default()).unwrap().gauge;
+    let lattice = gauge.lattice();
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let source = generate::point_source(lattice, [0, 0, 0, 0], 0, 0).unwrap();
+    // κ = 0.15; κ_c is near 0.157 at β = 6.0.
+    let params = WilsonParams { kappa: 0.15, boundary: TimeBoundary::Antiperiodic };
+    let reference = Dirac { gauge: &gauge, mass: params.mass(), time_sign: -1.0 };
+    let mut norms = Vec::new();
+    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+        for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+            let request = Request { precision, reconstruction, ..Request::new(params) };
+            let (psi, report) =
+                solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
+            let residual = reference.residual(&source, &psi[0]);
+            println!("{precision:?} {reconstruction:?}: {} iterations, {residual:.1e}", report.info.iterations);
+            assert!(report.converged && residual <= 1e-10, "{precision:?} {reconstruction:?}: {residual:.1e}");
+            norms.push(norm2(&psi[0]));
+        }
+    }
+    assert!(norms.iter().all(|n| (n / norms[0] - 1.0).abs() < 1e-8), "{norms:?}");
+}

@@ -1,0 +1,208 @@
+//! Properties that hold for every input: arithmetic of indices, storage formats, random streams, names of kernels.
+use ferrite::backend::Cpu;
+use ferrite::domain::Domain;
+use ferrite::field::FullSpinor;
+use ferrite::field::host::{HostSpinor, Matrix};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite_tests::accuracy::Accuracy;
+use ferrite_tests::report::{relative_error, worst_error};
+use gpu_kernels::algebra::{Complex, Su3};
+use gpu_kernels::lattice::{Divisor, Geometry};
+use gpu_kernels::random::Philox;
+use gpu_kernels::storage::{Double, Half, Single};
+use num_complex::Complex64;
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+fn even(most: usize) -> impl Strategy<Value = usize> {
+    (1..=most / 2).prop_map(|n| 2 * n)
+}
+fn extents() -> impl Strategy<Value = [usize; 4]> {
+    [even(12), even(8), even(8), even(10)]
+}
+
+proptest! {
+    #[test]
+    fn divisor_divides(n in 0u32..1 << 31, d in 1u32..=1 << 31) {
+        prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
+    }
+    #[test]
+    fn divisor_divides_by_small_numbers_near_multiples(q in 0u32..1 << 20, d in 1u32..2048, off in 0u32..3) {
+        let n = (q * d + off).saturating_sub(1);
+        prop_assert_eq!(Divisor::new(d).divide(n), (n / d, n % d));
+    }
+
+    #[test]
+    fn geometry_and_lattice_agree(size in extents()) {
+        let lattice = Lattice::new(size).unwrap();
+        let geometry = Geometry::new(size.map(|e| e as u32));
+        prop_assert_eq!(geometry.half_volume() as usize, lattice.half_volume());
+        prop_assert_eq!(geometry.size().map(|e| e as usize), size);
+        let mut seen = HashSet::new();
+        for parity in 0..2u32 {
+            for index in 0..geometry.half_volume() {
+                let site = geometry.site(index, parity);
+                let lexicographic = geometry.lexicographic(&site) as usize;
+                let x = lattice.coordinates(lexicographic);
+                prop_assert!(seen.insert(lexicographic));
+                prop_assert_eq!(lattice.index(x), lexicographic);
+                prop_assert_eq!(lexicographic / 2, index as usize);
+                prop_assert_eq!(lattice.parity(x), parity as usize);
+                for mu in 0..4 {
+                    for forward in [false, true] {
+                        let next = geometry.site(geometry.neighbour(&site, mu, forward), 1 - parity);
+                        let expected = lattice.neighbour(lexicographic, mu, forward);
+                        prop_assert_eq!(geometry.lexicographic(&next) as usize, expected);
+                        let back = geometry.neighbour(&next, mu, !forward);
+                        prop_assert_eq!(back, index, "there and back");
+                        let edge = if forward { size[mu] - 1 } else { 0 };
+                        prop_assert_eq!(geometry.wraps(&site, mu, forward), x[mu] == edge);
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(seen.len(), lattice.volume());
+    }
+
+    #[test]
+    fn third_row_of_random_su3_matrices_comes_back(seed: u64) {
+        let complex = |z: Complex64| Complex { re: z.re, im: z.im };
+        for u in generate::random(Lattice::new([2; 4]).unwrap(), seed).links() {
+            let row = |i: usize| [complex(u[i][0]), complex(u[i][1]), complex(u[i][2])];
+            let double = Su3::from_two_rows(row(0), row(1)).0[2];
+            let single = Su3::<f32>::from_two_rows(row(0).map(|z| z.cast()), row(1).map(|z| z.cast())).0[2];
+            for k in 0..3 {
+                prop_assert!((double[k].re - u[2][k].re).abs().max((double[k].im - u[2][k].im).abs()) < 1e-15);
+                let (re, im) = (single[k].re as f64 - u[2][k].re, single[k].im as f64 - u[2][k].im);
+                prop_assert!(re.abs().max(im.abs()) < 4e-7);
+            }
+        }
+    }
+
+    #[test]
+    fn random_links_are_su3(seed: u64, noise in 0.01f64..1.0) {
+        let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
+        for gauge in [generate::random(lattice, seed), generate::weak_field(lattice, seed, noise)] {
+            let off = gauge.links().iter().map(distance_from_su3).fold(0.0, f64::max);
+            prop_assert!(off < 1e-14, "{}", off);
+        }
+    }
+
+    #[test]
+    fn storage_keeps_fields_and_powers_of_two(seed: u64, exponent in -40i32..40) {
+        keeps::<Double>(seed, exponent)?;
+        keeps::<Single>(seed, exponent)?;
+        keeps::<Half>(seed, exponent)?;
+    }
+
+    #[test]
+    fn a_component_does_not_suffer_from_another_site(seed: u64, exponent in 0i32..60) {
+        // Sites of very different sizes: each has a norm of its own.
+        let lattice = Lattice::new([2; 4]).unwrap();
+        let mut source = generate::random_source(lattice, seed);
+        for (x, site) in source.sites_mut().iter_mut().enumerate() {
+            let size = 2f64.powi(exponent * (x % 2) as i32 - 30);
+            site.iter_mut().flatten().for_each(|z| *z *= size);
+        }
+        prop_assert!(worst_error(&[stored::<Half>(&source)], &[source]) <= Half::sum().worst);
+    }
+
+    #[test]
+    fn random_streams_do_not_depend_on_the_order_of_calls(seed: u64, first: u64, other: u64, substream: u32) {
+        prop_assume!(first != other);
+        let draw = |stream: &mut Philox| (0..9).map(|_| stream.next_u32()).collect::<Vec<_>>();
+        let (alone, beside) = (draw(&mut Philox::new(seed, first, substream)), draw(&mut Philox::new(seed, other, substream)));
+        let (mut a, mut b) = (Philox::new(seed, first, substream), Philox::new(seed, other, substream));
+        let (mut from_a, mut from_b) = (Vec::new(), Vec::new());
+        for k in 0..9 {
+            if k % 2 == 0 {
+                from_b.push(b.next_u32());
+                from_a.push(a.next_u32());
+            } else {
+                from_a.push(a.next_u32());
+                from_b.push(b.next_u32());
+            }
+        }
+        prop_assert_eq!(&from_a, &alone);
+        prop_assert_eq!(&from_b, &beside);
+        prop_assert_ne!(&alone, &beside);
+        prop_assert_ne!(&alone, &draw(&mut Philox::new(seed, first, substream.wrapping_add(1))));
+        prop_assert_ne!(&alone, &draw(&mut Philox::new(seed.wrapping_add(1), first, substream)));
+    }
+
+    #[test]
+    fn uniform_numbers_stay_inside(seed: u64, stream: u64) {
+        let mut stream = Philox::new(seed, stream, 0);
+        for _ in 0..100 {
+            let x = stream.uniform();
+            prop_assert!(0.0 < x && x < 1.0);
+        }
+    }
+}
+
+/// The largest element of U U† − 1, or |det U − 1|.
+fn distance_from_su3(u: &Matrix) -> f64 {
+    let mut off = 0f64;
+    for i in 0..3 {
+        for j in 0..3 {
+            let product: Complex64 = (0..3).map(|k| u[i][k] * u[j][k].conj()).sum();
+            off = off.max((product - f64::from(i == j)).norm());
+        }
+    }
+    let minor = |j: usize, k: usize| u[1][j] * u[2][k] - u[1][k] * u[2][j];
+    let determinant = u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1);
+    off.max((determinant - 1.0).norm())
+}
+
+/// A field after it was stored in precision `P`.
+fn stored<P: Accuracy>(host: &HostSpinor) -> HostSpinor {
+    let domain = Domain::single(Cpu::new(Some(1)), host.lattice()).unwrap();
+    let mut field = FullSpinor::<Cpu, P>::zero(&domain, 1).unwrap();
+    field.upload(std::slice::from_ref(host)).unwrap();
+    field.download().unwrap().remove(0)
+}
+
+/// Errors are bounded; a factor 2^n goes through without changing a bit of the mantissas; storing twice is no worse.
+fn keeps<P: Accuracy>(seed: u64, exponent: i32) -> Result<(), TestCaseError> {
+    let source = generate::random_source(Lattice::new([2; 4]).unwrap(), seed);
+    let once = stored::<P>(&source);
+    let (off, worst) =
+        (relative_error(&[once.clone()], &[source.clone()]), worst_error(&[once.clone()], &[source.clone()]));
+    prop_assert!(off <= P::sum().relative && worst <= P::sum().worst, "{}: {} {}", P::NAME, off, worst);
+    let scaled = |psi: &HostSpinor| {
+        let mut psi = psi.clone();
+        psi.sites_mut().iter_mut().flatten().flatten().for_each(|z| *z *= 2f64.powi(exponent));
+        psi
+    };
+    prop_assert_eq!(stored::<P>(&scaled(&source)), scaled(&once));
+    let twice = stored::<P>(&once);
+    prop_assert!(worst_error(&[twice], &[once]) <= P::sum().worst);
+    Ok(())
+}
+
+#[test]
+fn normal_numbers_have_mean_0_and_variance_1() {
+    let (mut sum, mut square, n) = (0.0, 0.0, 100_000);
+    for site in 0..n / 2 {
+        for x in Philox::new(5, site, 3).normal_pair() {
+            sum += x;
+            square += x * x;
+        }
+    }
+    // Five standard deviations: 1/√n of the mean, √(2/n) of the variance.
+    let n = n as f64;
+    assert!((sum / n).abs() < 5.0 / n.sqrt());
+    assert!((square / n - 1.0).abs() < 5.0 * (2.0 / n).sqrt());
+}
+
+#[test]
+fn names_of_kernels_are_unique_and_those_of_their_types() {
+    let mut names = HashSet::new();
+    for instance in gpu_kernels::instances() {
+        assert_eq!(instance.parts.join("_"), instance.name);
+        assert!(names.insert(instance.name), "{} twice", instance.name);
+        assert!(!instance.module.is_empty() && instance.registers <= 255);
+    }
+    assert!(names.len() > 70, "{} kernels", names.len());
+}
