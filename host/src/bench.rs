@@ -1,14 +1,17 @@
 //! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
 use crate::backend::Backend;
-use crate::dirac::{DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, Wilson, WilsonParams};
+use crate::dirac::{
+    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, Schur, TimeBoundary, Wilson,
+    WilsonParams,
+};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
+use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
 use crate::generate;
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
-use solvers::VectorSpace;
+use solvers::{LinearOperator, VectorSpace};
 use std::sync::Arc;
 
 /// One measured operation.
@@ -153,6 +156,74 @@ fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, o
         wilson.dslash_add(calls % 2, false, (1.0, x), (-0.01, input), out)
     })?;
     Ok(vec![row("wilson_dslash", DSLASH_FLOPS, 2, plain), row("wilson_dslash_add", DSLASH_ADD_FLOPS, 3, added)])
+}
+
+/// The Wilson-clover operator: A⁻¹ D in one pass, and the symmetric even-odd matrix.
+pub fn clover<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    let bandwidth = copy_bandwidth(backend)?;
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    // Weak enough that no clover block is near singular.
+    let gauge = generate::weak_field(options.lattice, 1, 0.2);
+    let staged = StagedGauge::upload(&domain, &gauge)?;
+    let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
+    let term = params.term(&staged.pack::<Double, Recon18>()?)?;
+    let mut rows = Vec::new();
+    for &precision in &options.precisions {
+        for &reconstruction in &options.reconstructions {
+            macro_rules! measure {
+                ($precision:ident, $recon:ident) => {
+                    clover_rows::<B, $precision, $recon>(&staged, &term, params, options)?
+                };
+            }
+            rows.extend(with_formats!(precision, reconstruction, measure));
+        }
+    }
+    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
+    Ok(rows)
+}
+
+fn clover_rows<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+    staged: &StagedGauge<B>,
+    term: &DeviceClover<B, Double>,
+    params: CloverParams,
+    options: &Options,
+) -> Result<Vec<Row>> {
+    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let domain = links.domain().clone();
+    let term = Arc::new(term.convert::<P>()?);
+    let operator = EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, options.nrhs)?;
+    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
+    let sites = options.lattice.half_volume() as f64;
+    let nrhs = options.nrhs;
+    let row = |name, flops: f64, bytes: f64, seconds: f64| Row {
+        operator: name,
+        precision: P::NAME,
+        reconstruct: R::NAME,
+        lattice: options.lattice.size(),
+        nrhs,
+        microseconds: seconds * 1e6,
+        gflops: flops * nrhs as f64 / seconds * 1e-9,
+        gbps: bytes / seconds * 1e-9,
+        fraction_of_copy: 0.0,
+    };
+    let backend = domain.backend().clone();
+    let mut calls = 0;
+    let dslash = time(&backend, || {
+        calls += 1;
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        operator.dslash(calls % 2, false, input, out)
+    })?;
+    let matrix = time(&backend, || {
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        operator.apply(input, out)
+    })?;
+    let bytes = sites * (R::SITE_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    Ok(vec![
+        row("clover_dslash", (DSLASH_FLOPS + CLOVER_FLOPS) * sites, bytes, dslash),
+        row("clover_matrix", operator.flops(), operator.bytes(), matrix),
+    ])
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.

@@ -33,6 +33,8 @@ const KEYS: &[(&str, Kind)] = &[
     ("mass", Kind::Number),
     ("kappa", Kind::Number),
     ("bc-time", Kind::Word),
+    ("xi", Kind::Number),
+    ("nu", Kind::Number),
     ("source", Kind::Texts),
     ("solver", Kind::Word),
     ("precision", Kind::Word),

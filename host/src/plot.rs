@@ -53,6 +53,7 @@ fn draw(plot: &Convergence) -> Result<String, Box<dyn std::error::Error>> {
             .build_cartesian_2d(0.0..last as f64, bottom..top)?;
         chart
             .configure_mesh()
+            .max_light_lines(1)
             .light_line_style(WHITE)
             .x_desc("iteration")
             .y_desc("log10 |r| / |b|")

@@ -1,11 +1,10 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any precision, and the check of the answer.
 use crate::backend::Backend;
-use crate::dirac::{EvenOddWilson, Wilson, WilsonParams};
+use crate::dirac::{CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, Schur, Wilson, WilsonParams};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
 use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
-use num_complex::Complex64;
 use solvers::{
     BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, Info, Mixed, Observer, Precise, SolveError, System,
     VectorSpace, bicgstab, cgnr,
@@ -62,11 +61,39 @@ macro_rules! with_formats {
 }
 pub(crate) use with_formats;
 
+/// Which operator M.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operator {
+    /// Wilson.
+    Wilson(WilsonParams),
+    /// Wilson-clover, with the Schur complement to solve.
+    Clover(CloverParams, Schur),
+}
+impl From<WilsonParams> for Operator {
+    fn from(params: WilsonParams) -> Self {
+        Operator::Wilson(params)
+    }
+}
+impl From<CloverParams> for Operator {
+    fn from(params: CloverParams) -> Self {
+        Operator::Clover(params, Schur::default())
+    }
+}
+impl Operator {
+    /// Mass, boundary condition and anisotropy.
+    pub fn wilson(&self) -> WilsonParams {
+        match self {
+            Operator::Wilson(params) => *params,
+            Operator::Clover(params, _) => params.wilson,
+        }
+    }
+}
+
 /// What to solve and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The operator.
-    pub operator: WilsonParams,
+    pub operator: Operator,
     /// The method.
     pub method: Method,
     /// Precision of the iteration.
@@ -83,9 +110,9 @@ pub struct Request {
 
 impl Request {
     /// BiCGstab in double to 1e-10.
-    pub fn new(operator: WilsonParams) -> Self {
+    pub fn new(operator: impl Into<Operator>) -> Self {
         Request {
-            operator,
+            operator: operator.into(),
             method: Method::default(),
             precision: IterationPrecision::default(),
             reconstruction: Reconstruction::default(),
@@ -187,32 +214,51 @@ pub fn solve_wilson<B: Backend>(
 ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
     let staged = StagedGauge::upload(domain, gauge)?;
     let exact = Arc::new(staged.pack::<Double, Recon18>()?);
-    macro_rules! with {
-        ($precision:ty, $recon:ty) => {{
-            let links = Arc::new(staged.pack::<$precision, $recon>()?);
-            drop(staged);
-            run::<B, $precision, $recon>(domain, exact, links, sources, request, observer)
-        }};
-    }
     // Reconstruct 8 has no singular links; a field with any is kept with 12.
     let singular = request.reconstruction == Reconstruction::Eight && staged.singular_links()? > 0;
     let reconstruction = if singular { Reconstruction::Twelve } else { request.reconstruction };
     let request = &Request { reconstruction, ..*request };
-    with_formats!(request.precision, reconstruction, with)
+    let nrhs = sources.len();
+    match request.operator {
+        Operator::Wilson(params) => {
+            let precise = EvenOddWilson::new(Wilson::new(exact, params), nrhs)?;
+            macro_rules! with {
+                ($precision:ty, $recon:ty) => {{
+                    let links = Arc::new(staged.pack::<$precision, $recon>()?);
+                    drop(staged);
+                    let sloppy = EvenOddWilson::new(Wilson::new(links, params), nrhs)?;
+                    run(domain, &precise, &sloppy, sources, request, observer)
+                }};
+            }
+            with_formats!(request.precision, reconstruction, with)
+        }
+        Operator::Clover(params, schur) => {
+            let term = Arc::new(params.term(&exact)?);
+            let precise = EvenOddClover::new(Wilson::new(exact, params.wilson), term.clone(), schur, nrhs)?;
+            macro_rules! with {
+                ($precision:ty, $recon:ty) => {{
+                    let links = Arc::new(staged.pack::<$precision, $recon>()?);
+                    drop(staged);
+                    let term = Arc::new(term.convert::<$precision>()?);
+                    let sloppy = EvenOddClover::new(Wilson::new(links, params.wilson), term, schur, nrhs)?;
+                    run(domain, &precise, &sloppy, sources, request, observer)
+                }};
+            }
+            with_formats!(request.precision, reconstruction, with)
+        }
+    }
 }
 
-fn run<B: Backend, S: Precision, R: LinkFormat<S>>(
+fn run<B: Backend, S: Precision>(
     domain: &Domain<B>,
-    exact: Arc<DeviceGauge<B, Double, Recon18>>,
-    links: Arc<DeviceGauge<B, S, R>>,
+    precise: &impl EvenOdd<B, Double>,
+    sloppy: &impl EvenOdd<B, S>,
     sources: &[HostSpinor],
     request: &Request,
     observer: &mut impl Observer,
 ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
     let begin = Instant::now();
     let nrhs = sources.len();
-    let precise = EvenOddWilson::new(Wilson::new(exact, request.operator), nrhs)?;
-    let sloppy = EvenOddWilson::new(Wilson::new(links, request.operator), nrhs)?;
     let (space, sloppy_space) = (SpinorSpace::<B, Double>::new(domain, nrhs), SpinorSpace::<B, S>::new(domain, nrhs));
 
     let mut eta = FullSpinor::zero(domain, nrhs)?;
@@ -221,25 +267,41 @@ fn run<B: Backend, S: Precision, R: LinkFormat<S>>(
     let mut rhs = space.allocate()?;
     precise.prepare(&eta, &mut rhs)?;
 
-    // The residual of the full system is that of the Schur complement over 2κ, on the even sites; it is zero on the odd.
+    // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
     let (source_norms, rhs_norms) = (full_norms(&space, &eta)?, norms(&space, &rhs)?);
     let ratio = source_norms.iter().zip(&rhs_norms).filter(|(_, rhs)| **rhs > 0.0).map(|(source, rhs)| source / rhs);
-    let tol = request.tol * (2.0 * request.operator.kappa * ratio.fold(f64::INFINITY, f64::min)).min(1.0);
+    let tol = request.tol * (ratio.fold(f64::INFINITY, f64::min) / precise.residual_factor()).min(1.0);
 
     domain.backend().synchronize().map_err(DeviceError::from)?;
     let start = Instant::now();
-    let system = Mixed::new(&space, &precise, &sloppy_space, &sloppy);
-    let (info, failure) = match iterate(&system, &rhs, &mut psi.even, tol, request, observer) {
-        Ok(info) => (info, None),
-        Err(error) => match error.info().cloned() {
-            Some(info) => (info, Some(error)),
-            None => return Err(SolveFailure::Solver(error)),
-        },
+    let system = Mixed::new(&space, precise, &sloppy_space, sloppy);
+    let mut tol = tol;
+    let mut total: Option<Info> = None;
+    let mut true_residual;
+    let failure = loop {
+        let (info, failure) = match iterate(&system, &rhs, &mut psi.even, tol, request, observer) {
+            Ok(info) => (info, None),
+            Err(error) => match error.info().cloned() {
+                Some(info) => (info, Some(error)),
+                None => return Err(SolveFailure::Solver(error)),
+            },
+        };
+        total = Some(match total {
+            Some(before) => before.followed_by(info),
+            None => info,
+        });
+        precise.reconstruct(&eta, &mut psi)?;
+        true_residual = residuals(&space, precise, &eta, &psi, &source_norms)?;
+        // The full system's residual is not quite the one that was aimed at: aim again, from where we are.
+        let worst = true_residual.iter().copied().fold(0.0, f64::max);
+        if failure.is_some() || worst <= request.tol || !worst.is_finite() || tol < 1e-16 {
+            break failure;
+        }
+        tol *= 0.5 * request.tol / worst;
     };
+    let info = total.expect("the loop ran");
     let seconds = start.elapsed().as_secs_f64();
 
-    precise.reconstruct(&eta, &mut psi)?;
-    let true_residual = residuals(&space, precise.wilson(), &eta, &psi, &source_norms)?;
     let solutions = psi.download()?;
     let report = Report {
         converged: failure.is_none() && true_residual.iter().all(|&r| r <= request.tol),
@@ -265,8 +327,10 @@ fn iterate<Y: System<Error = DeviceError>>(
     request: &Request,
     observer: &mut impl Observer,
 ) -> std::result::Result<Info, SolveError<DeviceError>> {
-    // In double the iteration needs no reliable updates: links of both sides differ by rounding only.
-    let delta = request.delta.or((request.precision == IterationPrecision::Double).then_some(0.0));
+    // On the very same links and in double the iteration needs no reliable updates. Reconstructed links are others: those
+    // of a file in single precision are unitary to 1e-7 only, and so far from their reconstruction.
+    let same = request.precision == IterationPrecision::Double && request.reconstruction == Reconstruction::Eighteen;
+    let delta = request.delta.or(same.then_some(0.0));
     let max_iterations = request.max_iterations;
     match request.method {
         Method::Bicgstab => {
@@ -296,25 +360,22 @@ fn full_norms<B: Backend>(space: &SpinorSpace<B, Double>, x: &FullSpinor<B, Doub
     Ok(even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect())
 }
 
-/// ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0: the hopping term by itself, then linear algebra.
+/// ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
 fn residuals<B: Backend>(
     space: &SpinorSpace<B, Double>,
-    wilson: &Wilson<B, Double, Recon18>,
+    operator: &impl EvenOdd<B, Double>,
     eta: &FullSpinor<B, Double>,
     psi: &FullSpinor<B, Double>,
     source_norms: &[f64],
 ) -> Result<Vec<f64>> {
     let nrhs = space.nrhs();
-    let constant = |c: f64| vec![Complex64::new(c, 0.0); nrhs];
     let mut squares = vec![0.0; nrhs];
+    let mut parts = vec![0.0; nrhs];
     let mut image = space.allocate()?;
     for parity in 0..2 {
-        wilson.dslash(parity, false, psi.parity(1 - parity), &mut image)?;
-        let diagonal = 0.5 / wilson.params().kappa;
-        space.axpby(&constant(diagonal), psi.parity(parity), &constant(-0.5), &mut image)?;
-        let mut parts = vec![0.0; nrhs];
+        operator.row(parity, false, psi, &mut image)?;
         space.sub_norm2(eta.parity(parity), &mut image, &mut parts)?;
-        squares.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        squares.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part);
     }
     let relative = |(square, norm): (f64, &f64)| if *norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
     Ok(squares.into_iter().zip(source_norms).map(relative).collect())

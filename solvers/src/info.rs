@@ -34,6 +34,27 @@ impl Info {
         self.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
     }
 
+    /// The report of this solve and of `next`, which went on from where it ended.
+    pub fn followed_by(mut self, next: Info) -> Info {
+        let mut all = next.clone();
+        all.history = std::mem::take(&mut self.history);
+        for (mine, theirs) in all.history.iter_mut().zip(&next.history) {
+            // The first entry of a history is its initial guess, which is the last entry before.
+            mine.extend(theirs.iter().skip(1));
+        }
+        for (mine, theirs) in all.iterations_per_rhs.iter_mut().zip(&self.iterations_per_rhs) {
+            *mine += theirs;
+        }
+        all.iterations += self.iterations;
+        all.reductions += self.reductions;
+        all.reliable_updates += self.reliable_updates;
+        all.restarts += self.restarts;
+        all.precise_applications += self.precise_applications;
+        all.sloppy_applications += self.sloppy_applications;
+        all.flops += self.flops;
+        all
+    }
+
     /// Adds the work of `inner`, a solve made inside this one (its residuals concern another system).
     pub(crate) fn absorb(&mut self, inner: &Info) {
         self.iterations += inner.iterations;

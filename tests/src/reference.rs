@@ -2,7 +2,7 @@
 //! kernels are compared with. Nothing here shares code with them.
 //!
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U_μ†(x−μ̂) ψ(x−μ̂), P^{±μ} = 1 ± γ_μ (Clark et al. 2009, eq. 1), and
-//! M = (4 + m) − ½ D.
+//! M = (4 + m) − ½ D. On anisotropic lattices, as Chroma has it, M = (1 + 3 s + m) − ½ (s D_space + D_time), s = ν/ξ_0.
 use crate::gamma::{self, SpinMatrix};
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::lattice::Lattice;
@@ -18,6 +18,8 @@ pub struct Dirac<'a> {
     pub mass: f64,
     /// Factor of a hop across the end of the lattice in t: 1 or −1.
     pub time_sign: f64,
+    /// s = ν/ξ_0, 1 on an isotropic lattice.
+    pub space: f64,
 }
 
 /// The site one step forward (`step` = 1) or backward (−1), and whether the step leaves the lattice.
@@ -79,12 +81,20 @@ pub fn norm2(psi: &HostSpinor) -> f64 {
     dot(psi, psi).re
 }
 
-impl Dirac<'_> {
-    /// κ = 1 / (2 (4 + m))
-    pub fn kappa(&self) -> f64 {
-        0.5 / (4.0 + self.mass)
+impl<'a> Dirac<'a> {
+    /// On an isotropic lattice.
+    pub fn new(gauge: &'a HostGauge, mass: f64, time_sign: f64) -> Self {
+        Dirac { gauge, mass, time_sign, space: 1.0 }
     }
-    /// D ψ, or D† ψ, which is the same sum with the projectors exchanged: D†_{xy} = (D_{yx})†.
+    /// 1 + 3 s + m
+    pub fn diagonal(&self) -> f64 {
+        1.0 + 3.0 * self.space + self.mass
+    }
+    /// κ, in M ∝ 1 − κ D: 1 / (2 (4 + m)) on an isotropic lattice.
+    pub fn kappa(&self) -> f64 {
+        0.5 * self.space / self.diagonal()
+    }
+    /// D ψ with D = D_space + D_time / s, or D† ψ, which is the same sum with the projectors exchanged: D†_{xy} = (D_{yx})†.
     pub fn hopping(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
         let lattice = self.gauge.lattice();
         let forward_sign = if dagger { 1.0 } else { -1.0 };
@@ -95,7 +105,11 @@ impl Dirac<'_> {
             let mut sum = Spinor::default();
             for mu in 0..4 {
                 let mut hop = |projector: &SpinMatrix, link: &Matrix, from: usize, across: bool| {
-                    let sign = if mu == 3 && across { self.time_sign } else { 1.0 };
+                    let sign = match (mu, across) {
+                        (3, true) => self.time_sign / self.space,
+                        (3, false) => 1.0 / self.space,
+                        _ => 1.0,
+                    };
                     let term = spin_multiply(projector, &colour_multiply(link, &psi.sites()[from]));
                     sum.iter_mut().flatten().zip(term.iter().flatten()).for_each(|(to, h)| *to += sign * h);
                 };
@@ -109,7 +123,7 @@ impl Dirac<'_> {
     }
     /// M ψ, or M† ψ.
     pub fn apply(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
-        combine(&[((4.0 + self.mass).into(), psi), ((-0.5).into(), &self.hopping(dagger, psi))])
+        combine(&[(self.diagonal().into(), psi), ((-0.5 * self.space).into(), &self.hopping(dagger, psi))])
     }
     /// M̂ ψ_e = ψ_e − κ² D_eo D_oe ψ_e, or M̂† ψ_e; zero on the odd sites.
     pub fn schur(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
@@ -224,7 +238,7 @@ mod tests {
         let gauge = generate::random(lattice, 3);
         let (phi, psi) = (generate::random_source(lattice, 1), generate::random_source(lattice, 2));
         for time_sign in [1.0, -1.0] {
-            let m = Dirac { gauge: &gauge, mass: 0.3, time_sign };
+            let m = Dirac { space: 0.4, ..Dirac::new(&gauge, 0.3, time_sign) };
             let (a, b) = (dot(&phi, &m.apply(false, &psi)), dot(&m.apply(true, &phi), &psi));
             assert!((a - b).norm() < 1e-11, "{a} {b}");
             let (a, b) = (dot(&phi, &m.schur(false, &psi)), dot(&m.schur(true, &phi), &psi));

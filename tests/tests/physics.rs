@@ -8,7 +8,7 @@ use ferrite::field::{DeviceGauge, FullSpinor};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction, Request, solve_wilson};
+use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, solve_wilson};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::links::{Reconstruction as Links, hopping};
@@ -166,7 +166,7 @@ fn free_propagator_is_the_sum_over_momenta() {
             let expected = free_propagator(lattice, mass, antiperiodic, site, (spin, colour));
             // The formula is a solution to rounding, the solve to its tolerance times ‖M⁻¹‖ ≤ 1 / m.
             let time_sign = if antiperiodic { -1.0 } else { 1.0 };
-            let residual = Dirac { gauge: &gauge, mass, time_sign }.residual(&source, &expected);
+            let residual = Dirac::new(&gauge, mass, time_sign).residual(&source, &expected);
             assert!(residual < 1e-14, "the formula: {residual:.1e}");
             for precision in [IterationPrecision::Double, IterationPrecision::Half] {
                 let request = Request { precision, tol: 1e-12, ..Request::new(params) };
@@ -185,7 +185,7 @@ fn preconditioned_solves_agree_with_the_reference_solver() {
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let eta = generate::random_source(lattice, 12);
     for (boundary, time_sign) in BOUNDARIES.into_iter().zip([1.0, -1.0]) {
-        let expected = Dirac { gauge: &gauge, mass: 0.1, time_sign }.solve(&eta, 1e-12);
+        let expected = Dirac::new(&gauge, 0.1, time_sign).solve(&eta, 1e-12);
         let request = Request { tol: 1e-12, ..Request::new(WilsonParams::from_mass(0.1, boundary)) };
         let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&eta), &request, &mut ()).unwrap();
         let off = worst_error(&psi, &[expected]);
@@ -221,19 +221,20 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     sources.push(generate::point_source(lattice, [1, 2, 3, 4], 2, 1).unwrap());
     sources.push(HostSpinor::zero(lattice));
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-    let reference = Dirac { gauge: &gauge, mass: 0.1, time_sign: -1.0 };
+    let reference = Dirac::new(&gauge, 0.1, -1.0);
     for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
         let request = Request { precision, ..Request::new(params) };
         let (together, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
         assert!(report.converged);
         for (k, source) in sources.iter().enumerate() {
             let (alone, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(source), &request, &mut ()).unwrap();
-            let off = relative_error(&alone, &together[k..k + 1]);
-            assert!(off < 1e-8, "{precision:?}, source {k}: {off:.1e}");
             if source.norm2() > 0.0 {
+                let off = relative_error(&alone, &together[k..k + 1]);
+                assert!(off < 1e-8, "{precision:?}, source {k}: {off:.1e}");
                 assert!(reference.residual(source, &together[k]) <= 1e-10);
             } else {
-                assert_eq!(together[k].norm2(), 0.0);
+                // Zero has no code in half precision: components are half a step of the smallest norm, 1e-35.
+                assert!(alone[0].norm2() < 1e-60 && together[k].norm2() < 1e-60);
             }
         }
     }
@@ -280,18 +281,23 @@ fn milc_configuration_at_beta_6_is_solved() {
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let source = generate::point_source(lattice, [0, 0, 0, 0], 0, 0).unwrap();
     // κ = 0.15; κ_c is near 0.157 at β = 6.0.
-    let params = WilsonParams { kappa: 0.15, boundary: TimeBoundary::Antiperiodic };
-    let reference = Dirac { gauge: &gauge, mass: params.mass(), time_sign: -1.0 };
+    let params = WilsonParams::from_kappa(0.15, TimeBoundary::Antiperiodic);
+    let reference = Dirac::new(&gauge, params.mass, -1.0);
     let mut norms = Vec::new();
     for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
         for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
-            let request = Request { precision, reconstruction, ..Request::new(params) };
-            let (psi, report) =
-                solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
-            let residual = reference.residual(&source, &psi[0]);
-            println!("{precision:?} {reconstruction:?}: {} iterations, {residual:.1e}", report.info.iterations);
-            assert!(report.converged && residual <= 1e-10, "{precision:?} {reconstruction:?}: {residual:.1e}");
-            norms.push(norm2(&psi[0]));
+            // The file is in single precision: its links are unitary to 1e-7 only, which is what reconstruction changes.
+            for (method, most) in [(Method::Bicgstab, 90), (Method::Cg, 180)] {
+                let request = Request { precision, reconstruction, method, ..Request::new(params) };
+                let (psi, report) =
+                    solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
+                let (residual, iterations) = (reference.residual(&source, &psi[0]), report.info.iterations);
+                let name =
+                    format!("{precision:?} {reconstruction:?} {method:?}: {iterations} iterations, {residual:.1e}");
+                println!("{name}");
+                assert!(report.converged && residual <= 1e-10 && iterations <= most, "{name}");
+                norms.push(norm2(&psi[0]));
+            }
         }
     }
     assert!(norms.iter().all(|n| (n / norms[0] - 1.0).abs() < 1e-8), "{norms:?}");

@@ -191,10 +191,20 @@ pub unsafe fn apply_clover<P: CloverFormat>(tile: Global, lane: usize, s: &Spino
     // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
     let [a, b, c, d] = s.0;
     let (upper, lower) = ([a - c, b - d], [a + c, b + d]);
-    let chiral = |chirality: usize, spins: [Colour<P::Real>; 2]| {
-        let (block, scale) = unsafe { P::load_block(tile, lane, chirality) };
-        block.times(spins).map(|v| v.map(|z| z.scale(scale)))
-    };
-    let ([u, v], [w, x]) = (chiral(0, upper), chiral(1, lower));
+    let [u, v] = unsafe { apply_block::<P>(tile, lane, 0, upper) };
+    let [w, x] = unsafe { apply_block::<P>(tile, lane, 1, lower) };
     Spinor([u + w, v + x, w - u, x - v])
+}
+
+/// One block times two spins.
+#[inline(always)]
+unsafe fn apply_block<P: CloverFormat>(
+    tile: Global,
+    lane: usize,
+    chirality: usize,
+    spins: [Colour<P::Real>; 2],
+) -> [Colour<P::Real>; 2] {
+    let (block, scale) = unsafe { P::load_block(tile, lane, chirality) };
+    let [a, b] = block.times(spins);
+    [a.map(|z| z.scale(scale)), b.map(|z| z.scale(scale))]
 }

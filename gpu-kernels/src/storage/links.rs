@@ -52,6 +52,12 @@ impl Reconstruct for Recon12 {
 #[derive(Clone, Copy, Debug)]
 pub struct Recon8;
 
+/// The complex number with square modulus `square` (zero if negative) and phase φ given as tan(φ/4).
+#[inline(always)]
+fn polar<T: Real>(square: T, phase: T) -> Complex<T> {
+    phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero())
+}
+
 impl Recon8 {
     /// Whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
     #[inline(always)]
@@ -65,7 +71,6 @@ impl Reconstruct for Recon8 {
     #[inline(always)]
     fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
         let (phases, a2, a3, b1) = (at(0), at(1), at(2), at(3));
-        let polar = |square: T, phase: T| phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero());
         // |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|²
         let rest = a2.re.mul_add(a2.re, a2.im.mul_add(a2.im, a3.norm_sqr()));
         let a1 = polar(T::ONE - rest, phases.re);

@@ -5,8 +5,8 @@
 //! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
 //! launched kernel can still use it.
 use super::Buffer;
-use gpu_kernels::field::{Field, Links};
-use gpu_kernels::storage::{LinkFormat, Precision, SiteFormat, TILE};
+use gpu_kernels::field::{Clover, Field, Links};
+use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
@@ -21,6 +21,12 @@ pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &impl Buffer, sites:
     assert!(sites.div_ceil(TILE) * TILE * R::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
+}
+/// The clover term on `sites` sites.
+pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clover<P> {
+    assert!(sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES <= buffer.bytes(), "the buffer holds the clover term");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Clover::new(buffer.address()) }
 }
 /// An array of `count` complex numbers.
 pub(crate) fn host_array(buffer: &impl Buffer, count: usize) -> HostArray {

@@ -1,9 +1,9 @@
 //! `ferrite convert`.
-use super::fields::{file_precision, gauge_format, spinor_format};
+use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, spinor_format};
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
-use ferrite::files::{Format, Precision, WriteOptions, inspect, read_gauge, read_spinor, write_gauge, write_spinor};
+use ferrite::files::{Format, Precision, WriteOptions, inspect, read_spinor, write_gauge, write_spinor};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -80,14 +80,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         return Err(Failure::refused(message));
     }
     target::check(&args.output).map_err(Failure::refused)?;
-    let precision = args.precision.unwrap_or(header.precision);
+    let precision = gauge_precision(args.precision, header.precision, format);
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     if spinor {
         let file = read_spinor(&args.input, &options).map_err(Failure::reading)?;
         write_spinor(&args.output, &file.spinor, &write).map_err(Failure::writing)?;
     } else {
-        let file = read_gauge(&args.input, &options).map_err(Failure::reading)?;
+        let file = read_gauge(&args.input, &options)?;
         write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;
     }
     let object = json!({

@@ -72,6 +72,11 @@ impl DeviceChoice {
             Kind::Auto if self.device.is_some() => self.gpu()?,
             Kind::Auto => match self.gpu() {
                 Ok(gpu) => gpu,
+                // A program without CUDA has nothing to fall back from.
+                Err(why) if !cfg!(feature = "cuda") => {
+                    debug!("{}", why.message);
+                    Device::Cpu(Cpu::new(self.threads))
+                }
                 Err(why) => {
                     info!("{}; going on with the CPU", why.message);
                     Device::Cpu(Cpu::new(self.threads))

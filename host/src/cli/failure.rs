@@ -62,9 +62,10 @@ impl Failure {
     pub fn reading(error: FileError) -> Self {
         Self::refused(describe(&error))
     }
-    /// A file that could not be written.
+    /// A file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
-        Self::failed(describe(&error))
+        let code = if matches!(error.problem, Problem::Io { .. }) { Code::Failed } else { Code::Refused };
+        Self::new(code, describe(&error))
     }
 }
 

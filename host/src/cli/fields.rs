@@ -1,6 +1,8 @@
 //! Sources, and field files by name.
+use super::{Failure, Outcome, text};
+use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostSpinor;
-use ferrite::files::{self, Format, Precision, ReadOptions, WriteOptions};
+use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use std::io::Write;
@@ -228,6 +230,39 @@ fn read_from_block(path: &Path, number: usize) -> Result<HostSpinor, String> {
     file.take(field as u64).read_to_end(&mut bytes).map_err(io)?;
     let file = files::spinor_from(&mut std::io::Cursor::new(bytes), &ReadOptions::default());
     file.map(|file| file.spinor).map_err(|problem| format!("{}: field {number}: {problem}", path.display()))
+}
+
+/// The precision of a gauge file: what was asked for, else what is at hand, as far as the format can hold it.
+pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: Format) -> Precision {
+    match (asked, format) {
+        (Some(precision), _) => precision,
+        (None, Format::Milc) => {
+            if at_hand == Precision::Double {
+                tracing::info!("MILC files hold single precision");
+            }
+            Precision::Single
+        }
+        (None, _) => at_hand,
+    }
+}
+
+/// Reads a gauge field that fits into memory.
+pub fn read_gauge(path: &Path, options: &ReadOptions) -> Outcome<GaugeFile> {
+    let header = files::inspect(path, options).map_err(Failure::reading)?;
+    require_host_memory(header.lattice, 576, &path.display().to_string())?;
+    files::read_gauge(path, options).map_err(Failure::reading)
+}
+
+/// Refuses a field that this machine's memory cannot hold: the system would end the program without a word.
+pub fn require_host_memory(lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
+    let (needed, free) = (lattice.volume() * site_bytes, Cpu::new(Some(1)).memory()?.free);
+    if needed <= free {
+        return Ok(());
+    }
+    let (needed, free) = (text::bytes(needed), text::bytes(free));
+    Err(Failure::refused(format!(
+        "{what}: a field on {lattice} takes {needed} of this machine's memory, {free} are free"
+    )))
 }
 
 /// `single` or `double` for files.

@@ -1,6 +1,6 @@
 //! `ferrite generate`.
-use super::fields::{file_precision, gauge_format};
-use super::text::{bytes, lattice};
+use super::fields::{file_precision, gauge_format, gauge_precision, require_host_memory};
+use super::text::lattice;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::files::{Precision, WriteOptions, write_gauge};
@@ -43,9 +43,9 @@ pub struct Arguments {
     /// Strength of the noise of a weak field [default: 0.1]
     #[arg(long, value_name = "SIGMA", value_parser = noise, allow_hyphen_values = true)]
     noise: Option<f64>,
-    /// Precision of the numbers in the file: single or double
-    #[arg(long, value_name = "NAME", default_value = "double", value_parser = file_precision)]
-    precision: Precision,
+    /// Precision of the numbers in the file: single or double [default: double; single for .milc]
+    #[arg(long, value_name = "NAME", value_parser = file_precision)]
+    precision: Option<Precision>,
     /// The file; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -67,7 +67,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let format = gauge_format(&args.output).map_err(Failure::refused)?;
     target::check(&args.output).map_err(Failure::refused)?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
-    host_memory(lattice)?;
+    require_host_memory(lattice, 576, &args.output.display().to_string())?;
     let (gauge, title) = match args.kind {
         Kind::Unit => (ferrite::field::host::HostGauge::unit(lattice), "unit links".into()),
         Kind::Random => (generate::random(lattice, seed), format!("random links, seed {seed}")),
@@ -75,7 +75,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             (generate::weak_field(lattice, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
         }
     };
-    let options = WriteOptions { format, precision: args.precision, title, ..Default::default() };
+    let precision = gauge_precision(args.precision, Precision::Double, format);
+    let options = WriteOptions { format, precision, title, ..Default::default() };
     write_gauge(&args.output, &gauge, &options).map_err(Failure::writing)?;
     let plaquette = measure::plaquette(&gauge).mean;
     let object = json!({
@@ -87,15 +88,4 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.output.result("ferrite.generate/1", object, || {
         format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)
     })
-}
-
-/// Refuses a field that this machine's memory cannot hold: the system would end the program without a word.
-fn host_memory(lattice: Lattice) -> Outcome {
-    use ferrite::backend::{Backend, Cpu};
-    let (needed, free) = (lattice.volume() * 576, Cpu::new(Some(1)).memory()?.free);
-    if needed > free {
-        let (needed, free) = (bytes(needed), bytes(free));
-        return Err(Failure::refused(format!("links on {lattice} take {needed} of memory, of which {free} are free")));
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@ use super::fields::{self, Source};
 use super::target;
 use super::text;
 use crate::config::Settings;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::dirac::{Anisotropy, TimeBoundary, WilsonParams};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Method, Reconstruction};
@@ -101,17 +101,30 @@ impl Plan {
     }
 }
 
-/// κ from `--mass` or `--kappa`, and the boundary condition.
+/// The Wilson operator from `--mass` or `--kappa`, `--bc-time`, `--xi` and `--nu`.
 fn operator(settings: &mut Settings) -> Option<WilsonParams> {
     let boundary = settings.choice("bc-time", &BOUNDARIES).unwrap_or_default();
-    let mass = settings.number("mass", "a number above -4", |m| m > -4.0);
+    let mut anisotropy = |key| settings.number(key, "a number above 0", |x| x > 0.0).unwrap_or(1.0);
+    let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
+    // The diagonal of M, which everything is divided by, must not vanish.
+    let lowest = -1.0 - 3.0 * anisotropy.space();
+    let mass = settings.number("mass", &format!("a number above {lowest}"), |m| m > lowest);
     let kappa = settings.number("kappa", "a number above 0", |k| k > 0.0);
     match (settings.get("mass"), settings.get("kappa")) {
         (None, None) => settings.missing("no mass: give --mass M or --kappa K"),
         (Some(_), Some(_)) => settings.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
+        (None, Some(_)) => {
+            for key in ["xi", "nu"] {
+                if settings.get(key).is_some() {
+                    settings.conflict("kappa", key, "on an anisotropic lattice give the mass");
+                }
+            }
+        }
         _ => {}
     }
-    mass.map(|mass| WilsonParams::from_mass(mass, boundary)).or(kappa.map(|kappa| WilsonParams { kappa, boundary }))
+    let isotropic = mass.map(|mass| WilsonParams::from_mass(mass, boundary));
+    let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
+    isotropic.map(|params| WilsonParams { anisotropy, ..params })
 }
 
 /// All sources, checked against the lattice.

@@ -1,11 +1,11 @@
 //! `ferrite plaquette`.
 use super::device::on_device;
+use super::fields::read_gauge;
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome};
+use super::{Context, Outcome};
 use clap::Args;
 use ferrite::domain::Domain;
 use ferrite::field::DeviceGauge;
-use ferrite::files::read_gauge;
 use gpu_kernels::storage::{Double, Recon18};
 use serde_json::json;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Arguments {
 /// Measures on the device.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let device = context.device_choice()?.open()?;
-    let file = read_gauge(&args.file, &args.read.options()).map_err(Failure::reading)?;
+    let file = read_gauge(&args.file, &args.read.options())?;
     let lattice = file.gauge.lattice();
     let sites = lattice.half_volume();
     let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);

@@ -9,7 +9,7 @@ use clap::Args;
 use ferrite::dirac::TimeBoundary;
 use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
-use ferrite::files::{GaugeFile, read_gauge};
+use ferrite::files::GaugeFile;
 use ferrite::solve::{IterationPrecision, Method, Reconstruction, Report, Request, SolveFailure, solve_wilson};
 use serde_json::json;
 use solvers::SolveError;
@@ -24,6 +24,7 @@ Examples:
   ferrite solve --config run.toml --set tol=1e-8
 
 Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
+On an anisotropic lattice M = (1 + 3 nu/xi_0 + m) - (nu/xi_0 D_space + D_time)/2.
 Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
 Paths are relative to the working directory.
 
@@ -48,6 +49,12 @@ pub struct OperatorFlags {
     /// Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]
     #[arg(long, value_name = "NAME")]
     bc_time: Option<String>,
+    /// Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1]
+    #[arg(long, value_name = "XI", allow_hyphen_values = true)]
+    xi: Option<String>,
+    /// Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1]
+    #[arg(long, value_name = "NU", allow_hyphen_values = true)]
+    nu: Option<String>,
     /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
@@ -86,6 +93,8 @@ impl OperatorFlags {
             ("mass", &self.mass),
             ("kappa", &self.kappa),
             ("bc-time", &self.bc_time),
+            ("xi", &self.xi),
+            ("nu", &self.nu),
             ("precision", &self.precision),
             ("reconstruct", &self.reconstruct),
             ("output", &self.output),
@@ -244,7 +253,7 @@ pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> 
 
 /// Reads the links and makes the sources.
 pub fn inputs(plan: &Plan) -> Outcome<(GaugeFile, Vec<HostSpinor>)> {
-    let file = read_gauge(&plan.gauge, &plan.read).map_err(Failure::reading)?;
+    let file = fields::read_gauge(&plan.gauge, &plan.read)?;
     debug!("{}: plaquette {:.10}, {}", plan.gauge.display(), file.plaquette.mean, plan.lattice());
     let sources: Result<Vec<_>, _> = plan.sources.iter().map(|source| source.field(plan.lattice())).collect();
     Ok((file, sources.map_err(Failure::refused)?))
@@ -322,7 +331,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     if let Some(path) = &plan.output
         && (report.converged || solve.keep_unconverged)
     {
-        let title = format!("solution of the Wilson equation, kappa = {}", plan.operator.kappa);
+        let title = format!("solution of the Wilson equation, kappa = {}", plan.operator.kappa());
         fields::write_spinors(path, &solutions, &title).map_err(Failure::failed)?;
         written = Some(path);
     }
@@ -332,7 +341,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
             TimeBoundary::Periodic => "periodic",
         };
         let picture = plot::Convergence {
-            title: format!("Wilson operator on {}, m = {:.6}, {boundary}", plan.lattice(), plan.operator.mass()),
+            title: format!("Wilson operator on {}, m = {:.6}, {boundary}", plan.lattice(), plan.operator.mass),
             subtitle: solve.describe(report.reconstruction),
             history: &report.info.history,
             updates: &watch.updates,
@@ -362,8 +371,10 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "device": device.describe(),
         "lattice": plan.lattice().size(),
         "operator": "wilson",
-        "mass": plan.operator.mass(),
-        "kappa": plan.operator.kappa,
+        "mass": plan.operator.mass,
+        "kappa": plan.operator.kappa(),
+        "xi": plan.operator.anisotropy.xi,
+        "nu": plan.operator.anisotropy.nu,
         "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
         "solver": name_of(&METHODS, solve.method),
         "precision": name_of(&PRECISIONS, plan.precision),
@@ -377,16 +388,16 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
     });
     context.output.result("ferrite.solve/1", object, || {
         let mut text = format!(
-            "Wilson operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {} iterations, {} reliable updates\n\
+            "Wilson operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
             plan.lattice(),
-            plan.operator.mass(),
-            plan.operator.kappa,
+            plan.operator.mass,
+            plan.operator.kappa(),
             text::count(plan.sources.len(), "right-hand side"),
             solve.describe(report.reconstruction),
             if report.converged { "converged" } else { "NOT converged" },
-            info.iterations,
-            info.reliable_updates,
+            text::count(info.iterations, "iteration"),
+            text::count(info.reliable_updates, "reliable update"),
             solve.tol
         );
         if report.true_residual.len() > 1 {

@@ -1,5 +1,6 @@
 //! `ferrite verify`, and the flags that say how files are read.
 use super::failure::describe;
+use super::fields::require_host_memory;
 use super::text::lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
@@ -62,6 +63,10 @@ pub struct Arguments {
 /// Reads with all checks and says what was found.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.device_choice()?.start_threads();
+    // A header that cannot be read is reported below.
+    if let Ok(header) = inspect(&args.file, &args.read.options()) {
+        require_host_memory(header.lattice, 16 * header.values_per_site(), &args.file.display().to_string())?;
+    }
     match read(&args.file, &args.read.options()) {
         Ok((mut object, text)) => {
             object["file"] = json!(args.file);

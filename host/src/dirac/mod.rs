@@ -1,4 +1,8 @@
 //! Dirac operators.
+mod clover;
+mod even_odd;
 mod wilson;
 
-pub use wilson::{DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
+pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
+pub use even_odd::EvenOdd;
+pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};

@@ -1,11 +1,14 @@
-//! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1.
+//! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
+//! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
+use super::even_odd::EvenOdd;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::storage::{LinkFormat, Precision};
 use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd};
-use solvers::LinearOperator;
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -34,23 +37,61 @@ impl TimeBoundary {
     }
 }
 
+/// Different lattice spacings in space and time, as Chroma counts: ξ_0 is the bare ratio of the spacings, ν the bare
+/// velocity of light. The hops in space are multiplied by ν/ξ_0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anisotropy {
+    /// ξ_0
+    pub xi: f64,
+    /// ν
+    pub nu: f64,
+}
+
+impl Default for Anisotropy {
+    /// The isotropic lattice.
+    fn default() -> Self {
+        Anisotropy { xi: 1.0, nu: 1.0 }
+    }
+}
+
+impl Anisotropy {
+    /// ν/ξ_0, the factor of the hops in space.
+    pub fn space(&self) -> f64 {
+        self.nu / self.xi
+    }
+}
+
 /// What a Wilson operator needs besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonParams {
-    /// κ
-    pub kappa: f64,
+    /// Bare mass m.
+    pub mass: f64,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
+    /// Lattice spacings.
+    pub anisotropy: Anisotropy,
 }
 
 impl WilsonParams {
-    /// From the bare mass: κ = 1 / (2 (4 + m)).
+    /// From the bare mass, on an isotropic lattice.
     pub fn from_mass(mass: f64, boundary: TimeBoundary) -> Self {
-        WilsonParams { kappa: 0.5 / (4.0 + mass), boundary }
+        WilsonParams { mass, boundary, anisotropy: Anisotropy::default() }
     }
-    /// m = 1 / (2κ) − 4
-    pub fn mass(&self) -> f64 {
-        0.5 / self.kappa - 4.0
+    /// From κ = 1 / (2 (4 + m)), on an isotropic lattice.
+    pub fn from_kappa(kappa: f64, boundary: TimeBoundary) -> Self {
+        Self::from_mass(0.5 / kappa - 4.0, boundary)
+    }
+    /// The diagonal of M: 1 + 3 ν/ξ_0 + m, which is 4 + m on an isotropic lattice.
+    pub fn diagonal(&self) -> f64 {
+        1.0 + 3.0 * self.anisotropy.space() + self.mass
+    }
+    /// The factor of the hopping term D̃ in M: M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
+    pub fn hop(&self) -> f64 {
+        0.5 * self.anisotropy.space()
+    }
+    /// `hop` over `diagonal`: κ on an isotropic lattice.
+    pub fn kappa(&self) -> f64 {
+        self.hop() / self.diagonal()
     }
 }
 
@@ -79,14 +120,15 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
     pub fn domain(&self) -> &Domain<B> {
         self.gauge.domain()
     }
-    fn hopping(&self, input: &DeviceSpinor<B, P>, parity: usize) -> Hopping<P, R> {
+    pub(crate) fn hopping(&self, input: &DeviceSpinor<B, P>, parity: usize) -> Hopping<P, R> {
+        let time = 1.0 / self.params.anisotropy.space();
         Hopping {
             input: input.view(),
             links: self.gauge.links(parity),
             geometry: self.domain().geometry(),
             parity: parity as u32,
-            time: P::Real::ONE,
-            time_across: P::Real::from_f64(self.params.boundary.sign()),
+            time: P::Real::from_f64(time),
+            time_across: P::Real::from_f64(time * self.params.boundary.sign()),
         }
     }
     /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
@@ -130,17 +172,17 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
     }
     /// `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullSpinor<B, P>, out: &mut FullSpinor<B, P>) -> Result {
-        let diagonal = 0.5 / self.params.kappa;
+        let (diagonal, hop) = (self.params.diagonal(), self.params.hop());
         for parity in 0..2 {
             let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
-            self.dslash_add(parity, dagger, (diagonal, x), (-0.5, input), out.parity_mut(parity))?;
+            self.dslash_add(parity, dagger, (diagonal, x), (-hop, input), out.parity_mut(parity))?;
         }
         Ok(())
     }
 }
 
 /// The Schur complement on the even sites, M̂ = 1 − κ² D_eo D_oe (Clark et al. 2009, eq. 2), and the way from the full
-/// system M ψ = η to M̂ ψ_e = 2κ (η_e + κ D_eo η_o) and back.
+/// system M ψ = η to M̂ ψ_e = (η_e + κ D_eo η_o) / d and back, with d the diagonal of M.
 pub struct EvenOddWilson<B: Backend, P, R> {
     wilson: Wilson<B, P, R>,
     odd: RefCell<DeviceSpinor<B, P>>,
@@ -157,21 +199,10 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
         &self.wilson
     }
     fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
-        let kappa = self.wilson.params.kappa;
+        let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, dagger, x, &mut odd)?;
         self.wilson.dslash_add(0, dagger, (1.0, x), (-kappa * kappa, &odd), out)
-    }
-    /// The even right-hand side, 2κ (η_e + κ D_eo η_o).
-    pub fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
-        let kappa = self.wilson.params.kappa;
-        self.wilson.dslash_add(0, false, (2.0 * kappa, &eta.even), (2.0 * kappa * kappa, &eta.odd), even)
-    }
-    /// The odd half of the solution, ψ_o = 2κ η_o + κ D_oe ψ_e, written to `psi.odd`.
-    pub fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
-        let kappa = self.wilson.params.kappa;
-        let FullSpinor { even, odd } = psi;
-        self.wilson.dslash_add(1, false, (2.0 * kappa, &eta.odd), (kappa, even), odd)
     }
 }
 
@@ -192,5 +223,31 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
     fn bytes(&self) -> f64 {
         let site = 5 * P::SPINOR_BYTES + 2 * R::SITE_BYTES;
         (site * self.wilson.domain().global().half_volume()) as f64
+    }
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOdd<B, P> for EvenOddWilson<B, P, R> {
+    /// (η_e + κ D_eo η_o) / d
+    fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
+        let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
+        self.wilson.dslash_add(0, false, (inverse, &eta.even), (inverse * kappa, &eta.odd), even)
+    }
+    /// ψ_o = η_o / d + κ D_oe ψ_e
+    fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
+        let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
+        let FullSpinor { even, odd } = psi;
+        self.wilson.dslash_add(1, false, (inverse, &eta.odd), (kappa, even), odd)
+    }
+    /// The hopping term by itself, then linear algebra.
+    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+        let (diagonal, hop) = (self.wilson.params.diagonal(), self.wilson.params.hop());
+        self.wilson.dslash(parity, dagger, psi.parity(1 - parity), out)?;
+        let space = SpinorSpace::<B, P>::new(self.wilson.domain(), out.nrhs());
+        let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
+        let (a, b) = (constant(diagonal), constant(-hop));
+        space.axpby(&a, psi.parity(parity), &b, out)
+    }
+    fn residual_factor(&self) -> f64 {
+        self.wilson.params.diagonal()
     }
 }

@@ -1,9 +1,11 @@
 //! Fields: on the host as plain arrays, on the device in the layout that its kernels read.
+mod clover;
 mod gauge;
 pub mod host;
 mod space;
 mod spinor;
 
+pub use clover::DeviceClover;
 pub use gauge::{DeviceGauge, StagedGauge};
 pub use space::SpinorSpace;
 pub use spinor::{DeviceSpinor, FullSpinor};

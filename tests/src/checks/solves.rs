@@ -11,7 +11,7 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
     let domain = case.domain(backend)?;
     let sources = case.block(2);
     let boundary = TimeBoundary::Antiperiodic;
-    let reference = Dirac { gauge: &case.gauge, mass, time_sign: -1.0 };
+    let reference = Dirac::new(&case.gauge, mass, -1.0);
     let mut first = None;
     for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
         for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {

@@ -5,7 +5,7 @@ use crate::links::{self, Reconstruction};
 use crate::reference::{Dirac, combine, on_parity};
 use crate::report::{Report, Tolerance};
 use ferrite::backend::Backend;
-use ferrite::dirac::{EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
+use ferrite::dirac::{Anisotropy, EvenOdd, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullSpinor};
@@ -42,14 +42,20 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
     let (a, b) = (1.75, -0.625);
     let real = |c: f64| Complex64::new(c, 0.0);
 
-    for boundary in [TimeBoundary::Periodic, TimeBoundary::Antiperiodic] {
-        let params = WilsonParams::from_mass(case.mass, boundary);
-        let time_sign = if boundary == TimeBoundary::Periodic { 1.0 } else { -1.0 };
-        let reference = Dirac { gauge: &case.gauge, mass: case.mass, time_sign };
-        let kappa = reference.kappa();
+    let anisotropic = Anisotropy { xi: 2.5, nu: 0.75 };
+    for (boundary, time_sign, anisotropy) in [
+        (TimeBoundary::Periodic, 1.0, Anisotropy::default()),
+        (TimeBoundary::Antiperiodic, -1.0, Anisotropy::default()),
+        (TimeBoundary::Antiperiodic, -1.0, anisotropic),
+    ] {
+        let params = WilsonParams { mass: case.mass, boundary, anisotropy };
+        let space = anisotropy.nu / anisotropy.xi;
+        let reference = Dirac { space, ..Dirac::new(&case.gauge, case.mass, time_sign) };
+        let (kappa, diagonal) = (reference.kappa(), reference.diagonal());
+        let described = format!("{boundary:?}, s = {space}");
         let wilson = Wilson::new(gauge.clone(), params);
         for dagger in [false, true] {
-            let scope = case.scope(&format, &format!("{boundary:?}{}", if dagger { " dagger" } else { "" }));
+            let scope = case.scope(&format, &format!("{described}{}", if dagger { " dagger" } else { "" }));
             let hops = each(&|j| reference.hopping(dagger, &stored[j]));
 
             for parity in 0..2 {
@@ -68,7 +74,7 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
             report.fields(&scope, "wilson_dslash_add", out.download()?, &expected, tol);
 
             wilson.full(dagger, &psi, &mut out)?;
-            let expected = each(&|j| combine(&[(real(4.0 + case.mass), &stored[j]), (real(-0.5), &hops[j])]));
+            let expected = each(&|j| combine(&[(real(diagonal), &stored[j]), (real(-0.5 * space), &hops[j])]));
             report.fields(&scope, "wilson full", out.download()?, &expected, tol);
 
             let mut schur_out = FullSpinor::<B, P>::zero(&domain, stored.len())?;
@@ -83,13 +89,13 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
         }
 
         // From the full system to the even sites and back; both halves of the source differ from those of `psi`.
-        let scope = case.scope(&format, &format!("{boundary:?}"));
+        let scope = case.scope(&format, &described);
         let schur = EvenOddWilson::new(wilson, stored.len())?;
         let mut even = FullSpinor::<B, P>::zero(&domain, stored.len())?;
         schur.prepare(&x, &mut even.even)?;
         let expected = each(&|j| {
             let hop = reference.hopping(false, &on_parity(1, &stored_x[j]));
-            let all = combine(&[(real(2.0 * kappa), &stored_x[j]), (real(2.0 * kappa * kappa), &hop)]);
+            let all = combine(&[(real(1.0 / diagonal), &stored_x[j]), (real(kappa / diagonal), &hop)]);
             on_parity(0, &all)
         });
         report.fields(&scope, "wilson prepare", even.download()?, &expected, tol);
@@ -100,7 +106,7 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
         let expected = each(&|j| {
             let even = on_parity(0, &stored[j]);
             let (odd, hop) = (on_parity(1, &stored_x[j]), reference.hopping(false, &even));
-            combine(&[(real(1.0), &even), (real(2.0 * kappa), &odd), (real(kappa), &hop)])
+            combine(&[(real(1.0), &even), (real(1.0 / diagonal), &odd), (real(kappa), &hop)])
         });
         report.fields(&scope, "wilson reconstruct", solution.download()?, &expected, tol);
     }

@@ -1,0 +1,212 @@
+//! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
+use super::even_odd::EvenOdd;
+use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
+use crate::backend::Backend;
+use crate::domain::{DeviceError, Result};
+use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
+use gpu_kernels::algebra::Real;
+use gpu_kernels::clover::{CloverApply, CloverDslash, CloverDslashAdd, CloverRow};
+use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18};
+use solvers::LinearOperator;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Operations of the clover term per site, as everybody counts them.
+pub const CLOVER_FLOPS: f64 = 504.0;
+/// Operations of the even-odd matrix per site: two hopping terms, two clover terms, one vector sum (Babich, Clark and
+/// Joó 2010).
+pub const CLOVER_MATRIX_FLOPS: f64 = 2.0 * DSLASH_FLOPS + 2.0 * CLOVER_FLOPS + 48.0;
+
+/// What a Wilson-clover operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CloverParams {
+    /// Mass, boundary condition, anisotropy.
+    pub wilson: WilsonParams,
+    /// The factor of σ_μν F̂_μν in the spatial planes.
+    pub space: f64,
+    /// The factor in the temporal planes.
+    pub time: f64,
+}
+
+impl CloverParams {
+    /// On an isotropic lattice with tadpole factor u_0: both coefficients c_sw / u_0³.
+    pub fn isotropic(wilson: WilsonParams, c_sw: f64, u0: f64) -> Self {
+        let coefficient = c_sw / u0.powi(3);
+        CloverParams { wilson, space: coefficient, time: coefficient }
+    }
+    /// With Chroma's clovCoeffR and clovCoeffT: the spatial coefficient is clovCoeffR / ξ_0.
+    pub fn anisotropic(wilson: WilsonParams, coefficient_r: f64, coefficient_t: f64) -> Self {
+        CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
+    }
+    /// The clover term of these parameters on `gauge`.
+    pub fn term<B: Backend>(&self, gauge: &DeviceGauge<B, Double, Recon18>) -> Result<DeviceClover<B, Double>> {
+        DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
+    }
+}
+
+/// Which Schur complement of the even sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schur {
+    /// M̂ = 1 − ¼ A_ee⁻¹ D_eo A_oo⁻¹ D_oe
+    #[default]
+    Symmetric,
+    /// M̂ = A_ee − ¼ D_eo A_oo⁻¹ D_oe
+    Asymmetric,
+}
+
+/// The even-odd Wilson-clover operator.
+pub struct EvenOddClover<B: Backend, P, R> {
+    wilson: Wilson<B, P, R>,
+    clover: Arc<DeviceClover<B, P>>,
+    schur: Schur,
+    odd: RefCell<DeviceSpinor<B, P>>,
+    /// Needed by the symmetric operator's dagger only.
+    even: RefCell<DeviceSpinor<B, P>>,
+}
+
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
+    /// For blocks of `nrhs` right-hand sides. `clover` must have been made with the parameters of `wilson`.
+    pub fn new(wilson: Wilson<B, P, R>, clover: Arc<DeviceClover<B, P>>, schur: Schur, nrhs: usize) -> Result<Self> {
+        let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
+        let (odd, even) = (field()?, field()?);
+        Ok(EvenOddClover { wilson, clover, schur, odd, even })
+    }
+    fn hop(&self) -> f64 {
+        self.wilson.params().hop()
+    }
+    /// `out` = A x, or A⁻¹ x, on the sites of `parity`.
+    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+        let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
+        let kernel = CloverApply { out: out.view(), input: x.view(), clover };
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+    }
+    /// `x` ← A⁻¹ x.
+    fn divide(&self, parity: usize, x: &mut DeviceSpinor<B, P>) -> Result {
+        let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+    }
+    /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
+    pub fn dslash(
+        &self,
+        parity: usize,
+        dagger: bool,
+        input: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> Result {
+        let (backend, sites) = (self.wilson.domain().backend(), self.wilson.domain().sites());
+        let (hopping, nrhs) = (self.wilson.hopping(input, parity), input.nrhs() as u32);
+        let (out, inverse) = (out.view(), self.clover.inverse(parity));
+        if dagger {
+            backend.launch(&CloverDslash::<P, R, true> { out, inverse, hopping }, sites, nrhs)?
+        } else {
+            backend.launch(&CloverDslash::<P, R, false> { out, inverse, hopping }, sites, nrhs)?
+        }
+        Ok(())
+    }
+    /// `out` = x + b A⁻¹ D ψ on the sites of `parity`, in one pass.
+    fn dslash_add(
+        &self,
+        parity: usize,
+        x: &DeviceSpinor<B, P>,
+        (b, input): (f64, &DeviceSpinor<B, P>),
+        out: &mut DeviceSpinor<B, P>,
+    ) -> Result {
+        let kernel = CloverDslashAdd::<P, R> {
+            out: out.view(),
+            x: x.view(),
+            b: P::Real::from_f64(b),
+            inverse: self.clover.inverse(parity),
+            hopping: self.wilson.hopping(input, parity),
+        };
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+    }
+    /// `out` = A x + b D ψ, or with D†, on the sites of `parity`, in one pass.
+    fn fused_row(
+        &self,
+        parity: usize,
+        dagger: bool,
+        x: &DeviceSpinor<B, P>,
+        (b, input): (f64, &DeviceSpinor<B, P>),
+        out: &mut DeviceSpinor<B, P>,
+    ) -> Result {
+        let (backend, sites) = (self.wilson.domain().backend(), self.wilson.domain().sites());
+        let (hopping, nrhs) = (self.wilson.hopping(input, parity), input.nrhs() as u32);
+        let (out, x, clover, b) = (out.view(), x.view(), self.clover.term(parity), P::Real::from_f64(b));
+        if dagger {
+            backend.launch(&CloverRow::<P, R, true> { out, x, b, clover, hopping }, sites, nrhs)?
+        } else {
+            backend.launch(&CloverRow::<P, R, false> { out, x, b, clover, hopping }, sites, nrhs)?
+        }
+        Ok(())
+    }
+    fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+        let minus_square = -self.hop() * self.hop();
+        let mut odd = self.odd.borrow_mut();
+        match (self.schur, dagger) {
+            (Schur::Symmetric, false) => {
+                self.dslash(1, false, x, &mut odd)?;
+                self.dslash_add(0, x, (minus_square, &odd), out)
+            }
+            (Schur::Symmetric, true) => {
+                let mut even = self.even.borrow_mut();
+                self.clover(0, true, x, &mut even)?;
+                self.dslash(1, true, &even, &mut odd)?;
+                self.wilson.dslash_add(0, true, (1.0, x), (minus_square, &odd), out)
+            }
+            (Schur::Asymmetric, _) => {
+                self.dslash(1, dagger, x, &mut odd)?;
+                self.fused_row(0, dagger, x, (minus_square, &odd), out)
+            }
+        }
+    }
+}
+
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddClover<B, P, R> {
+    fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
+        self.schur(false, x, out)
+    }
+    fn apply_dagger(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> std::result::Result<(), DeviceError> {
+        self.schur(true, x, out)
+    }
+    fn flops(&self) -> f64 {
+        CLOVER_MATRIX_FLOPS * self.wilson.domain().global().half_volume() as f64
+    }
+    fn bytes(&self) -> f64 {
+        let site = 5 * P::SPINOR_BYTES + 2 * R::SITE_BYTES + 2 * P::CLOVER_BYTES;
+        (site * self.wilson.domain().global().half_volume()) as f64
+    }
+}
+
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, P> for EvenOddClover<B, P, R> {
+    fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
+        let mut odd = self.odd.borrow_mut();
+        self.clover(1, true, &eta.odd, &mut odd)?;
+        self.wilson.dslash_add(0, false, (1.0, &eta.even), (self.hop(), &odd), even)?;
+        if self.schur == Schur::Symmetric {
+            self.divide(0, even)?;
+        }
+        Ok(())
+    }
+    fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
+        let FullSpinor { even, odd } = psi;
+        self.wilson.dslash_add(1, false, (1.0, &eta.odd), (self.hop(), even), odd)?;
+        self.divide(1, odd)
+    }
+    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+        let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
+        let mut image = self.even.borrow_mut();
+        self.clover(parity, false, here, &mut image)?;
+        self.wilson.dslash_add(parity, dagger, (1.0, &image), (-self.hop(), there), out)
+    }
+    fn residual_factor(&self) -> f64 {
+        match self.schur {
+            // A is close to its diagonal.
+            Schur::Symmetric => self.wilson.params().diagonal(),
+            Schur::Asymmetric => 1.0,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The clover term on a device.
+use super::gauge::DeviceGauge;
+use crate::backend::{Backend, view};
+use crate::domain::{Domain, Result};
+use gpu_kernels::clover::{CloverConvert, CloverInverse, CloverTerm};
+use gpu_kernels::field::Clover;
+use gpu_kernels::storage::{CloverFormat, Double, Recon18, TILE};
+use std::marker::PhantomData;
+
+/// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in precision `P`.
+pub struct DeviceClover<B: Backend, P> {
+    domain: Domain<B>,
+    term: [B::Buffer; 2],
+    inverse: [B::Buffer; 2],
+    precision: PhantomData<P>,
+}
+
+impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
+    fn empty(domain: &Domain<B>) -> Result<Self> {
+        let what = format!("the {} clover term on {}", P::NAME, domain.local());
+        let half = || domain.backend().allocate(Self::bytes_for(domain.sites() as usize), &what);
+        let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
+        Ok(DeviceClover { domain: domain.clone(), term, inverse, precision: PhantomData })
+    }
+    /// Bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
+    pub fn bytes_for(sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES
+    }
+    /// Where the field lives.
+    pub fn domain(&self) -> &Domain<B> {
+        &self.domain
+    }
+    /// A on the sites of `parity`. The view must not outlive the field.
+    pub(crate) fn term(&self, parity: usize) -> Clover<P> {
+        view::clover(&self.term[parity], self.domain.sites() as usize)
+    }
+    /// A⁻¹ on the sites of `parity`. The view must not outlive the field.
+    pub(crate) fn inverse(&self, parity: usize) -> Clover<P> {
+        view::clover(&self.inverse[parity], self.domain.sites() as usize)
+    }
+}
+
+impl<B: Backend> DeviceClover<B, Double> {
+    /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
+    /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's).
+    pub fn new(gauge: &DeviceGauge<B, Double, Recon18>, diagonal: f64, space: f64, time: f64) -> Result<Self> {
+        let domain = gauge.domain();
+        let clover = Self::empty(domain)?;
+        for parity in 0..2 {
+            let term = CloverTerm {
+                links: [gauge.links(0), gauge.links(1)],
+                out: clover.term(parity),
+                geometry: domain.geometry(),
+                parity: parity as u32,
+                diagonal,
+                coefficients: [space, time],
+            };
+            domain.backend().launch(&term, domain.sites(), 1)?;
+            let inverse = CloverInverse { input: clover.term(parity), out: clover.inverse(parity) };
+            domain.backend().launch(&inverse, domain.sites(), 1)?;
+        }
+        Ok(clover)
+    }
+    /// A copy in another precision, every element rounded to nearest.
+    pub fn convert<P: CloverFormat>(&self) -> Result<DeviceClover<B, P>> {
+        let out = DeviceClover::<B, P>::empty(&self.domain)?;
+        for parity in 0..2 {
+            let term = CloverConvert { input: self.term(parity), out: out.term(parity) };
+            let inverse = CloverConvert { input: self.inverse(parity), out: out.inverse(parity) };
+            self.domain.backend().launch(&term, self.domain.sites(), 1)?;
+            self.domain.backend().launch(&inverse, self.domain.sites(), 1)?;
+        }
+        Ok(out)
+    }
+}

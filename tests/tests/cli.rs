@@ -1,0 +1,669 @@
+//! The program as users call it: results and their JSON keys, sentences and exit codes for whatever can be wrong, and
+//! nothing half-written.
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The program, built from this workspace with the profile of this test, or the one that FERRITE_BIN names.
+fn ferrite() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        if let Some(program) = std::env::var_os("FERRITE_BIN") {
+            return program.into();
+        }
+        // …/target/release/deps/cli-<hash>
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        build.args(["build", "--quiet", "--package", "ferrite", "--bin", "ferrite", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the program does not build");
+        profile.join(format!("ferrite{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// A folder for one test, and runs of the program in it.
+struct Room(tempfile::TempDir);
+
+/// How a run ended.
+struct Run {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Room {
+    fn new() -> Self {
+        Room(tempfile::tempdir().unwrap())
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(ferrite());
+        command.args(arguments.split_whitespace()).current_dir(self.0.path()).env("RAYON_NUM_THREADS", "2");
+        command
+    }
+    fn run(&self, arguments: &str) -> Run {
+        self.command(arguments).output().unwrap().into()
+    }
+    /// A run on the CPU that succeeds; its JSON object.
+    fn json(&self, arguments: &str) -> Value {
+        let run = self.run(&format!("{arguments} --backend cpu --json"));
+        assert_eq!(run.code, Some(0), "{arguments}: {}", run.stderr);
+        object(&run)
+    }
+    /// A run that is refused (2) or fails (1), with a sentence that has all these parts.
+    fn fails(&self, code: i32, arguments: &str, parts: &[&str]) -> Run {
+        let run = self.run(arguments);
+        assert_eq!(run.code, Some(code), "{arguments}: {}{}", run.stdout, run.stderr);
+        assert!(!run.stderr.contains("bug") && !run.stderr.contains("panicked"), "{}", run.stderr);
+        assert!(run.stderr.contains("error: "), "{arguments}: {}", run.stderr);
+        for part in parts {
+            assert!(run.stderr.contains(part), "{arguments}: '{part}' is not in: {}", run.stderr);
+        }
+        run
+    }
+    /// Names of all files.
+    fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+    /// With a weak field on 4·4·4·8 in `weak.ildg`.
+    fn with_weak_field() -> Self {
+        let room = Self::new();
+        room.json("generate weak-field --lattice 4,4,4,8 --seed 7 -o weak.ildg");
+        room
+    }
+}
+
+/// Standard output as exactly one JSON object with schema and version.
+fn object(run: &Run) -> Value {
+    let value: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{e}: {:?}", run.stdout));
+    assert!(value["schema"].as_str().is_some_and(|s| s.starts_with("ferrite.")), "{value}");
+    assert!(value["version"].is_string());
+    value
+}
+
+/// The complex numbers of an npy file in `<c16`, as reals.
+fn npy(path: &Path) -> Vec<f64> {
+    let bytes = fs::read(path).unwrap();
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    assert!(String::from_utf8_lossy(&bytes[..start]).contains("'<c16'"));
+    bytes[start..].as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
+}
+
+/// ‖a − b‖ / ‖b‖
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let square = |x: f64| x * x;
+    let off: f64 = a.iter().zip(b).map(|(a, b)| square(a - b)).sum();
+    (off / b.iter().copied().map(square).sum::<f64>()).sqrt()
+}
+
+#[test]
+fn help_has_examples() {
+    let room = Room::new();
+    let main = room.run("--help");
+    assert_eq!(main.code, Some(0));
+    assert!(main.stdout.contains("Exit codes:"));
+    for command in ["generate", "plaquette", "verify", "convert", "solve", "apply", "bench", "check"] {
+        let help = room.run(&format!("{command} --help"));
+        assert_eq!(help.code, Some(0), "{command}");
+        assert!(help.stdout.contains("Examples:") && help.stdout.contains("--backend"), "{command}: {}", help.stdout);
+        assert!(help.stdout.lines().all(|line| line.chars().count() <= 120), "{command}");
+    }
+    assert!(room.run("--version").stdout.starts_with("ferrite "));
+}
+
+#[test]
+fn info_works_without_a_driver() {
+    let room = Room::new();
+    let info = room.json("info");
+    assert_eq!(info["schema"], "ferrite.info/1");
+    assert!(info["threads"].as_u64().unwrap() >= 1);
+    assert!(info["kernels"].is_array() && info["devices"].is_array() && info["instructions"].is_string());
+    assert!(room.run("info").stdout.contains("threads"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file() {
+    let room = Room::new();
+    for (name, threads) in [("a.npy", 1), ("b.npy", 2)] {
+        room.json(&format!("generate random --lattice 4,4,4,8 --seed 3 --threads {threads} -o {name}"));
+    }
+    assert_eq!(fs::read(room.path("a.npy")).unwrap(), fs::read(room.path("b.npy")).unwrap());
+    room.json("generate random --lattice 4,4,4,8 --seed 4 -o c.npy");
+    assert_ne!(fs::read(room.path("a.npy")).unwrap(), fs::read(room.path("c.npy")).unwrap());
+}
+
+#[test]
+fn plaquettes() {
+    let room = Room::with_weak_field();
+    let weak = room.json("plaquette weak.ildg");
+    assert_eq!(weak["schema"], "ferrite.plaquette/1");
+    let mean = weak["plaquette"]["mean"].as_f64().unwrap();
+    let parts = weak["plaquette"]["spatial"].as_f64().unwrap() + weak["plaquette"]["temporal"].as_f64().unwrap();
+    assert!((0.85..0.95).contains(&mean) && (mean - parts / 2.0).abs() < 1e-14, "{weak}");
+    assert!(weak["unitarity_violation"].as_f64().unwrap() < 1e-13);
+    // The host's own sum, when the file was verified, agrees with the device's.
+    let verified = room.json("verify weak.ildg");
+    assert!((verified["plaquette"]["mean"].as_f64().unwrap() - mean).abs() < 1e-13);
+    assert_eq!(verified["checksum"]["status"], "verified");
+    assert_eq!(verified["ok"], true);
+
+    room.json("generate unit --lattice 2,4,6,8 -o unit.nersc");
+    let unit = room.json("plaquette unit.nersc");
+    assert_eq!((unit["plaquette"]["mean"].as_f64(), unit["link_trace"].as_f64()), (Some(1.0), Some(1.0)));
+    assert!(room.run("plaquette unit.nersc --backend cpu").stdout.contains("2×4×6×8"));
+}
+
+#[test]
+fn conversions_keep_the_links() {
+    let room = Room::with_weak_field();
+    let mean = |file: &str| room.json(&format!("plaquette {file}"))["plaquette"]["mean"].as_f64().unwrap();
+    let original = mean("weak.ildg");
+    for format in ["nersc", "nersc3x3", "scidac", "milc", "npy", "ildg"] {
+        let report = room.json(&format!("convert weak.ildg copy.{format}"));
+        assert_eq!(report["format"], format);
+        // MILC stores single precision only, and the program chooses that.
+        let tolerance = if format == "milc" { 1e-6 } else { 1e-13 };
+        assert!((mean(&format!("copy.{format}")) - original).abs() < tolerance, "{format}");
+        room.json(&format!("convert copy.{format} single.dat --format {format} --precision single"));
+        assert!((mean("single.dat") - original).abs() < 1e-6, "{format} in single precision");
+    }
+    room.json("convert copy.npy back.ildg");
+    room.json("convert back.ildg back.npy");
+    assert_eq!(fs::read(room.path("copy.npy")).unwrap(), fs::read(room.path("back.npy")).unwrap());
+    // Spinors.
+    room.json("solve --gauge weak.ildg --mass 0.1 --source point:0,0,0,0,0,0 -o x.lime");
+    room.json("convert x.lime x.npy");
+    room.json("convert x.npy y.scidac");
+    assert_eq!(room.json("verify y.scidac")["field"], "spinor");
+    room.fails(2, "convert x.lime x.nersc", &["x.nersc", ".npy or .lime"]);
+    room.fails(2, "convert x.lime x.dat --format nersc", &["x.lime holds a spinor field"]);
+}
+
+/// ‖b − M x‖ / ‖b‖ from files, M applied by another run of the program.
+fn recheck(room: &Room, operator: &str, solution: &str, source: &str) -> f64 {
+    room.json(&format!("apply --gauge weak.ildg {operator} --reconstruct 18 --source file:{solution} -o image.npy"));
+    distance(&npy(&room.path("image.npy")), &npy(&room.path(source)))
+}
+
+#[test]
+fn solutions_solve() {
+    let room = Room::with_weak_field();
+    for solver in ["bicgstab", "cg"] {
+        for precision in ["double", "single", "half"] {
+            let case = format!("{solver} in {precision}");
+            let report = room.json(&format!(
+                "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1 --solver {solver} \
+                 --precision {precision} --tol 1e-10 --save-source b.npy -o x.npy --plot {solver}.svg"
+            ));
+            assert_eq!(report["schema"], "ferrite.solve/1");
+            assert_eq!(report["converged"], true, "{case}");
+            let residual = report["true_residual"].as_f64().unwrap();
+            assert!(residual <= 1e-10 && report["true_residuals"].as_array().unwrap().len() == 1, "{case}: {residual}");
+            for key in ["seconds", "gflops", "iterations", "reductions", "reliable_updates", "mass", "kappa"] {
+                assert!(report[key].as_f64().is_some_and(|x| x >= 0.0), "{case}: {key}");
+            }
+            assert_eq!((&report["backend"], &report["precision"]), (&"cpu".into(), &precision.into()));
+            let iterations = report["iterations"].as_u64().unwrap() as usize;
+            assert!(report["history"][0].as_array().unwrap().len() > iterations / 2);
+            // The residual that was printed is the one of the files, up to rounding of the sums.
+            let files = recheck(&room, "--mass 0.1", "x.npy", "b.npy");
+            assert!(
+                files <= 1e-10 && (files - residual).abs() < 1e-12,
+                "{case}: {files} from files, {residual} printed"
+            );
+        }
+        let plot = fs::read_to_string(room.path(&format!("{solver}.svg"))).unwrap();
+        assert!(plot.starts_with("<svg") && plot.contains("4×4×4×8") && plot.contains("iteration"));
+        assert!(plot.contains("<circle") && plot.contains("polyline"));
+    }
+    // κ for the mass, periodic in time, 18 and 8 reals: other flags, other solutions, but solutions.
+    for (flags, operator) in [
+        ("--reconstruct 18", "--kappa 0.12 --bc-time periodic"),
+        ("--reconstruct 8 --precision single --delta 0.05", "--kappa 0.12"),
+    ] {
+        let source = "--source random:1 --save-source b.npy";
+        room.json(&format!("solve --gauge weak.ildg {operator} {source} {flags} -o x.npy"));
+        assert!(recheck(&room, operator, "x.npy", "b.npy") <= 1e-10, "{flags}");
+        let other = if operator.contains("periodic") { "--kappa 0.12" } else { "--kappa 0.12 --bc-time periodic" };
+        assert!(recheck(&room, other, "x.npy", "b.npy") > 1e-6, "the boundary condition matters");
+    }
+}
+
+#[test]
+fn several_right_hand_sides() {
+    let room = Room::with_weak_field();
+    let sources = "--source random:1 --source point:1,2,3,4,0,2 --source random:2";
+    let report = room.json(&format!(
+        "solve --gauge weak.ildg --mass 0.2 {sources} --save-source b.npy -o x.npy --plot x.svg --precision single"
+    ));
+    let residuals = report["true_residuals"].as_array().unwrap();
+    assert_eq!(residuals.len(), 3);
+    let worst = residuals.iter().map(|r| r.as_f64().unwrap()).fold(0.0, f64::max);
+    assert_eq!(report["true_residual"].as_f64(), Some(worst));
+    assert_eq!(report["history"].as_array().unwrap().len(), 3);
+    let header = fs::read(room.path("x.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&header[..128]).contains("(3, 8, 4, 4, 4, 4, 3)"));
+    assert!(recheck(&room, "--mass 0.2", "x.npy", "b.npy") <= 1e-10);
+    // Each by itself.
+    let all = npy(&room.path("x.npy"));
+    room.json("solve --gauge weak.ildg --mass 0.2 --source point:1,2,3,4,0,2 -o one.npy");
+    let one = npy(&room.path("one.npy"));
+    assert!(distance(&all[one.len()..2 * one.len()], &one) < 1e-9);
+    // The sources read back from their file.
+    room.json("solve --gauge weak.ildg --mass 0.2 --source file:b.npy -o again.npy --precision single");
+    assert!(distance(&npy(&room.path("again.npy")), &all) < 1e-9);
+    room.fails(2, &format!("solve --gauge weak.ildg --mass 0.2 {sources} -o x.lime"), &["--output", "x.lime", ".npy"]);
+}
+
+#[test]
+fn operators_are_adjoint() {
+    let room = Room::with_weak_field();
+    let apply = |source: &str, flags: &str, out: &str| {
+        let line = format!("apply --gauge weak.ildg --mass 0.3 --source {source} {flags} -o {out}");
+        assert_eq!(room.json(&line)["schema"], "ferrite.apply/1");
+        npy(&room.path(out))
+    };
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    for schur in ["", "--schur"] {
+        // The sources themselves, as files.
+        room.json("solve --gauge weak.ildg --mass 3 --source random:1 --save-source p.npy");
+        room.json("solve --gauge weak.ildg --mass 3 --source random:2 --save-source q.npy");
+        let (p, q) = (npy(&room.path("p.npy")), npy(&room.path("q.npy")));
+        let (mq, mp) = (apply("random:2", schur, "a.npy"), apply("random:1", &format!("{schur} --dagger"), "b.npy"));
+        let (left, right) = (dot(&p, &mq), dot(&mp, &q));
+        assert!((left - right).abs() < 1e-9 * left.abs().max(1.0), "{left} {right}");
+        let single = apply("random:2", &format!("{schur} --precision single"), "c.npy");
+        assert!((1e-9..1e-5).contains(&distance(&single, &mq)));
+    }
+}
+
+#[test]
+fn an_unconverged_solve_is_a_failure() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 5 -o x.npy --backend cpu";
+    room.fails(1, solve, &["did not converge", "|b - Mx| / |b| = ", "x.npy was not written", "--keep-unconverged"]);
+    assert_eq!(room.files(), ["weak.ildg"]);
+    let run = room.fails(1, &format!("{solve} --json --keep-unconverged --plot c.svg"), &["best iterate is in x.npy"]);
+    let report = object(&run);
+    assert_eq!((&report["converged"], &report["output"]), (&Value::Bool(false), &"x.npy".into()));
+    assert_eq!(room.files(), ["c.svg", "weak.ildg", "x.npy"]);
+    // What was written is what was reported.
+    room.json("solve --gauge weak.ildg --mass 0.1 --source random:1 --save-source b.npy");
+    let files = recheck(&room, "--mass 0.1", "x.npy", "b.npy");
+    assert!((files - report["true_residual"].as_f64().unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn benchmarks() {
+    let room = Room::new();
+    let report = room.json("bench dslash --lattice 4,4,4,4 --precision single,half --reconstruct 12");
+    assert_eq!(report["schema"], "ferrite.bench/1");
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        for key in ["microseconds", "gflops", "gbps", "fraction_of_copy", "nrhs"] {
+            assert!(row[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {row}");
+        }
+        for key in ["operator", "precision", "reconstruct"] {
+            assert!(row[key].is_string(), "{key}: {row}");
+        }
+        assert_eq!(row["lattice"], serde_json::json!([4, 4, 4, 4]));
+    }
+    assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
+    room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half"]);
+    room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
+    room.fails(2, "bench blas --nrhs 1000", &["--nrhs 1000", "64"]);
+    room.fails(2, "bench dslash --lattice 256,256,256,64 --backend cpu", &["needs", "GiB", "links", "free"]);
+}
+
+#[test]
+fn usage_mistakes() {
+    let room = Room::with_weak_field();
+    let none = room.run("");
+    assert!(none.code == Some(2) && none.stderr.contains("Usage:"), "{}", none.stderr);
+    room.fails(2, "solv", &["solve"]);
+    room.fails(2, "plaquette weak.ildg --bakend cpu", &["--backend"]);
+    room.fails(2, "plaquette", &["<FILE>"]);
+    room.fails(2, "plaquette weak.ildg --backend gpu", &["--backend", "auto, cuda, cpu"]);
+    room.fails(2, "plaquette weak.ildg --threads 0", &["--threads", "1 to 1024"]);
+    room.fails(2, "plaquette weak.ildg --backend cpu --device 0", &["--device", "--backend"]);
+    room.fails(2, "plaquette weak.ildg -v -q", &["--quiet"]);
+    let generate = "generate weak-field -o a.ildg --seed 1";
+    room.fails(2, &format!("{generate} --lattice 4,4,4,5"), &["extent t = 5", "even"]);
+    room.fails(2, &format!("{generate} --lattice 4,4,4"), &["X,Y,Z,T"]);
+    room.fails(2, &format!("{generate} --lattice 0,4,4,4"), &["extent x = 0"]);
+    room.fails(2, &format!("{generate} --lattice -4,4,4,4"), &["--lattice"]);
+    room.fails(2, &format!("{generate} --lattice 4096,4096,4096,4096"), &["2³¹ sites"]);
+    room.fails(2, &format!("{generate} --lattice 4,4,4,4 --noise nan"), &["--noise"]);
+    room.fails(2, "generate weak-field --lattice 4,4,4,4 -o a.ildg", &["--seed"]);
+    room.fails(2, "generate unit --lattice 4,4,4,4 --noise 1 -o a.ildg", &["--noise"]);
+    room.fails(2, "generate unit --lattice 4,4,4,4 -o a.dat", &["a.dat", ".ildg"]);
+    room.fails(2, "generate unit --lattice 4,4,4,4 -o nowhere/a.ildg", &["nowhere/a.ildg", "folder"]);
+    // One sentence for each mistake, all at once.
+    let solve = "solve --gauge weak.ildg";
+    let many =
+        format!("{solve} --mass 0.1 --kappa 0.1 --source point:4,0,0,0,0,0 --tol 2 --precision quad --plot a.png");
+    let parts =
+        ["5 mistakes", "--kappa", "outside the lattice 4×4×4×8", "--tol", "none of double, single, half", "SVG"];
+    room.fails(2, &many, &parts);
+    room.fails(2, solve, &["no mass", "no source"]);
+    room.fails(2, "solve", &["no gauge field"]);
+    for (source, part) in [
+        ("point:0,0,0,0,4,0", "spins are 0 to 3"),
+        ("point:0,0,0,0,0,3", "colours 0 to 2"),
+        ("point:0,0,0", "six whole numbers"),
+        ("random:x", "seed"),
+        ("noise", "expected point:"),
+        ("file:absent.npy", "absent.npy"),
+        ("file:weak.ildg", "spinor field has 12"),
+    ] {
+        room.fails(2, &format!("{solve} --mass 0 --source {source}"), &["--source", part]);
+    }
+    for (flags, part) in [
+        ("--mass -4", "above -4"),
+        ("--mass nan", "--mass"),
+        ("--kappa 0", "above 0"),
+        ("--mass 0 --tol 0", "--tol"),
+        ("--mass 0 --delta 1", "--delta"),
+        ("--mass 0 --max-iterations 0", "--max-iterations"),
+        ("--mass 0 --operator clover", "wilson"),
+        ("--mass 0 --solver gmres", "bicgstab, cg"),
+        ("--mass 0 --reconstruct 9", "18, 12, 8"),
+        ("--mass 0 --bc-time open", "antiperiodic, periodic"),
+        ("--mass 0 -o x.dat", ".npy or .lime"),
+        ("--mass 0 -o x.npy --save-source x.npy", "different files"),
+        ("--mass 0 -o .", "."),
+    ] {
+        room.fails(2, &format!("{solve} --source random:1 {flags}"), &[part]);
+    }
+    assert_eq!(room.files(), ["weak.ildg"]);
+    // With --json there is an object too.
+    for line in ["plaquette absent.ildg --json", "plaquette --jason --json", "solve --json"] {
+        let run = room.run(line);
+        assert_eq!(run.code, Some(2), "{line}");
+        let error = object(&run);
+        assert_eq!((&error["schema"], error["error"]["exit_code"].as_u64()), (&"ferrite.error/1".into(), Some(2)));
+        assert!(error["error"]["message"].is_string());
+    }
+}
+
+#[test]
+fn files_that_are_not_right() {
+    let room = Room::with_weak_field();
+    let write = |name: &str, bytes: &[u8]| fs::write(room.path(name), bytes).unwrap();
+    for format in ["ildg", "nersc", "milc", "npy"] {
+        room.json(&format!("convert weak.ildg good.{format}"));
+        let good = fs::read(room.path(&format!("good.{format}"))).unwrap();
+        write("bad", &good[..good.len() - 1000]);
+        room.fails(2, "plaquette bad", &["bad: ", "cut short"]);
+        room.fails(1, "verify bad", &["bad: ", "cut short"]);
+        write("bad", &good[..7]);
+        room.fails(2, "plaquette bad", &["bad: "]);
+        let mut bad = good.clone();
+        let middle = bad.len() / 2;
+        bad[middle] ^= 0x10;
+        write("bad", &bad);
+        room.fails(2, "plaquette bad", &["bad: ", "corrupt"]);
+        room.fails(2, "solve --gauge bad --mass 0 --source random:1", &["bad: ", "corrupt"]);
+        let report = object(&room.fails(1, "verify bad --json", &["bad: "]));
+        assert_eq!((&report["schema"], &report["ok"]), (&"ferrite.verify/1".into(), &Value::Bool(false)));
+        bad = good.clone();
+        bad[0] ^= 0xff;
+        write("bad", &bad);
+        room.fails(2, "plaquette bad", &["bad: starts with the bytes"]);
+        bad = good.clone();
+        bad.extend([0; 64]);
+        write("bad", &bad);
+        if format != "ildg" {
+            room.fails(2, "plaquette bad", &["bad: ", "64 bytes follow"]);
+        }
+    }
+    write("bad", b"");
+    room.fails(2, "plaquette bad", &["bad: "]);
+    room.fails(2, "plaquette absent", &["absent: cannot open"]);
+    room.fails(2, "verify absent", &["absent: cannot open"]);
+    room.fails(2, "plaquette .", &[".: "]);
+    room.fails(2, "plaquette weak.ildg --lattice 8,8,8,8", &["[8, 8, 8, 8]", "[4, 4, 4, 8]"]);
+    // Numbers that are none, and links that are not unitary, in a file without checksum.
+    let good = fs::read(room.path("good.npy")).unwrap();
+    let big_endian = String::from_utf8_lossy(&good[..80]).contains(">c16");
+    let bytes = |x: f64| if big_endian { x.to_be_bytes() } else { x.to_le_bytes() };
+    for (x, part) in [(f64::NAN, "not finite"), (f64::INFINITY, "not finite"), (1e300, "SU(3)"), (1.5, "SU(3)")] {
+        let mut bad = good.clone();
+        let at = bad.len() - 16;
+        bad[at..at + 8].copy_from_slice(&bytes(x));
+        write("bad.npy", &bad);
+        room.fails(2, "plaquette bad.npy", &["bad.npy: link U_t at site (x, y, z, t) = [3, 3, 3, 7]", part]);
+    }
+    // Slightly off: recon 12 asked for is refused, by default 18 is chosen, and --reunitarise mends.
+    let mut bad = good.clone();
+    let at = bad.len() - 16;
+    let old = if big_endian {
+        f64::from_be_bytes(bad[at..at + 8].try_into().unwrap())
+    } else {
+        f64::from_le_bytes(bad[at..at + 8].try_into().unwrap())
+    };
+    bad[at..at + 8].copy_from_slice(&bytes(old + 1e-7));
+    write("off.npy", &bad);
+    let solve = "solve --gauge off.npy --mass 0.1 --source random:1 --backend cpu";
+    room.fails(2, &format!("{solve} --reconstruct 12"), &["off.npy", "off SU(3)", "--reconstruct 18"]);
+    assert_eq!(room.json(&solve.replace(" --backend cpu", ""))["reconstruct"], "18");
+    assert_eq!(room.json("solve --gauge off.npy --mass 0.1 --source random:1 --reunitarise")["reconstruct"], "12");
+    // Spinor files.
+    room.json("solve --gauge weak.ildg --mass 0.1 --source random:1 --source random:2 --save-source b.npy");
+    let block = fs::read(room.path("b.npy")).unwrap();
+    write("cut.npy", &block[..block.len() - 8]);
+    room.fails(2, "solve --gauge weak.ildg --mass 0.1 --source file:cut.npy", &["cut.npy", "cut short"]);
+    room.json("generate unit --lattice 4,4,4,4 -o unit.ildg");
+    room.fails(2, "solve --gauge unit.ildg --mass 0.1 --source file:b.npy", &["b.npy", "4×4×4×8", "4×4×4×4"]);
+}
+
+#[test]
+fn reference_files_are_refused_with_a_reason() {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
+    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
+    let file = folder.join("configs/lat.sample.5p7");
+    if !file.is_file() {
+        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
+        return;
+    }
+    let room = Room::new();
+    room.fails(2, &format!("plaquette {}", file.display()), &["lat.sample.5p7: ", "checksum", "--no-verify"]);
+    room.fails(1, &format!("verify {}", file.display()), &["checksum"]);
+    let plaquette = room.json(&format!("plaquette {}", folder.join("configs/lat.sample.l4444").display()));
+    assert!(plaquette["plaquette"]["mean"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn nothing_is_half_written() {
+    let room = Room::with_weak_field();
+    let device = Path::new("/dev/full");
+    if device.exists() {
+        room.fails(2, "generate unit --lattice 4,4,4,4 -o /dev/full --json", &["/dev/full"]);
+        assert!(!device.is_file(), "the device is still one");
+        let full = fs::OpenOptions::new().write(true).open(device).unwrap();
+        let run: Run = room.command("plaquette weak.ildg --backend cpu").stdout(full).output().unwrap().into();
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert!(run.stderr.contains("standard output"));
+    }
+    // A full disk: files of this process may have 64 KiB at most.
+    #[cfg(unix)]
+    for line in [
+        "generate unit --lattice 8,8,8,8 -o weak.ildg",
+        "convert weak.ildg big.npy",
+        "solve --gauge weak.ildg --mass 0.1 --source random:1 -o x.npy --backend cpu",
+        "solve --gauge weak.ildg --mass 0.1 --source random:1 --save-source x.lime --backend cpu",
+        "apply --gauge weak.ildg --mass 0.1 --source random:1 --source random:2 -o x.npy --backend cpu",
+    ] {
+        let before = fs::read(room.path("weak.ildg")).unwrap();
+        let script = format!("trap '' XFSZ; ulimit -f 64; exec {} {line}", ferrite().display());
+        let run: Run = Command::new("sh").args(["-c", &script]).current_dir(room.0.path()).output().unwrap().into();
+        assert_eq!(run.code, Some(1), "{line}: {}", run.stderr);
+        assert!(run.stderr.contains("cannot write"), "{line}: {}", run.stderr);
+        assert_eq!(room.files(), ["weak.ildg"], "{line}");
+        assert!(fs::read(room.path("weak.ildg")).unwrap() == before, "{line}");
+    }
+    // A folder that cannot be written; root may write everywhere.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = room.path("closed");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
+        if fs::write(folder.join("probe"), "").is_err() {
+            room.fails(2, "convert weak.ildg closed/a.npy", &["closed/a.npy cannot be written"]);
+        } else {
+            eprintln!("skipped: this user may write everywhere");
+        }
+    }
+    room.fails(2, "convert weak.ildg weak.ildg/a.npy", &["weak.ildg/a.npy"]);
+}
+
+#[test]
+fn too_little_memory_is_known_before_the_start() {
+    let room = Room::new();
+    // A configuration of 150 GB that takes no room on the disk.
+    let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (128, 128, 128, 128, 4, 3, 3), }";
+    let mut start = [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), text.as_bytes()].concat();
+    start.resize(128, b' ');
+    fs::write(room.path("huge.npy"), start).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(room.path("huge.npy")).unwrap();
+    if file.set_len(128 + 128u64.pow(4) * 576).is_err() {
+        eprintln!("skipped: the file system has no sparse files");
+        return;
+    }
+    let parts = ["128×128×128×128", "needs", "GiB", "links in double", "free"];
+    room.fails(2, "solve --gauge huge.npy --mass 0.1 --source random:1 --backend cpu", &parts);
+    room.fails(2, "plaquette huge.npy --backend cpu", &["huge.npy", "144.00 GiB", "free"]);
+    room.fails(2, "apply --gauge huge.npy --mass 0.1 --source random:1 -o x.npy --backend cpu", &["needs", "GiB"]);
+    fs::write(room.path("run.toml"), "gauge = 'huge.npy'\nmass = 0.1\nsource = 'random:1'\n").unwrap();
+    let report = object(&room.fails(2, "check run.toml --backend cpu --json", &["needs"]));
+    assert_eq!(report["ok"], false);
+    assert!(report["memory"]["needed_bytes"].as_u64() > report["memory"]["free_bytes"].as_u64());
+}
+
+#[test]
+fn input_files() {
+    let room = Room::with_weak_field();
+    let write = |text: &str| fs::write(room.path("run.toml"), text).unwrap();
+    write(
+        "gauge = \"weak.ildg\"\nmass = 0.1 # bare\nsource = [\"random:1\", \"point:0,0,0,0,0,0\"]\nprecision = \"half\"\n\
+         reconstruct = 12\ntol = 1e-8\nmax-iterations = 1_000\noutput = \"x.npy\"\nbackend = \"cpu\"\n",
+    );
+    let check = room.json("check run.toml");
+    assert_eq!(
+        (&check["schema"], &check["ok"], &check["sources"]),
+        (&"ferrite.check/1".into(), &true.into(), &2.into())
+    );
+    let parts = check["memory"]["parts"].as_array().unwrap().iter().map(|p| p["bytes"].as_u64().unwrap());
+    assert_eq!(Some(parts.sum()), check["memory"]["needed_bytes"].as_u64());
+    assert!(room.run("check run.toml").stdout.contains("in all, of"));
+    let report = room.json("solve --config run.toml");
+    assert_eq!((&report["precision"], report["tol"].as_f64()), (&"half".into(), Some(1e-8)));
+    assert!(report["true_residual"].as_f64().unwrap() <= 1e-8);
+    // Flags win over --set, --set wins over the file.
+    let report = room.json("solve --config run.toml --set tol=1e-6 --set precision=single --tol 1e-7");
+    assert_eq!((&report["precision"], report["tol"].as_f64()), (&"single".into(), Some(1e-7)));
+    room.fails(2, "solve --config run.toml --set precison=half", &["precison", "did you mean 'precision'?"]);
+    room.fails(2, "solve --config run.toml --set precision", &["KEY=VALUE"]);
+    room.fails(2, "solve --config run.toml --kappa 0.1", &["--kappa", "run.toml:2:8"]);
+
+    // All mistakes at once, each with its place, in the order of the file.
+    write(
+        "gague = \"weak.ildg\"\nmass = \"light\"\nkappa = 0\n\nsource = [\"point:9,0,0,0,0,0\", \"rnd:1\"]\n\
+         precision = \"hlaf\"\nmax-iterations = 1.5\ngauge = \"absent.ildg\"\nkeep-unconverged = 1\nthreads = 0\n",
+    );
+    let run = room.fails(2, "check run.toml", &["mistakes in run.toml"]);
+    let places = [
+        "run.toml:1:1: unknown key 'gague'; did you mean 'gauge'?",
+        "run.toml:2:8: mass: expected a number, found a value of type string",
+        "run.toml:3:9: kappa: '0' is not a number above 0",
+        "run.toml:5:32: source: 'rnd:1'",
+        "run.toml:6:13: precision: 'hlaf' is none of double, single, half; did you mean 'half'?",
+        "run.toml:7:18: max-iterations: expected a whole number",
+        "run.toml:8:9: gauge: absent.ildg: cannot open",
+        "run.toml:9:20: keep-unconverged: expected true or false",
+        "run.toml:10:11: threads: '0' is not",
+    ];
+    let found: Vec<_> = places.iter().map(|place| run.stderr.find(place)).collect();
+    assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?}\n{}", run.stderr);
+    // With the right file the site is checked too.
+    write("gauge = \"weak.ildg\"\nkappa = 0.1\nmass = 0.1\nsource = \"point:9,0,0,0,0,0\"\n[solver]\nname = \"cg\"\n");
+    let parts =
+        ["run.toml:4:10", "outside the lattice", "run.toml:3:8: mass: conflicts with run.toml:2:9: kappa", "solver"];
+    room.fails(2, "check run.toml", &parts);
+    write("gauge = \nmass == 1\n");
+    room.fails(2, "check run.toml", &["run.toml:1:", "run.toml:2:"]);
+    fs::write(room.path("run.toml"), [0xff, 0xfe]).unwrap();
+    room.fails(2, "check run.toml", &["run.toml", "UTF-8"]);
+    room.fails(2, "check absent.toml", &["absent.toml: cannot be read"]);
+}
+
+#[test]
+fn a_gpu_that_is_not_there() {
+    let room = Room::with_weak_field();
+    let info = room.json("info");
+    let devices = info["devices"].as_array().unwrap().len();
+    let has_feature = info["features"].as_array().unwrap().contains(&"cuda".into());
+    if devices > 0 {
+        room.fails(2, "plaquette weak.ildg --device 1000", &["no GPU number 1000", "--device"]);
+        return;
+    }
+    let part = if has_feature { "no GPU can be used" } else { "built without CUDA" };
+    room.fails(2, "plaquette weak.ildg --backend cuda", &[part, "--backend cpu"]);
+    room.fails(2, "plaquette weak.ildg --device 0", &[part]);
+    let run = room.run("plaquette weak.ildg");
+    assert_eq!(run.code, Some(0));
+    assert!(!has_feature || run.stderr.contains("note: ") && run.stderr.contains("going on with the CPU"));
+    assert_eq!(room.run("plaquette weak.ildg -q").stderr, "");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let room = Room::with_weak_field();
+    for line in ["plaquette weak.ildg --backend cpu", "solve --help", "info --json"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let run: Run = room.command(line).stdout(writer).output().unwrap().into();
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{line}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_a_solve_cleanly() {
+    let room = Room::new();
+    // A source on a rough field at a heavy hopping parameter: tens of thousands of iterations.
+    room.json("generate random --lattice 8,8,8,8 --seed 3 -o rough.npy");
+    let line = "solve --gauge rough.npy --kappa 0.25 --source random:1 --solver cg --tol 1e-14 --max-iterations 1000000 \
+                --threads 1 --backend cpu --json -o x.npy";
+    let child = room.command(line).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+    let child = child.unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(run.stderr.contains("cancelled after") && run.stderr.contains("x.npy was not written"), "{}", run.stderr);
+    assert_eq!(object(&run)["converged"], false);
+    assert_eq!(room.files(), ["rough.npy"]);
+}
