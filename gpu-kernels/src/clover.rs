@@ -151,6 +151,7 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
     }
     // Columns of L⁻¹, a lower triangle with ones on its diagonal.
     let mut m = [[Complex::<f64>::ZERO; 6]; 6];
+    #[allow(clippy::needless_range_loop, reason = "j is a column of m and a row of m")]
     for j in 0..6 {
         m[j][j] = Complex::ONE;
         for i in j + 1..6 {

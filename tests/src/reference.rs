@@ -208,8 +208,8 @@ pub fn free_propagator(
             let wilson = mass + p.iter().map(|p| 1.0 - p.cos()).sum::<f64>();
             let denominator = wilson * wilson + p.iter().map(|p| p.sin().powi(2)).sum::<f64>();
             let mut inverse = gamma::add(&[[Complex64::ZERO; 4]; 4], wilson.into(), &gamma::UNIT);
-            for mu in 0..4 {
-                inverse = gamma::add(&inverse, Complex64::new(0.0, -p[mu].sin()), &gamma::GAMMA[mu]);
+            for (p, gamma) in p.iter().zip(&gamma::GAMMA) {
+                inverse = gamma::add(&inverse, Complex64::new(0.0, -p.sin()), gamma);
             }
             (p, std::array::from_fn(|s| inverse[s][spin] / denominator))
         })

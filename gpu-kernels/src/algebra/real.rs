@@ -114,9 +114,29 @@ mod instruction {
             };
         }
         #[cfg(target_arch = "nvptx64")]
-        unary!(sqrt, "sqrt.rn.f64");
+        unary!(approximate_inverse, "rcp.approx.ftz.f64");
         #[cfg(target_arch = "nvptx64")]
-        unary!(reciprocal, "rcp.rn.f64");
+        unary!(approximate_inverse_sqrt, "rsqrt.approx.ftz.f64");
+        // The exactly rounded instructions are function calls with slow paths, which spill registers around them. Two
+        // steps of Newton's method from the 20 bits of the approximations come within an ulp for numbers of ordinary
+        // size.
+        #[cfg(target_arch = "nvptx64")]
+        #[inline(always)]
+        pub fn reciprocal(x: f64) -> f64 {
+            use crate::algebra::Real;
+            let refine = |y: f64| Real::mul_add(y, Real::mul_add(-x, y, 1.0), y);
+            refine(refine(approximate_inverse(x)))
+        }
+        #[cfg(target_arch = "nvptx64")]
+        #[inline(always)]
+        pub fn sqrt(x: f64) -> f64 {
+            use crate::algebra::Real;
+            let y = approximate_inverse_sqrt(if x > 1e-280 { x } else { 1e-280 });
+            let (root, half) = (x * y, 0.5 * y);
+            let off = Real::mul_add(-root, half, 0.5);
+            let (root, half) = (Real::mul_add(root, off, root), Real::mul_add(half, off, half));
+            Real::mul_add(root, Real::mul_add(-root, half, 0.5), root)
+        }
         #[cfg(not(target_arch = "nvptx64"))]
         pub fn sqrt(x: f64) -> f64 {
             x.sqrt()

@@ -112,17 +112,22 @@ pub trait CloverFormat: Precision {
 }
 
 /// Writes the records of two blocks, 36 complex numbers, after division by `norm`.
+///
+/// Indices instead of iterators: a slice iterator ends with a null reference, and in the GPU's local memory the first
+/// variable of a function has address 0.
 #[inline(always)]
 unsafe fn store_records<P: Precision>(tile: Global, lane: usize, blocks: &[Block<f64>; 2], norm: f64) {
     let inverse = norm.reciprocal();
-    for (chirality, block) in blocks.iter().enumerate() {
-        for j in 0..18 {
-            let words = P::encode_link(block.record(j).scale(inverse));
-            for (k, word) in words.iter().enumerate().take(P::LINK_WORDS) {
-                let i = (18 * chirality + j) * P::LINK_WORDS + k;
-                unsafe { tile.store4(16 * lane + i / 4 * STRIDE + 4 * (i % 4), f32::from_bits(*word)) };
-            }
+    let mut j = 0;
+    while j < 36 {
+        let words = P::encode_link(blocks[j / 18].record(j % 18).scale(inverse));
+        let mut k = 0;
+        while k < P::LINK_WORDS {
+            let i = j * P::LINK_WORDS + k;
+            unsafe { tile.store4(16 * lane + i / 4 * STRIDE + 4 * (i % 4), f32::from_bits(words[k])) };
+            k += 1;
         }
+        j += 1;
     }
 }
 

@@ -30,7 +30,10 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
                 // M⁻¹ amplifies a residual by at most 1 / (smallest singular value of M), times ‖η‖ / ‖ψ‖ ≤ ‖M‖ ≤ 8 + m:
                 // a few hundred for these fields.
                 let tol = Tolerance { relative: 500.0 * request.tol, worst: 1e5 * request.tol };
+                let exact = first.is_none();
                 let expected = first.get_or_insert_with(|| solutions.clone());
+                // Two formats never make the same bits, unless one of them is not used.
+                report.holds(&scope, "solve: the iteration has its own format", exact || *expected != solutions);
                 report.fields(&scope, "solve: the same solution", solutions, expected, tol);
             }
         }
