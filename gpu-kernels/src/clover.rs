@@ -5,14 +5,14 @@
 //! plaquettes around x in the plane (μ, ν). In the DeGrand–Rossi basis it is one block for each chirality,
 //! d + σ_1 ⊗ (H_yz ∓ H_xt) + σ_2 ⊗ (H_xz ± H_yt) + σ_3 ⊗ (H_xy ∓ H_zt), H_μν = (i/2) c_μν F̂_μν, upper signs for the upper
 //! spins.
-use crate::Kernel;
 use crate::algebra::{Complex, Real, Spinor, Su3, complex};
 use crate::field::{Clover, Field, Links};
 use crate::lattice::{Geometry, Site};
 use crate::storage::{
     Block, CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors, lower_index,
 };
-use crate::wilson::Hopping;
+use crate::wilson::{Hopping, out_and_dot};
+use crate::{Kernel, Reduction};
 
 /// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
 pub const HALF: f64 = 0.5;
@@ -259,9 +259,41 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> 
     const NAME: &'static [&'static str] = &["clover_dslash_add", P::NAME, R::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { self.out.store(i, rhs, &self.compute(i, rhs)) }
+    }
+}
+
+impl<P: CloverFormat, R: LinkFormat<P>> CloverDslashAdd<P, R> {
+    #[inline(always)]
+    unsafe fn compute(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
         unsafe {
             let hops = self.inverse.apply(i, &self.hopping.apply::<false>(i, rhs));
-            self.out.store(i, rhs, &sum(self.x.load_own(i, rhs), self.b, hops));
+            sum(self.x.load_own(i, rhs), self.b, hops)
+        }
+    }
+}
+
+/// [`CloverDslashAdd`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CloverDslashAddDot<P: Precision, R> {
+    /// The sum.
+    pub add: CloverDslashAdd<P, R>,
+    /// w, on the same parity. May be `add.x`.
+    pub w: Field<Spinors<P>>,
+}
+// SAFETY: as for `CloverDslashAdd`; w is not written.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDot<P, R> {
+    const NAME: &'static [&'static str] = &["clover_dslash_add_dot", P::NAME, R::NAME];
+    type Values = [f64; 3];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
+        unsafe {
+            let out = self.add.compute(i, rhs);
+            self.add.out.store(i, rhs, &out);
+            out_and_dot(&self.w, i, rhs, &out)
         }
     }
 }
@@ -354,4 +386,13 @@ crate::entry! { INSTANCES:
     kernel "clover_half" clover_dslash_add_half_8: CloverDslashAdd<Half, Recon8>, registers 128;
     kernel "clover_half" clover_row_half_8: CloverRow<Half, Recon8, false>, registers 128;
     kernel "clover_half" clover_row_dagger_half_8: CloverRow<Half, Recon8, true>, registers 128;
+    reduce "clover_double" clover_dslash_add_dot_double_18: CloverDslashAddDot<Double, Recon18>, registers 255;
+    reduce "clover_double" clover_dslash_add_dot_double_12: CloverDslashAddDot<Double, Recon12>, registers 255;
+    reduce "clover_double" clover_dslash_add_dot_double_8: CloverDslashAddDot<Double, Recon8>, registers 255;
+    reduce "clover_single" clover_dslash_add_dot_single_18: CloverDslashAddDot<Single, Recon18>, registers 168;
+    reduce "clover_single" clover_dslash_add_dot_single_12: CloverDslashAddDot<Single, Recon12>, registers 168;
+    reduce "clover_single" clover_dslash_add_dot_single_8: CloverDslashAddDot<Single, Recon8>, registers 168;
+    reduce "clover_half" clover_dslash_add_dot_half_18: CloverDslashAddDot<Half, Recon18>, registers 128;
+    reduce "clover_half" clover_dslash_add_dot_half_12: CloverDslashAddDot<Half, Recon12>, registers 128;
+    reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128;
 }

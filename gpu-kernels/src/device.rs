@@ -19,17 +19,12 @@ pub struct Sums {
     pub ticket: u32,
 }
 
-/// Threads per block of every reduction: fixed, because the order of the sum depends on it.
-pub const REDUCTION_BLOCK: u32 = 256;
-/// Most blocks per right-hand side of a reduction; also part of the order of the sum.
-pub const REDUCTION_GRID: u32 = 1056;
-
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::*;
 
 #[cfg(target_arch = "nvptx64")]
 mod gpu {
-    use super::{REDUCTION_BLOCK, Sums};
+    use super::Sums;
     use crate::{Reduction, Values};
     use core::arch::asm;
     use core::arch::nvptx::*;
@@ -91,14 +86,16 @@ mod gpu {
 
     /// Sum over the block, in a fixed order; the result is valid in thread 0.
     #[inline(always)]
-    unsafe fn block_sum<V: Values>(values: V, thread: u32) -> V {
-        let mut values = values;
-        for shift in [16, 8, 4, 2, 1] {
-            values = values.add(values.map(|x| shuffle_xor(x, shift)));
+    unsafe fn block_sum<V: Values>(values: V, thread: u32, warps: u32) -> V {
+        // Written out: an array of shifts in a loop that is not unrolled would be local memory.
+        macro_rules! fold {
+            ($values:ident $($shift:literal)*) => {
+                $(let $values = $values.add($values.map(|x| shuffle_xor(x, $shift)));)*
+            };
         }
+        fold!(values 16 8 4 2 1);
         let base = scratch();
         let (lane, warp) = (thread & 31, thread >> 5);
-        let warps = REDUCTION_BLOCK / 32;
         unsafe { _syncthreads() };
         if lane == 0 {
             let mut k = 0;
@@ -125,19 +122,19 @@ mod gpu {
     /// Sums a reduction over all sites: every block its share, the last block to finish the blocks' sums.
     ///
     /// # Safety
-    /// Launched with [`REDUCTION_BLOCK`] threads per block; `sums` valid for the grid.
+    /// Launched with [`Reduction::THREADS`] threads per block; `sums` valid for the grid.
     #[inline(always)]
     pub unsafe fn reduce<K: Reduction>(kernel: &K, n: u32, sums: Sums) {
         unsafe {
             let thread = _thread_idx_x() as u32;
             let (block, blocks, rhs) = (_block_idx_x() as u32, _grid_dim_x() as u32, _block_idx_y() as u32);
             let mut values = K::Values::ZERO;
-            let mut i = block * REDUCTION_BLOCK + thread;
+            let mut i = block * K::THREADS + thread;
             while i < n {
                 values = values.add(kernel.site(i, rhs));
-                i += blocks * REDUCTION_BLOCK;
+                i += blocks * K::THREADS;
             }
-            let total = block_sum(values, thread);
+            let total = block_sum(values, thread, K::THREADS / 32);
             let count = K::Values::COUNT as u32;
             let partial = sums.partial.add((rhs * blocks * count) as usize);
             let mut ticket = 0u32;
@@ -160,19 +157,24 @@ mod gpu {
             if ticket + 1 != blocks {
                 return;
             }
+            // Four at a time, so that four loads are under way together.
+            let of_block = |b: u32| {
+                let mut k = 0;
+                K::Values::ZERO.map(|_| {
+                    let x = if b < blocks { load_f64(partial.add((b * count + k) as usize)) } else { 0.0 };
+                    k += 1;
+                    x
+                })
+            };
             let mut values = K::Values::ZERO;
             let mut b = thread;
             while b < blocks {
-                let mut k = 0;
-                let own = K::Values::ZERO.map(|_| {
-                    let x = load_f64(partial.add((b * count + k) as usize));
-                    k += 1;
-                    x
-                });
-                values = values.add(own);
-                b += REDUCTION_BLOCK;
+                let (first, second) = (of_block(b), of_block(b + K::THREADS));
+                let (third, fourth) = (of_block(b + 2 * K::THREADS), of_block(b + 3 * K::THREADS));
+                values = values.add(first.add(second).add(third.add(fourth)));
+                b += 4 * K::THREADS;
             }
-            let total = block_sum(values, thread);
+            let total = block_sum(values, thread, K::THREADS / 32);
             if thread == 0 {
                 let mut k = 0;
                 total.map(|x| {

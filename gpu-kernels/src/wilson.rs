@@ -1,10 +1,10 @@
 //! Wilson hopping term between the parities (Clark et al. 2009, eq. 1):
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂), and the forms of it that solvers need.
-use crate::Kernel;
-use crate::algebra::{Axis, Projector, Real, Spinor};
+use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
+use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
+use crate::{Kernel, Reduction};
 
 /// The hopping term from the other parity to the sites of `parity`.
 #[derive(Clone, Copy)]
@@ -108,14 +108,59 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
         &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { self.out.store(i, rhs, &self.compute(i, rhs)) }
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> WilsonDslashAdd<P, R, DAGGER> {
+    #[inline(always)]
+    unsafe fn compute(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+        let (hops, x) = unsafe { (self.hopping.apply::<DAGGER>(i, rhs), self.x.load_own(i, rhs)) };
+        let (a, b) = (self.a, self.b);
+        x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)))
+    }
+}
+
+/// [`WilsonDslashAdd`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: what solvers need of A x, without reading
+/// it again.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct WilsonDslashAddDot<P: Precision, R> {
+    /// The sum.
+    pub add: WilsonDslashAdd<P, R, false>,
+    /// w, on the same parity. May be `add.x`.
+    pub w: Field<Spinors<P>>,
+}
+
+// SAFETY: as for `WilsonDslashAdd`; w is not written.
+unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for WilsonDslashAddDot<P, R> {
+    const NAME: &'static [&'static str] = &["wilson_dslash_add_dot", P::NAME, R::NAME];
+    type Values = [f64; 3];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         unsafe {
-            let hops = self.hopping.apply::<DAGGER>(i, rhs);
-            let x = self.x.load_own(i, rhs);
-            let (a, b) = (self.a, self.b);
-            let sum = x.zip(hops, |x, h| crate::algebra::complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
-            self.out.store(i, rhs, &sum)
+            let out = self.add.compute(i, rhs);
+            self.add.out.store(i, rhs, &out);
+            out_and_dot(&self.w, i, rhs, &out)
         }
     }
+}
+
+/// \[Re (w, out), Im (w, out), ‖out‖²\] at one site.
+///
+/// # Safety
+/// Site `i` of `w` exists and nothing writes it meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn out_and_dot<P: Precision>(
+    w: &Field<Spinors<P>>,
+    i: u32,
+    rhs: u32,
+    out: &Spinor<P::Real>,
+) -> [f64; 3] {
+    let dot = unsafe { w.load(i, rhs) }.dot(*out);
+    [dot.re, dot.im, out.norm2()]
 }
 
 crate::entry! { INSTANCES:
@@ -155,4 +200,13 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96;
+    reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255;
+    reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255;
+    reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
+    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dot_single_8: WilsonDslashAddDot<Single, Recon8>, registers 168;
+    reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112;
 }

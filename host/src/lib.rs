@@ -8,4 +8,5 @@ pub mod files;
 pub mod generate;
 pub mod lattice;
 pub mod measure;
+pub mod smear;
 pub mod solve;

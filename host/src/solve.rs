@@ -3,8 +3,8 @@ use crate::backend::Backend;
 use crate::dirac::{CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, Schur, Wilson, WilsonParams};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
-use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use solvers::{
     BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, Info, Mixed, Observer, Precise, SolveError, System,
     VectorSpace, bicgstab, cgnr,
@@ -80,6 +80,13 @@ impl From<CloverParams> for Operator {
     }
 }
 impl Operator {
+    /// Its name: `Wilson` or `Wilson-clover`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operator::Wilson(_) => "Wilson",
+            Operator::Clover(..) => "Wilson-clover",
+        }
+    }
     /// Mass, boundary condition and anisotropy.
     pub fn wilson(&self) -> WilsonParams {
         match self {
@@ -138,15 +145,32 @@ impl Request {
             Method::Bicgstab => 7,
             Method::Cg => 6,
         };
-        vec![
+        // The clover operator keeps an intermediate result more.
+        let more = usize::from(matches!(self.operator, Operator::Clover(..)));
+        let mut parts = vec![
             ("links as read from the host", 8 * sites * 144),
             ("links in double", link_bytes::<Double>(Reconstruction::Eighteen, sites)),
             ("links of the iteration", links),
-            ("source, solution and residual in double", 9 * precise),
-            ("vectors of the iteration", vectors * sloppy),
+            ("source, solution and residual in double", (9 + more) * precise),
+            ("vectors of the iteration", (vectors + more) * sloppy),
             ("transfer of a spinor field", 2 * 192 * sites * nrhs),
-        ]
+        ];
+        if let Operator::Clover(..) = self.operator {
+            let iteration = match self.precision {
+                IterationPrecision::Double => clover_bytes::<Double>(sites),
+                IterationPrecision::Single => clover_bytes::<Single>(sites),
+                IterationPrecision::Half => clover_bytes::<Half>(sites),
+            };
+            parts.push(("clover term and its inverse in double", clover_bytes::<Double>(sites)));
+            parts.push(("clover term and its inverse of the iteration", iteration));
+        }
+        parts
     }
+}
+
+/// Of A and A⁻¹ on both parities.
+fn clover_bytes<P: CloverFormat>(sites: usize) -> usize {
+    4 * DeviceClover::<crate::backend::Cpu, P>::bytes_for(sites)
 }
 
 fn link_bytes<P: Precision>(reconstruction: Reconstruction, sites: usize) -> usize

@@ -148,8 +148,7 @@ pub fn bicgstab<Y: System>(
 
     loop {
         broken.fill(None);
-        system.apply_sloppy(p, v)?;
-        space.dot(shadow, v, dots)?;
+        system.apply_dot_sloppy(p, v, shadow, dots, t_norm2)?;
         run.info.reductions += 1;
         for j in 0..n {
             alpha[j] = Complex64::ZERO;
@@ -168,8 +167,7 @@ pub fn bicgstab<Y: System>(
             left[j] = -alpha[j];
         }
         space.axpy(left, v, r)?;
-        system.apply_sloppy(r, t)?;
-        space.dot_norm2(t, r, dots, t_norm2)?;
+        system.apply_dot_sloppy(r, t, r, dots, t_norm2)?;
         run.info.reductions += 1;
         run.info.sloppy_applications += 2;
         for j in 0..n {
@@ -178,7 +176,8 @@ pub fn bicgstab<Y: System>(
                 if !dots[j].is_finite() || !t_norm2[j].is_finite() {
                     return Err(run.not_a_number(j));
                 }
-                let quotient = dots[j] / t_norm2[j];
+                // ω = (t, s) / (t, t)
+                let quotient = dots[j].conj() / t_norm2[j];
                 if quotient.is_finite() {
                     omega[j] = quotient;
                 }

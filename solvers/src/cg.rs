@@ -136,8 +136,7 @@ fn cg_core<'a, Y: System>(
     }
 
     loop {
-        system.apply_sloppy(p, ap)?;
-        space.dot(p, ap, dots)?;
+        system.apply_curvature_sloppy(p, ap, dots, &mut run.outer.norm2)?;
         run.info.sloppy_applications += 1;
         run.info.reductions += 1;
         let mut forced = false;
@@ -254,6 +253,22 @@ impl<Y: System> System for Squared<'_, Y> {
     }
     fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.apply_sloppy(x, out)
+    }
+    /// (x, M†M x) = ‖M x‖², which the first of the two applications gives.
+    fn apply_curvature_sloppy(
+        &self,
+        x: &Sloppy<Y>,
+        out: &mut Sloppy<Y>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Y::Error> {
+        if self.error {
+            return self.apply_dot_sloppy(x, out, x, dot, norm2);
+        }
+        let mut scratch = self.sloppy.borrow_mut();
+        self.inner.apply_dot_sloppy(x, &mut scratch, x, dot, norm2)?;
+        dot.iter_mut().zip(norm2).for_each(|(dot, norm2)| *dot = (*norm2).into());
+        self.inner.apply_dagger_sloppy(&scratch, out)
     }
     fn demote(&self, from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.inner.demote(from, to)

@@ -149,6 +149,30 @@ pub trait System {
     fn apply_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
     /// `out` ← Â† x in the sloppy space.
     fn apply_dagger_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
+    /// `out` ← Â x in the sloppy space, with (w_j, Â x_j) and ‖Â x_j‖².
+    fn apply_dot_sloppy(
+        &self,
+        x: &Sloppy<Self>,
+        out: &mut Sloppy<Self>,
+        w: &Sloppy<Self>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.apply_sloppy(x, out)?;
+        self.sloppy().dot_norm2(out, w, dot, norm2)?;
+        dot.iter_mut().for_each(|d| *d = d.conj());
+        Ok(())
+    }
+    /// `out` ← Â x in the sloppy space, with (x_j, Â x_j). `norm2` is scratch.
+    fn apply_curvature_sloppy(
+        &self,
+        x: &Sloppy<Self>,
+        out: &mut Sloppy<Self>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.apply_dot_sloppy(x, out, x, dot, norm2)
+    }
     /// `to` ← `from`, rounded to the sloppy format.
     fn demote(&self, from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
     /// `to` ← `to` + `from`, added in the precise format.
@@ -203,6 +227,16 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     }
     fn apply_dagger_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.operator.apply_dagger(x, out)
+    }
+    fn apply_dot_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        self.operator.apply_dot(self.space, x, out, w, dot, norm2)
     }
     fn demote(&self, from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         self.space.copy(from, to)
@@ -271,6 +305,16 @@ where
     }
     fn apply_dagger_sloppy(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dagger(x, out)
+    }
+    fn apply_dot_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), P::Error> {
+        self.sloppy_operator.apply_dot(self.sloppy, x, out, w, dot, norm2)
     }
     fn demote(&self, from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
         self.sloppy.convert(from, to)

@@ -192,6 +192,22 @@ pub trait LinearOperator<S: VectorSpace> {
     /// `out`_j ← A† x_j. Only CGNR and CGNE and the operators made of M and M† call it.
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
 
+    /// `out` ← A x, with (w_j, A x_j) and ‖A x_j‖². Operators override it where one pass over memory does both.
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        self.apply(x, out)?;
+        space.dot_norm2(out, w, dot, norm2)?;
+        dot.iter_mut().for_each(|d| *d = d.conj());
+        Ok(())
+    }
+
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
     /// processes together).
     fn flops(&self) -> f64;
@@ -208,6 +224,17 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
     }
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         (**self).apply_dagger(x, out)
+    }
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        (**self).apply_dot(space, x, out, w, dot, norm2)
     }
     fn flops(&self) -> f64 {
         (**self).flops()

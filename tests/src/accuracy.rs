@@ -16,8 +16,8 @@ pub trait Accuracy: Precision {
 
     /// Of a sum of a few terms, made of stored fields and stored.
     ///
-    /// *Worst*: spins are rotated by 1/√2 (1 1; −1 1) on the way in and back, which can make the peak of a site √2 times
-    /// larger and adds two errors over √2: twice the error of storage. Arithmetic: sixteen roundings of each of two
+    /// *Worst*: spins are rotated by 1/√2 (1 1; −1 1) on the way in and back, which can make the peak of a site √2
+    /// times larger and adds two errors over √2: twice the error of storage. Arithmetic: sixteen roundings of each of two
     /// terms, whose sum may be half as large.
     ///
     /// *Relative*: errors of storage are uniform in ± half a step, that is ± STORE · peak, with rms STORE · peak / √3;

@@ -31,11 +31,25 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
         report.absorb(compare(&on_gpu, &on_cpu));
         report.absorb(on_gpu);
     }
+    for case in checks::clover_cases() {
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        checks::clover_kernels(gpu, &case, &mut on_gpu)?;
+        checks::clover_kernels(&cpu, &case, &mut on_cpu)?;
+        report.absorb(compare(&on_gpu, &on_cpu));
+        report.absorb(on_gpu);
+    }
+    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+    checks::large_clover_kernels(gpu, &mut on_gpu)?;
+    checks::large_clover_kernels(&cpu, &mut on_cpu)?;
+    report.absorb(compare(&on_gpu, &on_cpu));
+    report.absorb(on_gpu);
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
     let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
     checks::solves(gpu, &case, 0.1, &mut on_gpu)?;
     checks::solves(&cpu, &case, 0.1, &mut on_cpu)?;
+    checks::clover_solves(gpu, &case, 0.1, &mut on_gpu)?;
+    checks::clover_solves(&cpu, &case, 0.1, &mut on_cpu)?;
     report.absorb(compare(&on_gpu, &on_cpu));
     report.absorb(on_gpu);
     Ok(report)

@@ -1,6 +1,7 @@
 //! Tests that cross crates, and what they share.
 //!
 //! * [`gamma`], [`reference`](mod@reference): the Wilson operator from its formulas, in plain loops and in double
+//! * [`clover_reference`]: the Wilson-clover operator in the same way
 //! * [`accuracy`], [`links`]: what each precision and reconstruction can reach, and so the tolerances
 //! * [`report`]: outcomes, tables, comparison of backends
 //! * [`checks`]: every kernel against the reference, on any backend
@@ -9,6 +10,7 @@
 
 pub mod accuracy;
 pub mod checks;
+pub mod clover_reference;
 pub mod gamma;
 #[cfg(feature = "cuda")]
 pub mod gpu;

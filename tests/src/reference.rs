@@ -94,7 +94,8 @@ impl<'a> Dirac<'a> {
     pub fn kappa(&self) -> f64 {
         0.5 * self.space / self.diagonal()
     }
-    /// D ψ with D = D_space + D_time / s, or D† ψ, which is the same sum with the projectors exchanged: D†_{xy} = (D_{yx})†.
+    /// D ψ with D = D_space + D_time / s, or D† ψ, which is the same sum with the projectors exchanged, because
+    /// D†_{xy} = (D_{yx})†.
     pub fn hopping(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
         let lattice = self.gauge.lattice();
         let forward_sign = if dagger { 1.0 } else { -1.0 };

@@ -249,6 +249,74 @@ fn solutions_solve() {
 }
 
 #[test]
+fn clover_solutions_solve() {
+    let room = Room::with_weak_field();
+    let both = "--operator clover --csw 1.2 --u0 0.9 --mass 0.1";
+    let anisotropic = "--operator clover --clover-r 0.91 --clover-t 1.07 --mass 0.1 --xi 2.464 --nu 0.95";
+    for (operator, flags) in [
+        (both, "--schur symmetric --precision half"),
+        (both, "--schur asymmetric --solver cg --precision single --reconstruct 8"),
+        (anisotropic, "--precision single"),
+    ] {
+        let line = format!("solve --gauge weak.ildg {operator} --source random:1 {flags} --save-source b.npy -o x.npy");
+        let report = room.json(&line);
+        assert_eq!((&report["operator"], &report["converged"]), (&"clover".into(), &true.into()));
+        let clover = &report["clover"];
+        assert_eq!(clover["schur"], if flags.contains("asymmetric") { "asymmetric" } else { "symmetric" });
+        let number = |key: &str| clover[key].as_f64();
+        if operator == both {
+            assert_eq!((number("csw"), number("u0"), number("r"), number("t")), (Some(1.2), Some(0.9), None, None));
+            assert!((number("space").unwrap() - 1.2 / 0.729).abs() < 1e-14 && clover["space"] == clover["time"]);
+        } else {
+            assert_eq!((number("csw"), number("r"), number("t")), (None, Some(0.91), Some(1.07)));
+            assert_eq!((number("space"), number("time")), (Some(0.91 / 2.464), Some(1.07)));
+        }
+        let files = recheck(&room, operator, "x.npy", "b.npy");
+        assert!(
+            files <= 1e-10 && (files - report["true_residual"].as_f64().unwrap()).abs() < 1e-12,
+            "{flags}: {files}"
+        );
+        assert!(recheck(&room, "--mass 0.1", "x.npy", "b.npy") > 1e-3, "the clover term matters");
+    }
+    assert!(room.json("solve --gauge weak.ildg --mass 0.3 --source random:1")["clover"].is_null());
+    // Schur complements: their adjoints, and one that is the other times A.
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let apply = |source: &str, flags: &str| {
+        let report = room.json(&format!("apply --gauge weak.ildg {both} --source {source} {flags} -o y.npy"));
+        assert_eq!((&report["operator"], report["schur"].as_bool()), (&"clover".into(), Some(flags.contains("schur"))));
+        npy(&room.path("y.npy"))
+    };
+    room.json("solve --gauge weak.ildg --mass 3 --source random:1 --save-source p.npy");
+    let p = npy(&room.path("p.npy"));
+    room.json("solve --gauge weak.ildg --mass 3 --source random:2 --save-source q.npy");
+    let q = npy(&room.path("q.npy"));
+    for schur in ["", "--schur", "--schur symmetric", "--schur asymmetric"] {
+        let (left, right) =
+            (dot(&p, &apply("random:2", schur)), dot(&apply("random:1", &format!("--dagger {schur}")), &q));
+        assert!((left - right).abs() < 1e-9 * left.abs().max(1.0), "{schur}: {left} {right}");
+    }
+    assert_eq!(apply("random:1", "--schur"), apply("random:1", "--schur symmetric"));
+    assert!(distance(&apply("random:1", "--schur asymmetric"), &apply("random:1", "--schur")) > 0.1);
+    let refused = "apply --gauge weak.ildg --mass 0.1 --source random:1 --schur symmetric -o y.npy";
+    room.fails(2, refused, &["--schur", "--operator clover"]);
+    // In an input file, and the memory it takes.
+    let write = |text: &str| fs::write(room.path("run.toml"), text).unwrap();
+    let file = "gauge = 'weak.ildg'\nmass = 0.1\nsource = 'random:1'\n";
+    write(file);
+    let plain = room.json("check run.toml")["memory"]["needed_bytes"].as_u64().unwrap();
+    write(&format!("{file}operator = 'clover'\ncsw = 1\nschur = 'asymmetric'\nprecision = 'half'\n"));
+    let check = room.json("check run.toml --set precision=double");
+    // 72 reals a site, for A and A⁻¹, and for a copy of both.
+    let more = check["memory"]["needed_bytes"].as_u64().unwrap() - plain;
+    assert!(more >= 2 * 2 * 72 * 8 * 512, "{more}");
+    assert_eq!((&check["operator"], &check["clover"]["schur"]), (&"clover".into(), &"asymmetric".into()));
+    assert!(room.run("check run.toml --backend cpu").stdout.contains("Wilson-clover operator"));
+    assert_eq!(room.json("solve --config run.toml")["clover"]["csw"].as_f64(), Some(1.0));
+    write(&format!("{file}operator = 'clover'\ncsw = 1\nclover-r = 1.0\n"));
+    room.fails(2, "check run.toml", &["run.toml:5:7: csw: conflicts with run.toml:6:12: clover-r"]);
+}
+
+#[test]
 fn several_right_hand_sides() {
     let room = Room::with_weak_field();
     let sources = "--source random:1 --source point:1,2,3,4,0,2 --source random:2";
@@ -328,6 +396,17 @@ fn benchmarks() {
         }
         assert_eq!(row["lattice"], serde_json::json!([4, 4, 4, 4]));
     }
+    let report =
+        room.json("bench dslash --lattice 4,4,4,4 --precision single,half --reconstruct 12 --operator all --nrhs 2");
+    let names: Vec<_> =
+        report["rows"].as_array().unwrap().iter().map(|row| row["operator"].as_str().unwrap()).collect();
+    for name in ["wilson_dslash", "wilson_dslash_add", "clover_dslash", "clover_matrix"] {
+        assert_eq!(names.iter().filter(|n| **n == name).count(), 2, "{names:?}");
+    }
+    let clover = room.json("bench dslash --lattice 4,4,4,4 --precision double --reconstruct 8 --operator clover");
+    assert_eq!(clover["rows"].as_array().unwrap().len(), 2);
+    room.fails(2, "bench dslash --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
+    room.fails(2, "bench copy --operator clover", &["--operator"]);
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
     room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half"]);
     room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
@@ -385,7 +464,17 @@ fn usage_mistakes() {
         ("--mass 0 --tol 0", "--tol"),
         ("--mass 0 --delta 1", "--delta"),
         ("--mass 0 --max-iterations 0", "--max-iterations"),
-        ("--mass 0 --operator clover", "wilson"),
+        ("--mass 0 --operator clovr", "did you mean 'clover'?"),
+        ("--mass 0 --operator clover", "--csw C, or --clover-r CR with --clover-t CT"),
+        ("--mass 0 --operator clover --csw one", "--csw"),
+        ("--mass 0 --operator clover --csw 1 --u0 0", "above 0"),
+        ("--mass 0 --operator clover --csw 1 --clover-t 1", "conflicts with --clover-t"),
+        ("--mass 0 --operator clover --csw 1 --xi 2", "clover-r and clover-t"),
+        ("--mass 0 --operator clover --clover-r 1", "needs clover-t"),
+        ("--mass 0 --operator clover --clover-r 1 --clover-t 1 --u0 0.9", "belongs to csw"),
+        ("--mass 0 --operator clover --csw 1 --schur odd", "symmetric, asymmetric"),
+        ("--mass 0 --csw 1", "--operator clover"),
+        ("--mass 0 --operator wilson --schur symmetric", "--operator clover"),
         ("--mass 0 --solver gmres", "bicgstab, cg"),
         ("--mass 0 --reconstruct 9", "18, 12, 8"),
         ("--mass 0 --bc-time open", "antiperiodic, periodic"),

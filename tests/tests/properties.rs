@@ -115,7 +115,8 @@ proptest! {
     fn random_streams_do_not_depend_on_the_order_of_calls(seed: u64, first: u64, other: u64, substream: u32) {
         prop_assume!(first != other);
         let draw = |stream: &mut Philox| (0..9).map(|_| stream.next_u32()).collect::<Vec<_>>();
-        let (alone, beside) = (draw(&mut Philox::new(seed, first, substream)), draw(&mut Philox::new(seed, other, substream)));
+        let alone = draw(&mut Philox::new(seed, first, substream));
+        let beside = draw(&mut Philox::new(seed, other, substream));
         let (mut a, mut b) = (Philox::new(seed, first, substream), Philox::new(seed, other, substream));
         let (mut from_a, mut from_b) = (Vec::new(), Vec::new());
         for k in 0..9 {

@@ -21,8 +21,8 @@ const BIAS: u32 = 0x4B00_0000;
 const LINK_BIAS: u32 = 0x4380_0000;
 /// Offset of the norms in a tile.
 const NORMS: usize = 3 * STRIDE;
-/// Norm of a zero spinor: keeps 1 / norm finite.
-const SMALLEST: f32 = 1e-30;
+/// The smallest norm that components are divided by: keeps the quotient finite.
+const SMALLEST: f32 = 1e-35;
 
 /// 2²³ + u for the real and the imaginary part.
 #[inline(always)]
@@ -101,8 +101,9 @@ impl Precision for Half {
         };
         let all =
             max_or_nan(max_or_nan(largest(s.0[0]), largest(s.0[1])), max_or_nan(largest(s.0[2]), largest(s.0[3])));
-        let norm = max_or_nan(all, SMALLEST) * (1.0 / 32767.0);
-        let inverse = reciprocal(norm);
+        // A zero spinor has norm zero, and comes back as zero whatever its codes.
+        let norm = all * (1.0 / 32767.0);
+        let inverse = reciprocal(max_or_nan(norm, SMALLEST));
         // Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
         let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
         let word = |spin: usize, c: usize| {

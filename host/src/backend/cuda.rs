@@ -10,7 +10,7 @@ use cust::event::{Event, EventFlags};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use cust::sys;
-use gpu_kernels::device::{REDUCTION_BLOCK, REDUCTION_GRID, Sums};
+use gpu_kernels::device::Sums;
 use gpu_kernels::{Kernel, Reduction, Values};
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Threads per block of kernels that are not reductions.
 const BLOCK: u32 = 128;
+
+/// Most blocks per right-hand side of any reduction.
+const MAX_REDUCTION_BLOCKS: usize = 4096;
 
 /// A GPU.
 #[derive(Clone)]
@@ -128,7 +131,7 @@ impl Cuda {
         let context = driver(Context::new(device), "creating a context", &name)?;
         let stream = driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", &name)?;
         let (mut partial, mut done, mut results) = (0, 0, std::ptr::null_mut::<c_void>());
-        let sums = REDUCTION_SLOTS * REDUCTION_GRID as usize * 8;
+        let sums = REDUCTION_SLOTS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
         unsafe {
             raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
@@ -343,8 +346,9 @@ impl Backend for Cuda {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         self.enter()?;
+        const { assert!(K::BLOCKS as usize <= MAX_REDUCTION_BLOCKS && K::THREADS <= 256) };
         let function = self.function(TypeId::of::<K>(), K::NAME)?;
-        let blocks = n.div_ceil(REDUCTION_BLOCK).clamp(1, REDUCTION_GRID);
+        let blocks = n.div_ceil(K::THREADS).clamp(1, K::BLOCKS);
         let mut scratch = lock(&self.shared.partial);
         // Zero is what the memory holds at first.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
@@ -366,7 +370,7 @@ impl Backend for Cuda {
         let mut parameters =
             [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
         // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(function, (blocks, nrhs), REDUCTION_BLOCK, &mut parameters) }
+        unsafe { self.start(function, (blocks, nrhs), K::THREADS, &mut parameters) }
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.enter()?;

@@ -6,12 +6,12 @@ use super::{Context, Failure, Outcome, fields};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::dirac::{EvenOddWilson, Wilson, WilsonParams};
+use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, DeviceSpinor, FullSpinor, StagedGauge};
-use ferrite::solve::{IterationPrecision, Reconstruction};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
+use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use serde_json::json;
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -21,8 +21,9 @@ Examples:
   ferrite apply --gauge weak.ildg --mass 0.05 --source file:solution.npy -o b.npy
   ferrite apply --gauge weak.ildg --kappa 0.12 --source random:1 --dagger -o out.lime
 
-Writes M x, or M^dagger x with --dagger; with --schur the even-odd preconditioned operator 1 - kappa^2 D_eo D_oe on the
-even sites and zero on the odd ones.";
+Writes M x, or M^dagger x with --dagger; with --schur the even-odd preconditioned operator on the even sites and zero on
+the odd ones. That is 1 - kappa^2 D_eo D_oe for Wilson; for clover, whose term is A, it is 1 - A^-1 D_eo A^-1 D_oe / 4
+(symmetric, the default) or A - D_eo A^-1 D_oe / 4 (asymmetric).";
 
 /// Arguments of `apply`.
 #[derive(Args)]
@@ -33,9 +34,9 @@ pub struct Arguments {
     /// The Hermitian conjugate of the operator
     #[arg(long)]
     dagger: bool,
-    /// The Schur complement on the even sites
-    #[arg(long)]
-    schur: bool,
+    /// The Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    schur: Option<Option<String>>,
 }
 
 /// Applies the operator once.
@@ -43,6 +44,8 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let mut settings = Settings::default();
     context.add_to(&mut settings);
     args.operator.add_to(&mut settings);
+    settings.flag("schur", args.schur.as_ref().and_then(Option::as_deref));
+    let schur = args.schur.is_some();
     if settings.get("output").is_none() {
         settings.missing("no output: give -o FILE");
     }
@@ -55,7 +58,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     device.require(&memory(&plan), &format!("the operator on {}", plan.lattice()))?;
     let (file, sources) = inputs(&plan)?;
     let reconstruction = reconstruction(&plan, &file)?;
-    let job = Job { operator: plan.operator, dagger: args.dagger, schur: args.schur };
+    let job = Job { operator: plan.operator, dagger: args.dagger, schur };
     let fields = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), plan.lattice())?;
         if reconstruction == Reconstruction::Eight && StagedGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
@@ -66,18 +69,21 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         }
         job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
     })?;
-    fields::write_spinors(output, &fields, "image under the Wilson operator").map_err(Failure::failed)?;
+    let title = format!("image under the {} operator", plan.operator.name());
+    fields::write_spinors(output, &fields, &title).map_err(Failure::failed)?;
     let norms: Vec<f64> = fields.iter().map(HostSpinor::norm2).collect();
+    let operator = plan.operator.wilson();
     let object = json!({
         "output": output,
         "lattice": plan.lattice().size(),
-        "operator": "wilson",
-        "mass": plan.operator.mass,
-        "kappa": plan.operator.kappa(),
-        "xi": plan.operator.anisotropy.xi,
-        "nu": plan.operator.anisotropy.nu,
+        "operator": plan.operator_name(),
+        "mass": operator.mass,
+        "kappa": operator.kappa(),
+        "xi": operator.anisotropy.xi,
+        "nu": operator.anisotropy.nu,
+        "clover": plan.clover(),
         "dagger": args.dagger,
-        "schur": args.schur,
+        "schur": schur,
         "precision": name_of(&PRECISIONS, plan.precision),
         "reconstruct": name_of(&RECONSTRUCTIONS, reconstruction),
         "norm2": norms,
@@ -85,7 +91,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         "device": device.describe(),
     });
     context.output.result("ferrite.apply/1", object, || {
-        let what = match (args.schur, args.dagger) {
+        let what = match (schur, args.dagger) {
             (false, false) => "M x",
             (false, true) => "M^dagger x",
             (true, false) => "Schur complement",
@@ -100,17 +106,26 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
 /// What the device has to hold at most.
 fn memory(plan: &Plan) -> Vec<(&'static str, usize)> {
     let (sites, nrhs) = (plan.lattice().half_volume(), plan.sources.len());
-    vec![
+    let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
+    let field = DeviceSpinor::<ferrite::backend::Cpu, Double>::bytes_for(sites, nrhs);
+    let mut parts = vec![
         ("links as read from the host", 1152 * sites),
-        ("links", 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites)),
-        ("fields", 5 * DeviceSpinor::<ferrite::backend::Cpu, Double>::bytes_for(sites, nrhs)),
+        ("links", links),
+        ("fields", 6 * field),
         ("transfer of a spinor field", 384 * sites * nrhs),
-    ]
+    ];
+    if let Operator::Clover(..) = plan.operator {
+        // Both are made in double before they are rounded.
+        parts.push(("links in double", links));
+        let term = 4 * DeviceClover::<ferrite::backend::Cpu, Double>::bytes_for(sites);
+        parts.push(("clover term and its inverse", 2 * term));
+    }
+    parts
 }
 
 /// Which operator.
 struct Job {
-    operator: WilsonParams,
+    operator: Operator,
     dagger: bool,
     schur: bool,
 }
@@ -137,26 +152,42 @@ impl Job {
             (P::Half, R::Eight) => self.apply::<B, Half, Recon8>(domain, gauge, sources),
         }
     }
-    fn apply<B: Backend, P: Precision, R: LinkFormat<P>>(
+    fn apply<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
         &self,
         domain: &Domain<B>,
         gauge: &HostGauge,
         sources: &[HostSpinor],
     ) -> Result<Vec<HostSpinor>> {
-        let wilson = Wilson::new(Arc::new(DeviceGauge::<B, P, R>::upload(domain, gauge)?), self.operator);
+        let staged = StagedGauge::upload(domain, gauge)?;
+        let wilson = Wilson::new(Arc::new(staged.pack::<P, R>()?), self.operator.wilson());
         let mut x = FullSpinor::<B, P>::zero(domain, sources.len())?;
         x.upload(sources)?;
         let mut out = FullSpinor::<B, P>::zero(domain, sources.len())?;
-        if !self.schur {
-            wilson.full(self.dagger, &x, &mut out)?;
-            return out.download();
-        }
-        let schur = EvenOddWilson::new(wilson, sources.len())?;
-        if self.dagger {
-            schur.apply_dagger(&x.even, &mut out.even)?;
-        } else {
-            schur.apply(&x.even, &mut out.even)?;
+        match self.operator {
+            Operator::Wilson(_) if !self.schur => wilson.full(self.dagger, &x, &mut out)?,
+            Operator::Wilson(_) => self.complement(&EvenOddWilson::new(wilson, sources.len())?, &x, &mut out)?,
+            Operator::Clover(params, schur) => {
+                let term = Arc::new(params.term(&staged.pack::<Double, Recon18>()?)?.convert::<P>()?);
+                drop(staged);
+                let clover = EvenOddClover::new(wilson, term, schur, sources.len())?;
+                if self.schur {
+                    self.complement(&clover, &x, &mut out)?;
+                } else {
+                    for parity in 0..2 {
+                        clover.row(parity, self.dagger, &x, out.parity_mut(parity))?;
+                    }
+                }
+            }
         }
         out.download()
+    }
+    /// The Schur complement, or its conjugate.
+    fn complement<B: Backend, P: CloverFormat>(
+        &self,
+        schur: &impl LinearOperator<SpinorSpace<B, P>>,
+        x: &FullSpinor<B, P>,
+        out: &mut FullSpinor<B, P>,
+    ) -> Result {
+        if self.dagger { schur.apply_dagger(&x.even, &mut out.even) } else { schur.apply(&x.even, &mut out.even) }
     }
 }

@@ -6,7 +6,7 @@ use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::backend::{Cpu, REDUCTION_SLOTS};
 use ferrite::bench::{self, Options, Row};
-use ferrite::field::{DeviceGauge, DeviceSpinor};
+use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
 use gpu_kernels::storage::{Double, Recon18};
 use serde_json::json;
@@ -16,15 +16,17 @@ const EXAMPLES: &str = "\
 Examples:
   ferrite bench dslash --lattice 32,32,32,32
   ferrite bench dslash --precision single,half --reconstruct 12 --nrhs 4 --json
+  ferrite bench dslash --operator clover --precision half
   ferrite bench copy --backend cpu
 
-GFLOP/s count 1320 operations per site of the Wilson hopping term, reconstruction not counted. GB/s count every link and
+GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not counted.
+clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
 every spinor once. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// The Wilson hopping term, by itself and as a x + b D psi
+    /// The Wilson hopping term, by itself and as a x + b D psi, or its products with the clover term
     Dslash,
     /// Linear algebra of the solvers
     Blas,
@@ -39,6 +41,9 @@ pub struct Arguments {
     /// What to time
     #[arg(value_enum)]
     what: What,
+    /// For dslash: wilson, clover or all [default: wilson]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
@@ -73,6 +78,16 @@ fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let precisions = choose("precision", &args.precision, &PRECISIONS)?;
     let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
+    let (wilson, clover) = match (args.what, args.operator.as_deref()) {
+        (What::Dslash, None | Some("wilson")) => (true, false),
+        (What::Dslash, Some("clover")) => (false, true),
+        (What::Dslash, Some("all")) => (true, true),
+        (What::Dslash, Some(other)) => {
+            return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all")));
+        }
+        (_, None) => (false, false),
+        (_, Some(_)) => return Err(Failure::refused("--operator belongs to bench dslash")),
+    };
     let most = REDUCTION_SLOTS / 4;
     if !(1..=most).contains(&args.nrhs) {
         return Err(Failure::refused(format!("--nrhs {}: between 1 and {most} right-hand sides", args.nrhs)));
@@ -92,11 +107,23 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     if args.what == What::Dslash {
         let links = 2 * DeviceGauge::<Cpu, Double, Recon18>::bytes_for(sites);
         needs.push(("links", links + 1152 * sites));
+        if clover {
+            // The term and its inverse on both parities, in double and in the precision that is timed.
+            let term = 8 * DeviceClover::<Cpu, Double>::bytes_for(sites);
+            needs.push(("links in double", links));
+            needs.push(("clover term and its inverse", term));
+        }
     }
     device.require(&needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = on_device!(&device, backend => match args.what {
-        What::Dslash => bench::dslash(backend, &options),
+        What::Dslash => {
+            let mut rows = if wilson { bench::dslash(backend, &options)? } else { Vec::new() };
+            if clover {
+                rows.extend(bench::clover(backend, &options)?);
+            }
+            Ok(rows)
+        }
         What::Blas => bench::blas(backend, &options),
         What::Copy => bench::copy(backend),
     })?;

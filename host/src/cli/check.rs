@@ -50,13 +50,16 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "file": args.file,
         "ok": needed <= memory.free,
         "lattice": lattice.size(),
+        "operator": solve.plan.operator_name(),
+        "clover": solve.plan.clover(),
         "sources": nrhs,
         "backend": device.name(),
         "device": device.describe(),
         "memory": { "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list },
     });
     context.output.result("ferrite.check/1", object, || {
-        let mut text = format!("{}: no mistakes; Wilson operator on {lattice}\n", args.file.display());
+        let mut text =
+            format!("{}: no mistakes; {} operator on {lattice}\n", args.file.display(), solve.plan.operator.name());
         let _ = writeln!(text, "memory on {}:", device.describe());
         for (what, n) in &needs {
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));

@@ -3,10 +3,11 @@ use super::fields::{self, Source};
 use super::target;
 use super::text;
 use crate::config::Settings;
-use ferrite::dirac::{Anisotropy, TimeBoundary, WilsonParams};
+use ferrite::dirac::{Anisotropy, CloverParams, Schur, TimeBoundary, WilsonParams};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Reconstruction};
+use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Names of the precisions.
@@ -23,6 +24,18 @@ pub const METHODS: [(&str, Method); 2] = [("bicgstab", Method::Bicgstab), ("cg",
 /// Names of the boundary conditions.
 pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
     [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+
+/// Names of the Schur complements.
+pub const SCHURS: [(&str, Schur); 2] = [("symmetric", Schur::Symmetric), ("asymmetric", Schur::Asymmetric)];
+
+/// The coefficients of the clover term as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coefficients {
+    /// c_sw and u_0.
+    Improvement(f64, f64),
+    /// Chroma's clovCoeffR and clovCoeffT.
+    Anisotropic(f64, f64),
+}
 
 /// The name of a value in one of the lists above.
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
@@ -50,7 +63,9 @@ pub struct Plan {
     /// What its header says.
     pub header: Header,
     /// The operator.
-    pub operator: WilsonParams,
+    pub operator: Operator,
+    /// The clover coefficients, if the operator has them.
+    pub coefficients: Option<Coefficients>,
     /// Right-hand sides.
     pub sources: Vec<Source>,
     /// Precision of the device's fields.
@@ -66,9 +81,30 @@ impl Plan {
     pub fn lattice(&self) -> Lattice {
         self.header.lattice
     }
+    /// The operator's name among the values of `--operator`.
+    pub fn operator_name(&self) -> &'static str {
+        match self.operator {
+            Operator::Wilson(_) => "wilson",
+            Operator::Clover(..) => "clover",
+        }
+    }
+    /// The clover term for JSON: what was typed, the coefficients that come out of it, and the Schur complement.
+    pub fn clover(&self) -> Value {
+        let (Operator::Clover(params, schur), Some(coefficients)) = (self.operator, self.coefficients) else {
+            return Value::Null;
+        };
+        let (csw, u0, r, t) = match coefficients {
+            Coefficients::Improvement(csw, u0) => (Some(csw), Some(u0), None, None),
+            Coefficients::Anisotropic(r, t) => (None, None, Some(r), Some(t)),
+        };
+        json!({
+            "csw": csw, "u0": u0, "r": r, "t": t,
+            "space": params.space, "time": params.time,
+            "schur": name_of(&SCHURS, schur),
+        })
+    }
     /// Resolves the common settings. `None` if something is wrong, which `settings` then lists.
     pub fn from_settings(settings: &mut Settings) -> Option<Self> {
-        settings.choice("operator", &[("wilson", ())]);
         let operator = operator(settings);
         let read = read_options(settings);
         let gauge = settings.get("gauge");
@@ -88,11 +124,13 @@ impl Plan {
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
         let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS);
         let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
+        let (operator, coefficients) = operator?;
         Some(Plan {
             gauge: gauge?.text().into(),
             read,
             header: header?,
-            operator: operator?,
+            operator,
+            coefficients,
             sources: sources?,
             precision,
             reconstruction,
@@ -101,8 +139,75 @@ impl Plan {
     }
 }
 
-/// The Wilson operator from `--mass` or `--kappa`, `--bc-time`, `--xi` and `--nu`.
-fn operator(settings: &mut Settings) -> Option<WilsonParams> {
+/// Keys of the clover term.
+const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"];
+
+/// The operator from `--operator` and all that describes it.
+fn operator(settings: &mut Settings) -> Option<(Operator, Option<Coefficients>)> {
+    let clover = settings.choice("operator", &[("wilson", false), ("clover", true)]);
+    let wilson = wilson(settings);
+    if clover != Some(true) {
+        // After a name that is none of the two, its keys are no further mistakes.
+        if clover == Some(false) || settings.get("operator").is_none() {
+            for key in CLOVER_KEYS {
+                if let Some(setting) = settings.get(key) {
+                    settings.wrong(&setting, "belongs to the clover operator, which --operator clover selects");
+                }
+            }
+        }
+        return wilson.map(|params| (params.into(), None));
+    }
+    let schur = settings.choice("schur", &SCHURS).unwrap_or_default();
+    let coefficients = coefficients(settings);
+    let (wilson, coefficients) = (wilson?, coefficients?);
+    let params = match coefficients {
+        Coefficients::Improvement(csw, u0) => CloverParams::isotropic(wilson, csw, u0),
+        Coefficients::Anisotropic(r, t) => CloverParams::anisotropic(wilson, r, t),
+    };
+    Some((Operator::Clover(params, schur), Some(coefficients)))
+}
+
+/// From `--csw` and `--u0`, or from `--clover-r` and `--clover-t`.
+fn coefficients(settings: &mut Settings) -> Option<Coefficients> {
+    let csw = settings.number("csw", "a number", |_| true);
+    let u0 = settings.number("u0", "a number above 0", |u0| u0 > 0.0);
+    let [r, t] = ["clover-r", "clover-t"].map(|key| settings.number(key, "a number", |_| true));
+    let given = |key| settings.get(key).is_some();
+    let (has_csw, has_u0, has_r, has_t) = (given("csw"), given("u0"), given("clover-r"), given("clover-t"));
+    match (has_csw, has_r || has_t) {
+        (false, false) => {
+            settings.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
+            return None;
+        }
+        (true, true) => {
+            let other = if has_r { "clover-r" } else { "clover-t" };
+            settings.conflict("csw", other, "give csw, or clover-r with clover-t");
+            return None;
+        }
+        (true, false) => {
+            for key in ["xi", "nu"] {
+                if settings.get(key).is_some() {
+                    settings.conflict("csw", key, "on an anisotropic lattice give clover-r and clover-t");
+                }
+            }
+            let u0 = if has_u0 { u0 } else { Some(1.0) };
+            Some(Coefficients::Improvement(csw?, u0?))
+        }
+        (false, true) => {
+            if let Some(setting) = settings.get("u0") {
+                settings.wrong(&setting, "belongs to csw; clover-r and clover-t are the coefficients in use");
+            }
+            if has_r != has_t {
+                let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
+                settings.conflict(here, there, &format!("needs {there} beside it"));
+            }
+            Some(Coefficients::Anisotropic(r?, t?))
+        }
+    }
+}
+
+/// Mass, boundary condition and anisotropy from `--mass` or `--kappa`, `--bc-time`, `--xi` and `--nu`.
+fn wilson(settings: &mut Settings) -> Option<WilsonParams> {
     let boundary = settings.choice("bc-time", &BOUNDARIES).unwrap_or_default();
     let mut anisotropy = |key| settings.number(key, "a number above 0", |x| x > 0.0).unwrap_or(1.0);
     let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };

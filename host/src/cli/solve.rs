@@ -21,10 +21,13 @@ Examples:
   ferrite solve --gauge weak.ildg --mass 0.05 --source random:1 -o solution.npy --plot convergence.svg
   ferrite solve --gauge weak.ildg --kappa 0.12 --source point:0,0,0,0,0,0 --source point:0,0,0,0,0,1 \\
       --solver cg --precision half -o solutions.npy
+  ferrite solve --gauge weak.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o solution.npy
   ferrite solve --config run.toml --set tol=1e-8
 
 Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
 On an anisotropic lattice M = (1 + 3 nu/xi_0 + m) - (nu/xi_0 D_space + D_time)/2.
+The clover operator adds i/2 sum_{mu<nu} c sigma F to M, with c = csw / u0^3 in all planes, or with Chroma's
+coefficients c = CR/xi_0 in the spatial and c = CT in the temporal planes.
 Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
 Paths are relative to the working directory.
 
@@ -37,7 +40,7 @@ pub struct OperatorFlags {
     /// The configuration
     #[arg(long, value_name = "FILE")]
     gauge: Option<String>,
-    /// The Dirac operator: wilson [default: wilson]
+    /// The Dirac operator: wilson or clover [default: wilson]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
     /// Bare mass in lattice units
@@ -55,6 +58,18 @@ pub struct OperatorFlags {
     /// Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1]
     #[arg(long, value_name = "NU", allow_hyphen_values = true)]
     nu: Option<String>,
+    /// Clover coefficient c_sw, the same in all planes
+    #[arg(long, value_name = "C", help_heading = "Clover operator", allow_hyphen_values = true)]
+    csw: Option<String>,
+    /// Tadpole factor: the coefficients are csw / u0^3 [default: 1]
+    #[arg(long, value_name = "U", help_heading = "Clover operator", allow_hyphen_values = true)]
+    u0: Option<String>,
+    /// Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0
+    #[arg(long, value_name = "CR", help_heading = "Clover operator", allow_hyphen_values = true)]
+    clover_r: Option<String>,
+    /// Chroma's clovCoeffT, the coefficient of the temporal planes
+    #[arg(long, value_name = "CT", help_heading = "Clover operator", allow_hyphen_values = true)]
+    clover_t: Option<String>,
     /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
@@ -95,6 +110,10 @@ impl OperatorFlags {
             ("bc-time", &self.bc_time),
             ("xi", &self.xi),
             ("nu", &self.nu),
+            ("csw", &self.csw),
+            ("u0", &self.u0),
+            ("clover-r", &self.clover_r),
+            ("clover-t", &self.clover_t),
             ("precision", &self.precision),
             ("reconstruct", &self.reconstruct),
             ("output", &self.output),
@@ -117,6 +136,9 @@ impl OperatorFlags {
 pub struct Arguments {
     #[command(flatten)]
     operator: OperatorFlags,
+    /// The even-odd preconditioned clover operator: symmetric or asymmetric [default: symmetric]
+    #[arg(long, value_name = "NAME", help_heading = "Clover operator")]
+    schur: Option<String>,
     /// bicgstab, or cg on the normal equations [default: bicgstab]
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
@@ -271,6 +293,7 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
     context.add_to(&mut settings);
     args.operator.add_to(&mut settings);
     let texts = [
+        ("schur", &args.schur),
         ("solver", &args.solver),
         ("tol", &args.tol),
         ("max-iterations", &args.max_iterations),
@@ -331,17 +354,23 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     if let Some(path) = &plan.output
         && (report.converged || solve.keep_unconverged)
     {
-        let title = format!("solution of the Wilson equation, kappa = {}", plan.operator.kappa());
+        let title =
+            format!("solution of the {} equation, kappa = {}", plan.operator.name(), plan.operator.wilson().kappa());
         fields::write_spinors(path, &solutions, &title).map_err(Failure::failed)?;
         written = Some(path);
     }
     if let Some(path) = &solve.plot {
-        let boundary = match plan.operator.boundary {
+        let boundary = match plan.operator.wilson().boundary {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         };
         let picture = plot::Convergence {
-            title: format!("Wilson operator on {}, m = {:.6}, {boundary}", plan.lattice(), plan.operator.mass),
+            title: format!(
+                "{} operator on {}, m = {:.6}, {boundary}",
+                plan.operator.name(),
+                plan.lattice(),
+                plan.operator.wilson().mass
+            ),
             subtitle: solve.describe(report.reconstruction),
             history: &report.info.history,
             updates: &watch.updates,
@@ -356,6 +385,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
 /// The result, as text or JSON.
 fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, written: Option<&PathBuf>) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
+    let operator = plan.operator.wilson();
     let worst = worst(report);
     let object = json!({
         "converged": report.converged,
@@ -370,11 +400,12 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "backend": device.name(),
         "device": device.describe(),
         "lattice": plan.lattice().size(),
-        "operator": "wilson",
-        "mass": plan.operator.mass,
-        "kappa": plan.operator.kappa(),
-        "xi": plan.operator.anisotropy.xi,
-        "nu": plan.operator.anisotropy.nu,
+        "operator": plan.operator_name(),
+        "mass": operator.mass,
+        "kappa": operator.kappa(),
+        "xi": operator.anisotropy.xi,
+        "nu": operator.anisotropy.nu,
+        "clover": plan.clover(),
         "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
         "solver": name_of(&METHODS, solve.method),
         "precision": name_of(&PRECISIONS, plan.precision),
@@ -388,11 +419,12 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
     });
     context.output.result("ferrite.solve/1", object, || {
         let mut text = format!(
-            "Wilson operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {}, {}\n\
+            "{} operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
+            plan.operator.name(),
             plan.lattice(),
-            plan.operator.mass,
-            plan.operator.kappa(),
+            operator.mass,
+            operator.kappa(),
             text::count(plan.sources.len(), "right-hand side"),
             solve.describe(report.reconstruction),
             if report.converged { "converged" } else { "NOT converged" },

@@ -5,9 +5,10 @@ use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
-use gpu_kernels::clover::{CloverApply, CloverDslash, CloverDslashAdd, CloverRow};
+use gpu_kernels::clover::{CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverRow};
 use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18};
-use solvers::LinearOperator;
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -162,6 +163,28 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddClover<B, P, R> {
+    fn apply_dot(
+        &self,
+        space: &SpinorSpace<B, P>,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.schur == Schur::Asymmetric {
+            self.apply(x, out)?;
+            space.dot_norm2(out, w, dot, norm2)?;
+            dot.iter_mut().for_each(|d| *d = d.conj());
+            return Ok(());
+        }
+        let mut odd = self.odd.borrow_mut();
+        self.dslash(1, false, x, &mut odd)?;
+        let b = P::Real::from_f64(-self.hop() * self.hop());
+        let (inverse, hopping) = (self.clover.inverse(0), self.wilson.hopping(&odd, 0));
+        let add = CloverDslashAdd::<P, R> { out: out.view(), x: x.view(), b, inverse, hopping };
+        space.dot_of(&CloverDslashAddDot { add, w: w.view() }, dot, norm2)
+    }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }

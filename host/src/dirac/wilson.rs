@@ -6,7 +6,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::storage::{LinkFormat, Precision};
-use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd};
+use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -207,6 +207,23 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
 }
 
 impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
+    fn apply_dot(
+        &self,
+        space: &SpinorSpace<B, P>,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        let kappa = self.wilson.params.kappa();
+        let mut odd = self.odd.borrow_mut();
+        self.wilson.dslash(1, false, x, &mut odd)?;
+        let (a, b) = (P::Real::ONE, P::Real::from_f64(-kappa * kappa));
+        let (hopping, out, x) = (self.wilson.hopping(&odd, 0), out.view(), x.view());
+        let add = WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping };
+        space.dot_of(&WilsonDslashAddDot { add, w: w.view() }, dot, norm2)
+    }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }

@@ -29,6 +29,21 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
+    /// Runs a kernel that returns \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides at once.
+    pub(crate) fn dot_of<K>(&self, kernel: &K, dot: &mut [Complex64], norm2: &mut [f64]) -> Result
+    where
+        K: gpu_kernels::Reduction<Values = [f64; 3]>,
+    {
+        self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
+        let mut sums = [0.0; REDUCTION_SLOTS];
+        let sums = &mut sums[..3 * self.nrhs];
+        self.domain.sums(sums)?;
+        for (j, values) in sums.chunks_exact(3).enumerate() {
+            dot[j] = Complex64::new(values[0], values[1]);
+            norm2[j] = values[2];
+        }
+        Ok(())
+    }
     /// Runs what `kernel` makes for each right-hand side.
     fn each<K: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> K) -> Result {
         for j in 0..self.nrhs {

@@ -1,9 +1,11 @@
 //! Checks of kernels against the reference, on any backend.
+mod clover;
 mod gauge;
 mod linear_algebra;
 mod solves;
 mod wilson;
 
+pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use solves::solves;

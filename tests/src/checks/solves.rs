@@ -27,8 +27,8 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
                     // The residual is a difference of numbers of size ‖η‖, each with its rounding errors.
                     report.error(&scope, "solve: claimed residual", (residual - claimed).abs(), 1e-14);
                 }
-                // M⁻¹ amplifies a residual by at most 1 / (smallest singular value of M), times ‖η‖ / ‖ψ‖ ≤ ‖M‖ ≤ 8 + m:
-                // a few hundred for these fields.
+                // M⁻¹ amplifies a residual by at most 1 / (smallest singular value of M), times ‖η‖ / ‖ψ‖ ≤ ‖M‖ and
+                // ‖M‖ ≤ 8 + m: a few hundred for these fields.
                 let tol = Tolerance { relative: 500.0 * request.tol, worst: 1e5 * request.tol };
                 let exact = first.is_none();
                 let expected = first.get_or_insert_with(|| solutions.clone());
