@@ -1,7 +1,9 @@
 //! Fields as kernels see them: where they are and how a site is found.
 use crate::algebra::{Projector, Scaled, Spinor, Su3};
 use crate::memory::{Access, Global};
-use crate::storage::{Block, CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover};
+use crate::storage::{
+    Block, CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover, load_su3, store_su3,
+};
 use core::marker::PhantomData;
 
 /// A field on the sites of one parity, for one or more right-hand sides, one after the other.
@@ -146,6 +148,49 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
             let (tile, lane) = self.tile(i);
             R::store_link(tile, lane, mu, forward, u)
         }
+    }
+}
+
+/// The links that start at the sites of one parity, each kept once, in double: `[tile][μ][16-byte chunk][site]`. For what
+/// changes links, where the second copy that [`Links`] keeps would have to be brought up to date.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct ThinLinks(Global);
+
+impl ThinLinks {
+    /// Bytes of a link: nine complex numbers.
+    const LINK_BYTES: usize = 144;
+    /// Bytes of the links that start at a site.
+    pub const SITE_BYTES: usize = 4 * Self::LINK_BYTES;
+
+    /// Links at `base`.
+    ///
+    /// # Safety
+    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        ThinLinks(Global(base))
+    }
+    #[inline(always)]
+    unsafe fn chunks(&self, i: u32, mu: u32) -> Global {
+        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
+        let offset = (4 * tile + mu) as u64 * (TILE * Self::LINK_BYTES) as u64 + 16 * lane as u64;
+        unsafe { self.0.offset(offset as usize) }
+    }
+    /// U_μ(x)
+    ///
+    /// # Safety
+    /// The site exists, and the link is read as `access` promises.
+    #[inline(always)]
+    pub unsafe fn load(&self, i: u32, mu: u32, access: Access) -> Su3<f64> {
+        unsafe { load_su3(self.chunks(i, mu), access) }
+    }
+    /// Writes U_μ(x).
+    ///
+    /// # Safety
+    /// The site exists, and the link is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, mu: u32, u: &Su3<f64>) {
+        unsafe { store_su3(self.chunks(i, mu), u) }
     }
 }
 

@@ -85,6 +85,9 @@ pub struct Instance {
     pub registers: u32,
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
+    /// The instance on the CPU.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub cpu: crate::cpu::Entry,
 }
 
 /// Names the instances of generic kernels that exist in PTX, one line each:
@@ -96,13 +99,16 @@ pub struct Instance {
 #[macro_export]
 macro_rules! entry {
     ($list:ident: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal;)*) => {
-        pub(crate) const $list: &[$crate::Instance] = &[$(
+        // Static, not const: the functions it points to are compiled in this crate and in no other.
+        pub(crate) static $list: &[$crate::Instance] = &[$(
             $crate::Instance {
                 name: stringify!($name),
                 parts: $crate::entry!(@parts $kind $kernel),
                 module: $module,
                 registers: $registers,
                 hot: $crate::entry!(@hot $kind),
+                #[cfg(not(target_arch = "nvptx64"))]
+                cpu: $crate::entry!(@cpu $kind $kernel),
             },
         )*];
         #[cfg(target_arch = "nvptx64")]
@@ -117,6 +123,9 @@ macro_rules! entry {
     (@parts observe $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
     (@parts reduce $kernel:ty) => { <$kernel as $crate::Reduction>::NAME };
     (@parts $kind:ident $kernel:ty) => { <$kernel as $crate::Kernel>::NAME };
+    (@cpu observe $kernel:ty) => { $crate::cpu::Entry::reduction::<$kernel>() };
+    (@cpu reduce $kernel:ty) => { $crate::cpu::Entry::reduction::<$kernel>() };
+    (@cpu $kind:ident $kernel:ty) => { $crate::cpu::Entry::kernel::<$kernel>() };
     (@entry observe $name:ident $kernel:ty) => { $crate::entry!(@entry reduce $name $kernel); };
     (@entry reduce $name:ident $kernel:ty) => {
         /// # Safety

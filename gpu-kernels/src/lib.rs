@@ -8,7 +8,7 @@
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types
 //! * [`lattice`]: sites, parities and neighbours
-//! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`]: the kernels
+//! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -25,9 +25,12 @@ extern crate std;
 pub mod algebra;
 pub mod blas;
 pub mod clover;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod cpu;
 pub mod device;
 pub mod field;
 pub mod gauge;
+pub mod heatbath;
 pub mod lattice;
 pub mod memory;
 pub mod random;
@@ -39,8 +42,11 @@ mod launch;
 pub use launch::{Instance, Kernel, Reduction, Values};
 
 /// Every kernel of the crate.
+#[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
-    [wilson::INSTANCES, clover::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES].into_iter().flatten()
+    [wilson::INSTANCES, clover::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES, heatbath::INSTANCES]
+        .into_iter()
+        .flatten()
 }
 
 #[cfg(target_arch = "nvptx64")]

@@ -223,17 +223,18 @@ fn permute<const SELECT: u32>(a: u32, b: u32) -> u32 {
     out
 }
 
-/// 1/x to about one unit in the last place; exact division on a CPU.
+/// 1/x, rounded to nearest as a CPU does it (but for a handful of arguments), so that fixed-point codes agree.
 #[inline(always)]
 pub fn reciprocal(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
     {
-        let out: f32;
+        use crate::algebra::Real;
+        let approximate: f32;
         // SAFETY: arithmetic on registers.
         unsafe {
-            asm!("rcp.approx.ftz.f32 {0}, {1};", out(reg32) out, in(reg32) x, options(pure, nomem, nostack));
+            asm!("rcp.approx.ftz.f32 {0}, {1};", out(reg32) approximate, in(reg32) x, options(pure, nomem, nostack));
         }
-        out
+        Real::mul_add(Real::mul_add(-x, approximate, 1.0), approximate, approximate)
     }
     #[cfg(not(target_arch = "nvptx64"))]
     return 1.0 / x;

@@ -12,6 +12,7 @@ pub struct Philox {
 
 impl Philox {
     /// The stream of `stream` (a site and a direction, say) and `substream` (a trajectory, a sweep) under `seed`.
+    #[inline(always)]
     pub fn new(seed: u64, stream: u64, substream: u32) -> Self {
         let counter = [0, substream, stream as u32, (stream >> 32) as u32];
         Philox { key: [seed as u32, (seed >> 32) as u32], counter, block: [0; 4], used: 4 }
@@ -31,8 +32,23 @@ impl Philox {
     #[inline(always)]
     pub fn uniform(&mut self) -> f64 {
         let bits = (self.next_u32() as u64) << 32 | self.next_u32() as u64;
-        ((bits >> 12) as f64 + 0.5) * (1.0 / 4_503_599_627_370_496.0)
+        uniform(bits)
     }
+    /// Two numbers as [`uniform`](Self::uniform) makes them, from a new block: what is left of the current one is
+    /// dropped. For kernels, where words must not be counted at run time.
+    #[inline(always)]
+    pub fn uniform_pair(&mut self) -> [f64; 2] {
+        let [a, b, c, d] = philox(self.counter, self.key);
+        self.counter[0] = self.counter[0].wrapping_add(1);
+        self.used = 4;
+        [uniform((a as u64) << 32 | b as u64), uniform((c as u64) << 32 | d as u64)]
+    }
+}
+
+/// A number in (0, 1) from the upper 52 bits and a half.
+#[inline(always)]
+fn uniform(bits: u64) -> f64 {
+    ((bits >> 12) as f64 + 0.5) * (1.0 / 4_503_599_627_370_496.0)
 }
 
 /// Two numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).

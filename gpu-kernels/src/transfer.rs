@@ -3,7 +3,7 @@
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
 use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_basis};
-use crate::field::{Field, Links};
+use crate::field::{Field, Links, ThinLinks};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
 use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
@@ -147,6 +147,63 @@ unsafe impl<P: Precision, R: LinkFormat<P>> Kernel for PackLinks<P, R> {
     }
 }
 
+/// Host links `[site][μ][row][column]` to the links that start at the sites of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackThinLinks {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// The device's links.
+    pub links: ThinLinks,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call i writes the links of site i only.
+unsafe impl Kernel for PackThinLinks {
+    const NAME: &'static [&'static str] = &["pack_thin_links"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        for mu in 0..4 {
+            unsafe { self.links.store(i, mu, &host_link(&self.host, site, mu as usize)) }
+        }
+    }
+}
+
+/// The links that start at the sites of one parity to host links.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct UnpackThinLinks {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// The device's links.
+    pub links: ThinLinks,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call i writes the elements of its own site only.
+unsafe impl Kernel for UnpackThinLinks {
+    const NAME: &'static [&'static str] = &["unpack_thin_links"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity)) as usize;
+        for mu in 0..4 {
+            let u = unsafe { self.links.load(i, mu, Access::Once) };
+            let k = 9 * (4 * site + mu as usize);
+            macro_rules! put {
+                ($($element:literal)*) => {$(
+                    unsafe { self.host.set(k + $element, u.0[$element / 3][$element % 3]) };
+                )*};
+            }
+            put!(0 1 2 3 4 5 6 7 8);
+        }
+    }
+}
+
 /// U_μ of a site in a host array of links.
 #[inline(always)]
 unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
@@ -193,5 +250,7 @@ crate::entry! { INSTANCES:
     setup "transfer" pack_links_double_8: PackLinks<Double, Recon8>, registers 0;
     setup "transfer" pack_links_single_8: PackLinks<Single, Recon8>, registers 0;
     setup "transfer" pack_links_half_8: PackLinks<Half, Recon8>, registers 0;
+    setup "transfer" pack_thin_links: PackThinLinks, registers 0;
+    setup "transfer" unpack_thin_links: UnpackThinLinks, registers 0;
     observe "transfer" singular_links: SingularLinks, registers 0;
 }

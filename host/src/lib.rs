@@ -1,4 +1,50 @@
-//! Ferrite: lattice QCD on GPUs.
+//! Ferrite: lattice QCD on GPUs. Solves the Dirac equation on a gauge configuration, on an NVIDIA GPU or on the CPU,
+//! with the same kernels.
+//!
+//! # Overview
+//! | module | what |
+//! |---|---|
+//! | [`lattice`] | extents, the order of sites |
+//! | [`field::host`] | fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi basis |
+//! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
+//! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
+//! | [`smear`] | smearing of sources and links |
+//! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
+//! | [`domain`] | a device, this process's part of the lattice, the other processes |
+//! | [`field`] | fields on a device, in the layout of its kernels |
+//! | [`dirac`] | Wilson and Wilson-clover operators, even-odd preconditioning |
+//! | [`solve`] | from links and sources to solutions, with the check of the answer |
+//! | [`mod@bench`] | how fast kernels are, next to a copy |
+//!
+//! [`solve::solve_wilson`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
+//! the [`SpinorSpace`](field::SpinorSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
+//!
+//! Everything is in lattice units; M = (4 + m) − ½ D, not its κ-normalised form. `docs/conventions.md` of the repository
+//! has all signs and factors, `docs/architecture.md` how the parts work together.
+//!
+//! # A solve
+//! ```
+//! use ferrite::backend::Cpu;
+//! use ferrite::dirac::{TimeBoundary, WilsonParams};
+//! use ferrite::domain::Domain;
+//! use ferrite::generate;
+//! use ferrite::lattice::Lattice;
+//! use ferrite::solve::{IterationPrecision, Request, solve_wilson};
+//!
+//! let lattice = Lattice::new([4, 4, 4, 8])?;
+//! let gauge = generate::weak_field(lattice, 7, 0.1); // or files::read_gauge
+//! let source = generate::random_source(lattice, 1);
+//! let domain = Domain::single(Cpu::new(Some(1)), lattice)?; // or Cuda::new(0)?
+//!
+//! let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+//! let request = Request { precision: IterationPrecision::Single, tol: 1e-9, ..Request::new(operator) };
+//! let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
+//!
+//! // ‖b − M x‖ / ‖b‖ of the full system, computed from the solution in double precision.
+//! assert!(report.converged && report.true_residual[0] <= 1e-9);
+//! assert_eq!(solutions[0].lattice(), lattice);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 pub mod backend;
 pub mod bench;
 pub mod dirac;
@@ -8,5 +54,7 @@ pub mod files;
 pub mod generate;
 pub mod lattice;
 pub mod measure;
+pub mod quenched;
 pub mod smear;
 pub mod solve;
+pub mod statistics;

@@ -89,11 +89,9 @@ pub fn project(v: &Matrix) -> Option<Matrix> {
             change = change.max(a[1..].iter().fold((1.0 - a[0]).abs(), |m, a| m.max(a.abs())));
             let (p, q) = (Complex64::new(a[0], -a[3]), Complex64::new(-a[2], -a[1]));
             for m in [&mut w, &mut x] {
-                for k in 0..3 {
-                    let (upper, lower) = (m[i][k], m[j][k]);
-                    m[i][k] = p * upper + q * lower;
-                    m[j][k] = p.conj() * lower - q.conj() * upper;
-                }
+                let (upper, lower) = (m[i], m[j]);
+                m[i] = std::array::from_fn(|k| p * upper[k] + q * lower[k]);
+                m[j] = std::array::from_fn(|k| p.conj() * lower[k] - q.conj() * upper[k]);
             }
         }
         if change < 1e-15 {
@@ -105,8 +103,8 @@ pub fn project(v: &Matrix) -> Option<Matrix> {
 }
 
 /// APE smearing of the links in x, y, z by staples in these directions: in each of `steps` steps, U becomes the
-/// [`project`]ion of `weight` U + Σ staples. Chroma's `APE_SMEAR` with `link_smear_fact` = `weight`; the share of each of
-/// the four staples is 1 / (weight + 4). A sum of links and staples that is singular leaves its link as it is.
+/// [`project`]ion of `weight` U + Σ staples. Chroma's `APE_SMEAR` with `link_smear_fact` = `weight`; the share of each
+/// of the four staples is 1 / (weight + 4). A sum of links and staples that is singular leaves its link as it is.
 pub fn ape(gauge: &HostGauge, weight: f64, steps: usize) -> HostGauge {
     let lattice = gauge.lattice();
     let mut gauge = gauge.clone();

@@ -273,10 +273,12 @@ pub fn solve_wilson<B: Backend>(
     }
 }
 
+/// The solve itself. Operators are trait objects, so that the solvers are compiled once for each pair of precisions and
+/// not for each operator and reconstruction too.
 fn run<B: Backend, S: Precision>(
     domain: &Domain<B>,
-    precise: &impl EvenOdd<B, Double>,
-    sloppy: &impl EvenOdd<B, S>,
+    precise: &dyn EvenOdd<B, Double>,
+    sloppy: &dyn EvenOdd<B, S>,
     sources: &[HostSpinor],
     request: &Request,
     observer: &mut impl Observer,
@@ -387,7 +389,7 @@ fn full_norms<B: Backend>(space: &SpinorSpace<B, Double>, x: &FullSpinor<B, Doub
 /// ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
 fn residuals<B: Backend>(
     space: &SpinorSpace<B, Double>,
-    operator: &impl EvenOdd<B, Double>,
+    operator: &dyn EvenOdd<B, Double>,
     eta: &FullSpinor<B, Double>,
     psi: &FullSpinor<B, Double>,
     source_norms: &[f64],

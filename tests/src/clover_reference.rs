@@ -1,9 +1,9 @@
-//! The Wilson-clover operator from its formula, in double: a 12×12 matrix at every site, made of explicit γ matrices and
-//! of products of links along paths. Nothing here shares code with the kernels.
+//! The Wilson-clover operator from its formula, in double: a 12×12 matrix at every site, made of explicit γ matrices
+//! and of products of links along paths. Nothing here shares code with the kernels.
 //!
 //! M = A − ½ (s D_space + D_time), A(x) = 1 + 3 s + m + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν(x), σ_μν = (i/2) \[γ_μ, γ_ν\],
-//! F̂ = (Q − Q†)/8 with Q the sum of the four leaves of the plane (μ, ν) at x (Babich, Clark and Joó 2010, eq. 2; factors
-//! as in Chroma).
+//! F̂ = (Q − Q†)/8 with Q the sum of the four leaves of the plane (μ, ν) at x (Babich, Clark and Joó 2010, eq. 2;
+//! factors as in Chroma).
 use crate::gamma::{self, SpinMatrix};
 use crate::reference::{Dirac, adjoint, combine, field, multiply, norm2, on_parity};
 use ferrite::dirac::{CloverParams, Schur};
@@ -193,6 +193,7 @@ mod tests {
     use ferrite::lattice::Lattice;
 
     #[test]
+    #[allow(clippy::needless_range_loop, reason = "rows and columns of matrices")]
     fn the_term_is_hermitian_and_commutes_with_gamma5() {
         let gauge = generate::random(Lattice::new([2, 4, 2, 4]).unwrap(), 1);
         let operator = CloverDirac::new(Dirac { space: 0.4, ..Dirac::new(&gauge, 0.3, -1.0) }, 0.5, 1.1);

@@ -149,8 +149,8 @@ fn plaquettes_around(gauge: &HostGauge, x: usize, mu: usize, nu: usize) -> f64 {
     loops.iter().map(|p| (p[0][0] + p[1][1] + p[2][2]).re).sum()
 }
 
-/// Σ Re tr of the plaquettes around x in the plane (μ, ν) after the gauge field has grown by δA_ν(x ± μ̂) = ± ε λ on the
-/// two ν-links that begin and the two that end there, with λ transported from x to the lower end of each.
+/// Σ Re tr of the plaquettes around x in the plane (μ, ν) after the gauge field has grown by δA_ν(x ± μ̂) = ± ε λ on
+/// the two ν-links that begin and the two that end there, with λ transported from x to the lower end of each.
 fn action(gauge: &HostGauge, x: usize, (mu, nu): (usize, usize), lambda: &Matrix, epsilon: f64) -> f64 {
     let lattice = gauge.lattice();
     let mut grown = gauge.clone();
@@ -169,8 +169,8 @@ fn action(gauge: &HostGauge, x: usize, (mu, nu): (usize, usize), lambda: &Matrix
 
 /// F̂ is the response of the plaquette action to a field strength: the change of the links above is F_μν = ∂_μ A_ν of
 /// direction +λ in each of the four plaquettes around x, and every plaquette has one of the links for itself, so that
-/// d/dε Σ Re tr P = Re tr iλ Q = 4 Re tr iλ F̂. The left side is a numerical derivative of plaquettes, which know nothing
-/// of leaves; the right side comes out of the kernels' clover term. This fixes sign, orientation and normalisation of
+/// d/dε Σ Re tr P = Re tr iλ Q = 4 Re tr iλ F̂. The left side is a numerical derivative of plaquettes, which know
+/// nothing of leaves; the right side comes out of the kernels' clover term. This fixes sign, orientation and normalisation of
 /// the leaves in all planes.
 #[test]
 fn clover_term_is_the_derivative_of_the_plaquettes() {
@@ -248,11 +248,9 @@ fn the_term_is_the_diagonal_on_the_free_field() {
     for params in checks::parameters(0.3) {
         for (inverse, expected) in [(false, params.wilson.diagonal()), (true, 1.0 / params.wilson.diagonal())] {
             for a in term(&HostGauge::unit(lattice), &params, inverse) {
-                for i in 0..12 {
-                    for j in 0..12 {
-                        let expected = if i == j { expected } else { 0.0 };
-                        assert!((a[i][j] - expected).norm() < 1e-15);
-                    }
+                for (k, element) in a.iter().flatten().enumerate() {
+                    let expected = if k / 12 == k % 12 { expected } else { 0.0 };
+                    assert!((element - expected).norm() < 1e-15);
                 }
             }
         }
@@ -261,7 +259,8 @@ fn the_term_is_the_diagonal_on_the_free_field() {
         let psi = generate::random_source(lattice, 1);
         let space = params.wilson.anisotropy.space();
         let wilson = Dirac { space, ..Dirac::new(&gauge, 0.3, params.wilson.boundary.sign()) };
-        let off = relative_error(&apply(&gauge, &params, false, &[psi.clone()]), &[wilson.apply(false, &psi)]);
+        let off =
+            relative_error(&apply(&gauge, &params, false, std::slice::from_ref(&psi)), &[wilson.apply(false, &psi)]);
         assert!(off < 1e-15, "{off:.1e}");
     }
 }
@@ -276,7 +275,7 @@ fn the_operator_is_gamma5_hermitian_and_gauge_covariant() {
     let rotated = transform_links(&gauge, &g);
     for params in checks::parameters(0.1) {
         let m = apply(&gauge, &params, false, &[gamma5(&psi), psi.clone()]);
-        let dagger = apply(&gauge, &params, true, &[psi.clone()]);
+        let dagger = apply(&gauge, &params, true, std::slice::from_ref(&psi));
         let off = relative_error(&dagger, &[gamma5(&m[0])]);
         assert!(off < 1e-15, "γ5: {off:.1e}");
         let off = relative_error(&apply(&rotated, &params, false, &[transform(&psi)]), &[transform(&m[1])]);
@@ -374,7 +373,7 @@ fn chroma(folder: &Path, answers: &str) -> (HostGauge, Value) {
 
 /// A point at the origin, smeared with w = 2 and n = 5 on the given links, for every spin and colour.
 fn shell_sources(links: &HostGauge) -> Vec<HostSpinor> {
-    let point = |k| generate::point_source(links.lattice(), [0; 4], k / 3, k % 3).unwrap();
+    let point = |k: usize| generate::point_source(links.lattice(), [0; 4], k / 3, k % 3).unwrap();
     (0..12).map(|k| smear::gaussian(links, &point(k), 2.0, 5)).collect()
 }
 
@@ -400,12 +399,13 @@ fn deviation(a: &[f64], b: &[f64]) -> f64 {
 fn propagator(
     gauge: &HostGauge,
     operator: Operator,
-    precision: IterationPrecision,
+    (precision, method): (IterationPrecision, Method),
     eta: &[HostSpinor],
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     // The links of the file are in SU(3) to 1e-7 and not to the last digit: all 18 reals.
-    let request = Request { tol: 1e-11, precision, reconstruction: Reconstruction::Eighteen, ..Request::new(operator) };
+    let reconstruction = Reconstruction::Eighteen;
+    let request = Request { tol: 1e-11, precision, method, reconstruction, ..Request::new(operator) };
     let (psi, report) = solve_wilson(&domain, gauge, eta, &request, &mut ()).unwrap();
     assert!(report.converged);
     let params = match operator {
@@ -424,8 +424,10 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// Chroma's `prec_wilson` and `prec_clover` on an anisotropic lattice, κ meaning m = 1/(2κ) − 4: norms of the propagator
-/// per time slice. Chroma ran in single precision.
+/// Chroma's `prec_wilson` and `prec_clover` on an anisotropic lattice, κ meaning m = 1/(2κ) − 4: norms of the
+/// propagator per time slice. Chroma ran in single precision. On so weak a field the mass of `prec_wilson`, −0.296, is
+/// far below the critical one and the spectrum of M surrounds zero: BiCGstab in half precision gives up there; CG, which Chroma used,
+/// does not mind.
 #[test]
 fn chroma_propagators_on_an_anisotropic_lattice() {
     let Some(folder) = reference_data() else { return };
@@ -445,11 +447,11 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
         println!("{name}: source {off:.1e}");
         assert!(off < 1e-6, "{name}: source {off:.1e}");
         for operator in operators {
-            for precision in [IterationPrecision::Double, IterationPrecision::Half] {
-                let psi = propagator(&gauge, operator, precision, &sources);
+            for how in [(IterationPrecision::Double, Method::Bicgstab), (IterationPrecision::Half, Method::Cg)] {
+                let psi = propagator(&gauge, operator, how, &sources);
                 let off = deviation(&norms_in_time(&psi), &numbers(&expected["prop_corr"]));
-                println!("{name} in {precision:?}: {off:.1e}");
-                assert!(off < 1e-6, "{name} in {precision:?}: {off:.1e}");
+                println!("{name} by {how:?}: {off:.1e}");
+                assert!(off < 1e-6, "{name} by {how:?}: {off:.1e}");
             }
         }
     }
@@ -463,7 +465,7 @@ fn chroma_pion_from_a_shell_on_smeared_links() {
     let (gauge, answers) = chroma(&folder, "chroma_hadspec_pion_4448.json");
     let links = smear::ape(&gauge, 2.5, 1);
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);
-    let psi = propagator(&gauge, params.into(), IterationPrecision::Single, &shell_sources(&links));
+    let psi = propagator(&gauge, params.into(), (IterationPrecision::Single, Method::Bicgstab), &shell_sources(&links));
     let smeared: Vec<_> = psi.iter().map(|psi| smear::gaussian(&links, psi, 2.0, 5)).collect();
     for (name, fields) in [("Shell_Point_Wilson_Mesons", &psi), ("Shell_Shell_Wilson_Mesons", &smeared)] {
         let pairs = answers["data"][name]["15"].as_array().unwrap();

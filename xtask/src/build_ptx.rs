@@ -61,33 +61,19 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
     let toolchain = Toolchain::find(choice)?;
     let ptxas = Ptxas::find(root);
     let scratch = root.join("target/ptx-build");
-    fs::create_dir_all(&scratch)
-        .with_context(|| format!("{} cannot be made", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
     // Two builds at once would write the same files; the second waits and then finds everything done.
     let lock = fs::File::create(scratch.join("lock"))?;
-    lock.lock()
-        .context("the lock file in target/ptx-build cannot be locked")?;
+    lock.lock().context("the lock file in target/ptx-build cannot be locked")?;
 
-    let hash = source_hash(
-        root,
-        &toolchain.to_string(),
-        ptxas.as_ref().map_or("", |found| &found.version),
-    )?;
+    let hash = source_hash(root, &toolchain.to_string(), ptxas.as_ref().map_or("", |found| &found.version))?;
     let output = output_folder(root);
     let previous = manifest(root);
-    if !force
-        && previous
-            .as_ref()
-            .is_ok_and(|manifest| manifest["source_hash"] == hash.as_str())
-    {
+    if !force && previous.as_ref().is_ok_and(|manifest| manifest["source_hash"] == hash.as_str()) {
         println!("kernels are up to date ({toolchain})");
         return Ok(());
     }
-    let assembler = ptxas
-        .as_ref()
-        .map_or("none, so no cubins".to_string(), |found| {
-            found.version.clone()
-        });
+    let assembler = ptxas.as_ref().map_or("none, so no cubins".to_string(), |found| found.version.clone());
     println!("building kernels with {toolchain}; ptxas: {assembler}");
 
     let instances: Vec<Instance> = gpu_kernels::instances().copied().collect();
@@ -99,23 +85,14 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
     let fresh = scratch.join("kernels.new");
     remove_folder(&fresh)?;
     fs::create_dir_all(&fresh)?;
-    let job = Job {
-        toolchain: &toolchain,
-        ptxas: ptxas.as_ref(),
-        bitcode: &linked.bitcode,
-        fresh: &fresh,
-        old: &output,
-    };
+    let job =
+        Job { toolchain: &toolchain, ptxas: ptxas.as_ref(), bitcode: &linked.bitcode, fresh: &fresh, old: &output };
     let version = ptxas.as_ref().map(|found| found.version.as_str());
     // Another assembler's cubins are of no use.
-    let same_ptxas = previous
-        .as_ref()
-        .ok()
-        .filter(|manifest| version.is_some() && manifest["ptxas"].as_str() == version);
+    let same_ptxas =
+        previous.as_ref().ok().filter(|manifest| version.is_some() && manifest["ptxas"].as_str() == version);
     let old_reports = same_ptxas.map(reports_in).unwrap_or_default();
-    let reports = in_parallel(&modules, |(name, members)| {
-        job.module(name, members, &old_reports)
-    })?;
+    let reports = in_parallel(&modules, |(name, members)| job.module(name, members, &old_reports))?;
 
     let manifest = json!({
         "source_hash": hash,
@@ -125,10 +102,7 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
         "modules": modules.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         "kernels": instances.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
     });
-    fs::write(
-        fresh.join("manifest.json"),
-        serde_json::to_string_pretty(&manifest)? + "\n",
-    )?;
+    fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     replace_folder(&fresh, &output)?;
     println!(
         "{} in {}, {:.1} s ({:.1} s of it rustc)",
@@ -150,29 +124,22 @@ pub fn manifest(root: &Path) -> Result<Value> {
     let path = output_folder(root).join("manifest.json");
     let text = fs::read_to_string(&path)
         .map_err(|_| anyhow!("there are no compiled kernels yet; run `cargo xtask build-ptx`"))?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} is damaged; run `cargo xtask build-ptx`", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} is damaged; run `cargo xtask build-ptx`", path.display()))
 }
 
 /// Fails when the source has changed since the kernels of this manifest were built.
 pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
     let text = |key: &str| manifest[key].as_str().unwrap_or("");
     if source_hash(root, text("toolchain"), text("ptxas"))? != text("source_hash") {
-        bail!(
-            "the kernels in target/kernels are older than their source; run `cargo xtask build-ptx`"
-        );
+        bail!("the kernels in target/kernels are older than their source; run `cargo xtask build-ptx`");
     }
     Ok(())
 }
 
 /// `ptxas`'s reports in a manifest.
 pub fn reports_in(manifest: &Value) -> BTreeMap<String, Report> {
-    let kernels = manifest["kernels"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let number =
-        |kernel: &Value, key: &str| kernel[key].as_u64().and_then(|n| u32::try_from(n).ok());
+    let kernels = manifest["kernels"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let number = |kernel: &Value, key: &str| kernel[key].as_u64().and_then(|n| u32::try_from(n).ok());
     let report = |kernel: &Value| {
         Some(Report {
             registers: number(kernel, "registers")?,
@@ -182,10 +149,7 @@ pub fn reports_in(manifest: &Value) -> BTreeMap<String, Report> {
             shared: number(kernel, "shared")?,
         })
     };
-    kernels
-        .iter()
-        .filter_map(|kernel| Some((kernel["name"].as_str()?.to_string(), report(kernel)?)))
-        .collect()
+    kernels.iter().filter_map(|kernel| Some((kernel["name"].as_str()?.to_string(), report(kernel)?))).collect()
 }
 
 /// Hash of all that decides the output: source, compiler, assembler and this program.
@@ -200,12 +164,7 @@ pub fn source_hash(root: &Path, toolchain: &str, ptxas: &str) -> Result<String> 
         hash.update(bytes);
     };
     for file in files {
-        part(
-            file.strip_prefix(root)
-                .unwrap_or(&file)
-                .as_os_str()
-                .as_encoded_bytes(),
-        );
+        part(file.strip_prefix(root).unwrap_or(&file).as_os_str().as_encoded_bytes());
         part(&fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?);
     }
     part(toolchain.as_bytes());
@@ -213,11 +172,7 @@ pub fn source_hash(root: &Path, toolchain: &str, ptxas: &str) -> Result<String> 
     // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
     gpu_kernels::instances().for_each(|instance| part(format!("{instance:?}").as_bytes()));
     OUR_SOURCE.iter().for_each(|text| part(text.as_bytes()));
-    Ok(hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 type Module<'a> = (&'a str, Vec<&'a Instance>);
@@ -228,10 +183,7 @@ fn modules(instances: &[Instance]) -> Result<Vec<Module<'_>>> {
     let mut modules: BTreeMap<&str, Vec<&Instance>> = BTreeMap::new();
     for instance in instances {
         if !seen.insert(instance.name) {
-            bail!(
-                "two kernels are called '{}' in gpu_kernels::instances()",
-                instance.name
-            );
+            bail!("two kernels are called '{}' in gpu_kernels::instances()", instance.name);
         }
         modules.entry(instance.module).or_default().push(instance);
     }
@@ -246,21 +198,14 @@ pub fn fetch(root: &Path, toolchain: &Toolchain) -> Result<()> {
     let package = package(root, &root.join("target/ptx-build"))?;
     let fetch = || {
         let mut cargo = toolchain.cargo();
-        cargo.current_dir(&package).args([
-            "fetch",
-            "--quiet",
-            "--target",
-            TARGET,
-            "-Zbuild-std=core",
-        ]);
+        cargo.current_dir(&package).args(["fetch", "--quiet", "--target", TARGET, "-Zbuild-std=core"]);
         cargo
     };
     if process::capture(fetch().arg("--offline")).is_ok() {
         return Ok(());
     }
     println!("downloading the crates that Rust's core library is built with");
-    process::run(&mut fetch())
-        .context("these crates could not be downloaded, and the kernels cannot be built without")
+    process::run(&mut fetch()).context("these crates could not be downloaded, and the kernels cannot be built without")
 }
 
 /// The package that cargo compiles; returns its folder.
@@ -293,62 +238,35 @@ fn compile(root: &Path, toolchain: &Toolchain, scratch: &Path) -> Result<Linked>
     let package = package(root, scratch)?;
     // Each compiler keeps a folder of its own, so that trying the other one throws nothing away.
     let target_dir = scratch.join(toolchain.kind.to_string());
-    let bitcode = target_dir
-        .join(TARGET)
-        .join("release")
-        .join("gpu_kernels.ptx");
+    let bitcode = target_dir.join(TARGET).join("release").join("gpu_kernels.ptx");
     let symbols = target_dir.join("symbols");
     // A copy of this very program: the file we were started from may be replaced while the compiler runs.
     let link_step = scratch.join("link-step");
-    fs::copy("/proc/self/exe", &link_step)
-        .context("xtask cannot copy itself to target/ptx-build")?;
+    fs::copy("/proc/self/exe", &link_step).context("xtask cannot copy itself to target/ptx-build")?;
     let mut cargo = toolchain.cargo();
     cargo
         .current_dir(&package)
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--target",
-            TARGET,
-            "-Zbuild-std=core",
-        ])
+        .args(["build", "--quiet", "--release", "--target", TARGET, "-Zbuild-std=core"])
         .env("CARGO_TARGET_DIR", &target_dir)
-        .env(
-            "CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS",
-            format!("-Ctarget-cpu={}", ptxas::ARCH),
-        )
-        .env(
-            "CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER",
-            std::env::current_exe()?,
-        )
+        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={}", ptxas::ARCH))
+        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", std::env::current_exe()?)
         .env(linker::LLVM_TOOLS, &toolchain.llvm_tools)
         .env(linker::SYMBOLS, &symbols);
     process::run(&mut cargo).context("the kernels do not compile for the GPU")?;
     if !bitcode.is_file() || !symbols.is_file() {
-        bail!(
-            "the compiler reported success but left no {}; remove target/ptx-build and try again",
-            bitcode.display()
-        );
+        bail!("the compiler reported success but left no {}; remove target/ptx-build and try again", bitcode.display());
     }
     Ok(Linked { bitcode, symbols })
 }
 
 /// Fails when rustc exports a symbol that is no instance: most likely a kernel that nobody registered.
 fn check_exports(symbols: &Path, instances: &[Instance]) -> Result<()> {
-    let text = fs::read_to_string(symbols)
-        .with_context(|| format!("the link step left no {}", symbols.display()))?;
+    let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
     let known: BTreeSet<&str> = instances.iter().map(|instance| instance.name).collect();
     let mangled = |name: &str| name.starts_with('_') || name.starts_with("rust_");
-    let strangers: Vec<&str> = text
-        .lines()
-        .filter(|name| !known.contains(name) && !mangled(name))
-        .collect();
+    let strangers: Vec<&str> = text.lines().filter(|name| !known.contains(name) && !mangled(name)).collect();
     if !strangers.is_empty() {
-        bail!(
-            "gpu_kernels::instances() does not list the exported {}",
-            strangers.join(", ")
-        );
+        bail!("gpu_kernels::instances() does not list the exported {}", strangers.join(", "));
     }
     Ok(())
 }
@@ -372,8 +290,7 @@ impl Job<'_> {
     ) -> Result<BTreeMap<String, Report>> {
         let start = Instant::now();
         let file = |extension: &str| self.fresh.join(format!("{name}.{extension}"));
-        let (symbols, bitcode, ptx, cubin) =
-            (file("symbols"), file("bc"), file("ptx"), file("cubin"));
+        let (symbols, bitcode, ptx, cubin) = (file("symbols"), file("bc"), file("ptx"), file("cubin"));
         let names: Vec<&str> = members.iter().map(|instance| instance.name).collect();
         fs::write(&symbols, names.join("\n"))?;
         let tool = |tool: &str| Command::new(self.toolchain.llvm_tools.join(tool));
@@ -381,52 +298,25 @@ impl Job<'_> {
         process::capture(
             tool("opt")
                 .arg("--passes=internalize,globaldce,default<O3>,globaldce")
-                .arg(format!(
-                    "--internalize-public-api-file={}",
-                    symbols.display()
-                ))
+                .arg(format!("--internalize-public-api-file={}", symbols.display()))
                 .arg("--strip-debug")
                 .arg(self.bitcode)
                 .arg("-o")
                 .arg(&bitcode),
         )?;
-        let (arch, feature) = (
-            format!("--mcpu={}", ptxas::ARCH),
-            format!("--mattr={PTX_FEATURE}"),
-        );
-        process::capture(
-            tool("llc")
-                .args([arch, feature])
-                .arg(&bitcode)
-                .arg("-o")
-                .arg(&ptx),
-        )?;
+        let (arch, feature) = (format!("--mcpu={}", ptxas::ARCH), format!("--mattr={PTX_FEATURE}"));
+        process::capture(tool("llc").args([arch, feature]).arg(&bitcode).arg("-o").arg(&ptx))?;
         fs::remove_file(&symbols)?;
         fs::remove_file(&bitcode)?;
 
         let text = fs::read_to_string(&ptx)?;
-        let cap = |entry: &str| {
-            members
-                .iter()
-                .find(|i| i.name == entry)
-                .map_or(0, |i| i.registers)
-        };
+        let cap = |entry: &str| members.iter().find(|i| i.name == entry).map_or(0, |i| i.registers);
         let text = ptx_text::with_register_caps(&text, cap);
         fs::write(&ptx, &text)?;
-        let entries: BTreeSet<&str> = ptx_text::entries(&text)
-            .iter()
-            .map(|entry| entry.name)
-            .collect();
-        let absent: Vec<&str> = names
-            .iter()
-            .copied()
-            .filter(|name| !entries.contains(name))
-            .collect();
+        let entries: BTreeSet<&str> = ptx_text::entries(&text).iter().map(|entry| entry.name).collect();
+        let absent: Vec<&str> = names.iter().copied().filter(|name| !entries.contains(name)).collect();
         if !absent.is_empty() {
-            bail!(
-                "gpu_kernels::instances() lists kernels that the GPU build does not contain: {}",
-                absent.join(", ")
-            );
+            bail!("gpu_kernels::instances() lists kernels that the GPU build does not contain: {}", absent.join(", "));
         }
 
         let mut note = String::new();
@@ -442,19 +332,11 @@ impl Job<'_> {
         };
         let most = |value: fn(&Report) -> u32| reports.values().map(value).max().unwrap_or(0);
         let measured = if self.ptxas.is_some() {
-            format!(
-                ", at most {} registers, stack {} B",
-                most(|r| r.registers),
-                most(|r| r.stack)
-            )
+            format!(", at most {} registers, stack {} B", most(|r| r.registers), most(|r| r.stack))
         } else {
             String::new()
         };
-        println!(
-            "  {name}: {} kernels{measured}, {:.1} s{note}",
-            names.len(),
-            start.elapsed().as_secs_f64()
-        );
+        println!("  {name}: {} kernels{measured}, {:.1} s{note}", names.len(), start.elapsed().as_secs_f64());
         Ok(reports)
     }
 
@@ -468,10 +350,7 @@ impl Job<'_> {
     ) -> Option<BTreeMap<String, Report>> {
         let cubin = format!("{module}.cubin");
         let before = fs::read_to_string(self.old.join(format!("{module}.ptx"))).ok()?;
-        let reports: Option<_> = names
-            .iter()
-            .map(|name| Some((name.to_string(), *old.get(*name)?)))
-            .collect();
+        let reports: Option<_> = names.iter().map(|name| Some((name.to_string(), *old.get(*name)?))).collect();
         if before != ptx {
             return None;
         }
@@ -501,9 +380,7 @@ fn in_parallel<F>(modules: &[Module<'_>], work: F) -> Result<BTreeMap<String, Re
 where
     F: Fn(&Module<'_>) -> Result<BTreeMap<String, Report>> + Sync,
 {
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(modules.len());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());
     let queue = Mutex::new(modules.iter());
     let result = Mutex::new(Ok(BTreeMap::new()));
     let next = || queue.lock().ok()?.next();
@@ -524,16 +401,11 @@ where
             });
         }
     });
-    result
-        .into_inner()
-        .map_err(|_| anyhow!("a thread of the kernel build panicked"))?
+    result.into_inner().map_err(|_| anyhow!("a thread of the kernel build panicked"))?
 }
 
 fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in folder
-        .read_dir()
-        .with_context(|| format!("{} cannot be read", folder.display()))?
-    {
+    for entry in folder.read_dir().with_context(|| format!("{} cannot be read", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() {
             list_files(&path, files)?;
@@ -553,8 +425,7 @@ fn write_if_changed(path: &Path, text: &str) -> Result<()> {
 
 fn remove_folder(path: &Path) -> Result<()> {
     if path.exists() {
-        fs::remove_dir_all(path)
-            .with_context(|| format!("{} cannot be removed", path.display()))?;
+        fs::remove_dir_all(path).with_context(|| format!("{} cannot be removed", path.display()))?;
     }
     Ok(())
 }
@@ -566,7 +437,6 @@ fn replace_folder(fresh: &Path, output: &Path) -> Result<()> {
     if output.exists() {
         fs::rename(output, &old)?;
     }
-    fs::rename(fresh, output)
-        .with_context(|| format!("{} cannot be put in place", output.display()))?;
+    fs::rename(fresh, output).with_context(|| format!("{} cannot be put in place", output.display()))?;
     remove_folder(&old)
 }

@@ -39,39 +39,23 @@ pub fn run(args: &[String]) -> Result<()> {
 
     let folder = build_ptx::output_folder(&root);
     let mut kernels = Vec::new();
-    for module in manifest["modules"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|name| name.as_str())
-    {
+    for module in manifest["modules"].as_array().into_iter().flatten().filter_map(|name| name.as_str()) {
         let path = folder.join(format!("{module}.ptx"));
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         for entry in ptx_text::entries(&text) {
             let instance = gpu_kernels::instances().find(|instance| instance.name == entry.name);
             let (Some(instance), Some(&report)) = (instance, reports.get(entry.name)) else {
-                bail!(
-                    "the manifest does not know kernel '{}'; run `cargo xtask build-ptx --force`",
-                    entry.name
-                );
+                bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --force`", entry.name);
             };
             kernels.push((instance, report, ptx_text::count(entry.body)));
         }
     }
 
     print_table(&kernels);
-    println!(
-        "{} kernels; {}; ptxas {version}",
-        kernels.len(),
-        manifest["toolchain"].as_str().unwrap_or("")
-    );
+    println!("{} kernels; {}; ptxas {version}", kernels.len(), manifest["toolchain"].as_str().unwrap_or(""));
     let hot = kernels.iter().filter(|(kernel, ..)| kernel.hot);
-    let findings: Vec<String> = hot
-        .flat_map(|(kernel, report, counts)| {
-            findings(kernel.name, kernel.registers, report, counts)
-        })
-        .collect();
+    let findings: Vec<String> =
+        hot.flat_map(|(kernel, report, counts)| findings(kernel.name, kernel.registers, report, counts)).collect();
     for finding in &findings {
         println!("{finding}");
     }
@@ -85,48 +69,21 @@ pub fn run(args: &[String]) -> Result<()> {
 fn findings(name: &str, cap: u32, report: &Report, counts: &Counts) -> Vec<String> {
     let cap = if cap > 0 { cap } else { MOST_REGISTERS };
     let checks = [
-        (
-            report.stack > 0,
-            format!("has a stack frame of {} bytes", report.stack),
-        ),
+        (report.stack > 0, format!("has a stack frame of {} bytes", report.stack)),
         (
             report.spill_stores + report.spill_loads > 0,
-            format!(
-                "spills {} bytes and loads {} back",
-                report.spill_stores, report.spill_loads
-            ),
+            format!("spills {} bytes and loads {} back", report.spill_stores, report.spill_loads),
         ),
-        (
-            counts.local > 0,
-            format!("accesses local memory {} times", counts.local),
-        ),
-        (
-            counts.generic > 0,
-            format!("has {} generic memory accesses", counts.generic),
-        ),
-        (
-            counts.calls > 0,
-            format!("calls {} functions that were not inlined", counts.calls),
-        ),
-        (
-            report.registers > cap,
-            format!("uses {} registers, its cap is {cap}", report.registers),
-        ),
+        (counts.local > 0, format!("accesses local memory {} times", counts.local)),
+        (counts.generic > 0, format!("has {} generic memory accesses", counts.generic)),
+        (counts.calls > 0, format!("calls {} functions that were not inlined", counts.calls)),
+        (report.registers > cap, format!("uses {} registers, its cap is {cap}", report.registers)),
     ];
-    checks
-        .into_iter()
-        .filter(|(bad, _)| *bad)
-        .map(|(_, text)| format!("{name}: {text}"))
-        .collect()
+    checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
 }
 
 fn print_table(kernels: &[(&Instance, Report, Counts)]) {
-    let width = kernels
-        .iter()
-        .map(|(kernel, ..)| kernel.name.len() + 1)
-        .max()
-        .unwrap_or(0)
-        .max("kernel".len());
+    let width = kernels.iter().map(|(kernel, ..)| kernel.name.len() + 1).max().unwrap_or(0).max("kernel".len());
     println!(
         "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
         "kernel", "registers", "cap", "stack", "spills", "shared", "fma", "generic", "barriers"
@@ -136,11 +93,7 @@ fn print_table(kernels: &[(&Instance, Report, Counts)]) {
             "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
             format!("{}{}", kernel.name, if kernel.hot { "*" } else { "" }),
             report.registers,
-            if kernel.registers > 0 {
-                kernel.registers.to_string()
-            } else {
-                "-".to_string()
-            },
+            if kernel.registers > 0 { kernel.registers.to_string() } else { "-".to_string() },
             report.stack,
             format!("{}/{}", report.spill_stores, report.spill_loads),
             report.shared,
@@ -157,35 +110,13 @@ mod tests {
 
     #[test]
     fn every_weakness_is_a_finding() {
-        let lean = Report {
-            registers: 96,
-            ..Report::default()
-        };
-        assert_eq!(
-            findings("dslash", 96, &lean, &Counts::default()),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            findings("dslash", 0, &lean, &Counts::default()),
-            Vec::<String>::new()
-        );
-        let fat = Report {
-            registers: 128,
-            stack: 16,
-            spill_stores: 4,
-            ..lean
-        };
-        let counts = Counts {
-            generic: 2,
-            local: 1,
-            calls: 1,
-            ..Counts::default()
-        };
+        let lean = Report { registers: 96, ..Report::default() };
+        assert_eq!(findings("dslash", 96, &lean, &Counts::default()), Vec::<String>::new());
+        assert_eq!(findings("dslash", 0, &lean, &Counts::default()), Vec::<String>::new());
+        let fat = Report { registers: 128, stack: 16, spill_stores: 4, ..lean };
+        let counts = Counts { generic: 2, local: 1, calls: 1, ..Counts::default() };
         let found = findings("dslash", 96, &fat, &counts);
         assert_eq!(found.len(), 6, "{found:?}");
-        assert!(
-            found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()),
-            "{found:?}"
-        );
+        assert!(found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()), "{found:?}");
     }
 }

@@ -39,11 +39,8 @@ pub fn demo(args: &[String]) -> Result<()> {
     let ferrite = program(&root)?;
     let folder = root.join("target/demo");
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let (gauge, solution, plot) = (
-        "target/demo/weak_field.ildg",
-        "target/demo/solution.npy",
-        "target/demo/convergence.svg",
-    );
+    let (gauge, solution, plot) =
+        ("target/demo/weak_field.ildg", "target/demo/solution.npy", "target/demo/convergence.svg");
 
     let start = |arguments: &[&str]| {
         let mut command = Command::new(&ferrite);
@@ -51,36 +48,10 @@ pub fn demo(args: &[String]) -> Result<()> {
         println!("\n$ ferrite {}", arguments.join(" "));
         command
     };
-    process::run(&mut start(&[
-        "generate",
-        "weak-field",
-        "--lattice",
-        "16,16,16,32",
-        "--seed",
-        "7",
-        "-o",
-        gauge,
-    ]))?;
+    process::run(&mut start(&["generate", "weak-field", "--lattice", "16,16,16,32", "--seed", "7", "-o", gauge]))?;
     process::run(&mut start(&["verify", gauge]))?;
-    let mut solve = vec![
-        "solve",
-        "--gauge",
-        gauge,
-        "--operator",
-        "wilson",
-        "--mass",
-        "0.1",
-        "--source",
-        "random:1",
-    ];
-    solve.extend([
-        "--solver",
-        "bicgstab",
-        "--precision",
-        "double",
-        "--tol",
-        "1e-10",
-    ]);
+    let mut solve = vec!["solve", "--gauge", gauge, "--operator", "wilson", "--mass", "0.1", "--source", "random:1"];
+    solve.extend(["--solver", "bicgstab", "--precision", "double", "--tol", "1e-10"]);
     solve.extend(["-o", solution, "--plot", plot, "--json"]);
     solve.extend(more.iter().map(String::as_str));
     let report = json_of(&mut start(&solve))?;
@@ -97,37 +68,24 @@ pub fn demo(args: &[String]) -> Result<()> {
 pub fn bench(args: &[String]) -> Result<()> {
     let root = process::root()?;
     let args = args.strip_prefix(&["--".to_string()]).unwrap_or(args);
-    process::run(
-        Command::new(program(&root)?)
-            .current_dir(&root)
-            .args(["bench", "dslash"])
-            .args(args),
-    )
+    process::run(Command::new(program(&root)?).current_dir(&root).args(["bench", "dslash"]).args(args))
 }
 
 /// Builds kernels and program; returns the program. Without a kernel compiler the CPU still does everything.
 fn program(root: &Path) -> Result<PathBuf> {
-    if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false))
-    {
+    if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false)) {
         eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
     }
     process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]))?;
-    let target =
-        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     Ok(target.join("release/ferrite"))
 }
 
 /// Runs a program and returns the JSON object on its standard output; other lines are shown, as is standard error.
 fn json_of(command: &mut Command) -> Result<Value> {
     let line = process::line(command);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("`{line}` cannot be started"))?;
-    let stdout = child
-        .stdout
-        .take()
-        .ok_or_else(|| anyhow!("`{line}` has no output"))?;
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("`{line}` cannot be started"))?;
+    let stdout = child.stdout.take().ok_or_else(|| anyhow!("`{line}` has no output"))?;
     let (mut object, mut all) = (None, String::new());
     for text in BufReader::new(stdout).lines() {
         let text = text?;
@@ -151,18 +109,10 @@ fn json_of(command: &mut Command) -> Result<Value> {
 
 /// The solve in one paragraph.
 fn summary(report: &Value) -> Result<String> {
-    let number = |key: &str| {
-        report[key]
-            .as_f64()
-            .ok_or_else(|| anyhow!("the solver's JSON output lacks '{key}'"))
-    };
+    let number = |key: &str| report[key].as_f64().ok_or_else(|| anyhow!("the solver's JSON output lacks '{key}'"));
     Ok(format!(
         "{} after {} iterations: |b - Mx| / |b| = {:.2e}, computed from the solution\n{:.3} s, {:.1} GFLOP/s on {}",
-        if report["converged"] == true {
-            "converged"
-        } else {
-            "NOT converged"
-        },
+        if report["converged"] == true { "converged" } else { "NOT converged" },
         number("iterations")?,
         number("true_residual")?,
         number("seconds")?,
@@ -182,17 +132,9 @@ mod tests {
             "backend": "cpu",
         });
         let text = summary(&report).unwrap();
-        assert!(
-            text.contains("converged after 87 iterations") && text.contains("9.10e-11"),
-            "{text}"
-        );
+        assert!(text.contains("converged after 87 iterations") && text.contains("9.10e-11"), "{text}");
         assert!(text.contains("120.2 GFLOP/s on cpu"), "{text}");
         report["seconds"] = Value::Null;
-        assert!(
-            summary(&report)
-                .unwrap_err()
-                .to_string()
-                .contains("'seconds'")
-        );
+        assert!(summary(&report).unwrap_err().to_string().contains("'seconds'"));
     }
 }

@@ -29,15 +29,10 @@ pub fn link(args: &[String]) -> Result<()> {
     let line = Line::parse(args)?;
     let mut link = Command::new(tools.join("llvm-link"));
     // rlibs also hold a metadata file, which is no bitcode.
-    link.arg("--ignore-non-bitcode")
-        .args(&line.inputs)
-        .arg("-o")
-        .arg(&line.output);
+    link.arg("--ignore-non-bitcode").args(&line.inputs).arg("-o").arg(&line.output);
     process::capture(&mut link)?;
-    let symbols =
-        PathBuf::from(env::var_os(SYMBOLS).ok_or_else(|| anyhow!("{SYMBOLS} is not set"))?);
-    fs::write(&symbols, line.symbols.join("\n"))
-        .with_context(|| format!("{} cannot be written", symbols.display()))
+    let symbols = PathBuf::from(env::var_os(SYMBOLS).ok_or_else(|| anyhow!("{SYMBOLS} is not set"))?);
+    fs::write(&symbols, line.symbols.join("\n")).with_context(|| format!("{} cannot be written", symbols.display()))
 }
 
 /// What matters of the command line; target, CPU and optimisation level are chosen later, by `build_ptx`.
@@ -61,13 +56,8 @@ impl Line {
                 file => inputs.push(PathBuf::from(file)),
             }
         }
-        let output =
-            output.ok_or_else(|| anyhow!("rustc called the link step without an output file"))?;
-        Ok(Self {
-            inputs,
-            symbols,
-            output,
-        })
+        let output = output.ok_or_else(|| anyhow!("rustc called the link step without an output file"))?;
+        Ok(Self { inputs, symbols, output })
     }
 }
 
@@ -81,10 +71,7 @@ mod tests {
                     --export-symbol dslash -O3 -o k.ptx";
         let args: Vec<String> = text.split(' ').map(String::from).collect();
         let line = Line::parse(&args).unwrap();
-        assert_eq!(
-            line.inputs,
-            [PathBuf::from("a.o"), PathBuf::from("libcore.rlib")]
-        );
+        assert_eq!(line.inputs, [PathBuf::from("a.o"), PathBuf::from("libcore.rlib")]);
         assert_eq!(line.symbols, ["dslash"]);
         assert_eq!(line.output, PathBuf::from("k.ptx"));
     }

@@ -33,11 +33,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let result = if linker::wanted() {
-        linker::link(&args)
-    } else {
-        dispatch(&args)
-    };
+    let result = if linker::wanted() { linker::link(&args) } else { dispatch(&args) };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -67,11 +63,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         other => bail!("there is no command '{other}'; `cargo xtask --help` lists them"),
     };
     // What follows `--` belongs to the program that the command starts.
-    if rest
-        .iter()
-        .take_while(|a| *a != "--")
-        .any(|a| a == "--help" || a == "-h")
-    {
+    if rest.iter().take_while(|a| *a != "--").any(|a| a == "--help" || a == "-h") {
         print!("{help}");
         return Ok(());
     }

@@ -11,18 +11,10 @@ use anyhow::{Context, Result, anyhow, bail};
 /// The repository's top folder, found from the current directory upwards.
 pub fn root() -> Result<PathBuf> {
     let start = env::current_dir().context("the current directory cannot be read")?;
-    let is_root = |dir: &Path| {
-        dir.join("gpu-kernels/Cargo.toml").is_file() && dir.join("xtask/Cargo.toml").is_file()
-    };
-    let found = start
-        .ancestors()
-        .find(|dir| is_root(dir))
-        .map(Path::to_path_buf);
+    let is_root = |dir: &Path| dir.join("gpu-kernels/Cargo.toml").is_file() && dir.join("xtask/Cargo.toml").is_file();
+    let found = start.ancestors().find(|dir| is_root(dir)).map(Path::to_path_buf);
     found
-        .or_else(|| {
-            env::var_os("CARGO_MANIFEST_DIR")
-                .and_then(|dir| Some(Path::new(&dir).parent()?.to_path_buf()))
-        })
+        .or_else(|| env::var_os("CARGO_MANIFEST_DIR").and_then(|dir| Some(Path::new(&dir).parent()?.to_path_buf())))
         .filter(|dir| is_root(dir))
         .ok_or_else(|| anyhow!("start `cargo xtask` inside Ferrite's repository"))
 }
@@ -45,30 +37,18 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Runs a program and returns what it wrote on standard output and on standard error.
 pub fn capture(command: &mut Command) -> Result<(String, String)> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| cannot_start(command))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     if !output.status.success() {
-        bail!(
-            "`{}` failed ({}):\n{}{}",
-            line(command),
-            output.status,
-            stdout,
-            stderr
-        );
+        bail!("`{}` failed ({}):\n{}{}", line(command), output.status, stdout, stderr);
     }
     Ok((stdout, stderr))
 }
 
 /// Like [`run`], but ends the program when it takes longer than `limit`.
 pub fn run_limited(command: &mut Command, limit: Duration) -> Result<()> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .spawn()
-        .with_context(|| cannot_start(command))?;
+    let mut child = command.stdin(Stdio::null()).spawn().with_context(|| cannot_start(command))?;
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -89,16 +69,13 @@ pub fn run_limited(command: &mut Command, limit: Duration) -> Result<()> {
 /// First executable of that name on PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|file| is_executable(file))
+    env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 
 /// Whether a file is there and may be executed.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// A flag that continuous integration systems set: there, nothing may be left out silently.
@@ -109,10 +86,7 @@ pub fn in_ci() -> bool {
 /// The value of `--name value` or `--name=value`, taken out of `args`.
 pub fn take_option(args: &mut Vec<String>, name: &str) -> Result<Option<String>> {
     let with_equals = format!("{name}=");
-    let Some(at) = args
-        .iter()
-        .position(|a| a == name || a.starts_with(&with_equals))
-    else {
+    let Some(at) = args.iter().position(|a| a == name || a.starts_with(&with_equals)) else {
         return Ok(None);
     };
     let first = args.remove(at);
@@ -150,10 +124,7 @@ pub fn plural(count: usize, noun: &str) -> String {
 /// A command line as one would type it.
 pub fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(|w: &OsStr| w.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|w: &OsStr| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 fn cannot_start(command: &Command) -> String {

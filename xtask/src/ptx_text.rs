@@ -24,24 +24,13 @@ pub fn entries(ptx: &str) -> Vec<Entry<'_>> {
         let Some(open) = ptx[start..].find('{').map(|o| start + o) else {
             break;
         };
-        let Some(length) = ptx[open..]
-            .char_indices()
-            .scan(0i32, count_braces)
-            .position(|depth| depth == 0)
-        else {
+        let Some(length) = ptx[open..].char_indices().scan(0i32, count_braces).position(|depth| depth == 0) else {
             break;
         };
         let head = &ptx[start..open];
-        let name = head
-            .split(|c: char| c == '(' || c.is_whitespace())
-            .find(|word| !word.is_empty())
-            .unwrap_or("");
+        let name = head.split(|c: char| c == '(' || c.is_whitespace()).find(|word| !word.is_empty()).unwrap_or("");
         // Positions count characters, which are bytes: PTX is ASCII.
-        found.push(Entry {
-            name,
-            open,
-            body: &ptx[open + 1..open + length],
-        });
+        found.push(Entry { name, open, body: &ptx[open + 1..open + length] });
         at = open + length;
     }
     found
@@ -88,15 +77,10 @@ pub struct Counts {
 /// Counts the instructions of an entry's body.
 pub fn count(body: &str) -> Counts {
     let mut counts = Counts::default();
-    let code = body
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or(""));
+    let code = body.lines().map(|line| line.split("//").next().unwrap_or(""));
     for statement in code.flat_map(|line| line.split([';', '{', '}'])) {
         let words = statement.split_whitespace();
-        let Some(opcode) = words
-            .into_iter()
-            .find(|word| !word.starts_with('@') && !word.ends_with(':'))
-        else {
+        let Some(opcode) = words.into_iter().find(|word| !word.starts_with('@') && !word.ends_with(':')) else {
             continue;
         };
         let mut parts = opcode.split('.');
@@ -107,10 +91,7 @@ pub fn count(body: &str) -> Counts {
             "bar" | "barrier" => counts.barriers += 1,
             "ld" | "st" | "atom" | "red" => {
                 // "shared::cta" and "param::entry" are spaces too.
-                match parts
-                    .filter_map(|part| part.split("::").next())
-                    .find(|part| SPACES.contains(part))
-                {
+                match parts.filter_map(|part| part.split("::").next()).find(|part| SPACES.contains(part)) {
                     None => counts.generic += 1,
                     Some("local") => counts.local += 1,
                     Some(_) => {}
@@ -164,10 +145,7 @@ $L__BB0_2: ld.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];
     #[test]
     fn finds_entries() {
         let found = entries(PTX);
-        assert_eq!(
-            found.iter().map(|e| e.name).collect::<Vec<_>>(),
-            ["axpy", "sum"]
-        );
+        assert_eq!(found.iter().map(|e| e.name).collect::<Vec<_>>(), ["axpy", "sum"]);
         assert_eq!(found[1].body.trim(), "ret;");
         assert!(found[0].body.trim_end().ends_with("ret;"));
         assert_eq!(entries(".version 8.0\n"), []);
@@ -176,10 +154,7 @@ $L__BB0_2: ld.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];
     #[test]
     fn caps_stand_before_the_body() {
         let text = with_register_caps(PTX, |name| if name == "sum" { 64 } else { 0 });
-        assert!(
-            text.contains(".entry sum()\n.maxntid 256\n.maxnreg 64\n{\n\tret;\n}\n"),
-            "{text}"
-        );
+        assert!(text.contains(".entry sum()\n.maxntid 256\n.maxnreg 64\n{\n\tret;\n}\n"), "{text}");
         assert_eq!(text.matches(".maxnreg").count(), 1);
         assert_eq!(with_register_caps(PTX, |_| 0), PTX);
         assert!(with_register_caps(PTX, |_| 96).contains("axpy_param_1\n)\n.maxnreg 96\n{\n"));
@@ -188,15 +163,6 @@ $L__BB0_2: ld.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];
     #[test]
     fn counts_instructions() {
         let counts = count(entries(PTX)[0].body);
-        assert_eq!(
-            counts,
-            Counts {
-                fma: 1,
-                local: 1,
-                generic: 2,
-                calls: 1,
-                barriers: 1
-            }
-        );
+        assert_eq!(counts, Counts { fma: 1, local: 1, generic: 2, calls: 1, barriers: 1 });
     }
 }

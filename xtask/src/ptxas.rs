@@ -41,34 +41,20 @@ impl Ptxas {
     pub fn find(root: &Path) -> Option<Self> {
         let cuda = env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("bin/ptxas"));
         let candidates = [process::on_path("ptxas"), cuda, Some(installed(root))];
-        candidates
-            .into_iter()
-            .flatten()
-            .filter(|path| process::is_executable(path))
-            .find_map(Self::open)
+        candidates.into_iter().flatten().filter(|path| process::is_executable(path)).find_map(Self::open)
     }
 
     /// Assembles a PTX file into a cubin and returns the report per kernel.
     pub fn assemble(&self, ptx: &Path, cubin: &Path) -> Result<BTreeMap<String, Report>> {
         let mut command = Command::new(&self.path);
-        command
-            .arg("-v")
-            .arg(format!("-arch={ARCH}"))
-            .arg(ptx)
-            .arg("-o")
-            .arg(cubin);
+        command.arg("-v").arg(format!("-arch={ARCH}")).arg(ptx).arg("-o").arg(cubin);
         let (stdout, stderr) = process::capture(&mut command)?;
         Ok(parse(&format!("{stdout}\n{stderr}")))
     }
 
     fn open(path: PathBuf) -> Option<Self> {
         let (text, _) = process::capture(Command::new(&path).arg("--version")).ok()?;
-        let version = text
-            .split(", V")
-            .nth(1)?
-            .split_whitespace()
-            .next()?
-            .to_string();
+        let version = text.split(", V").nth(1)?.split_whitespace().next()?.to_string();
         let major: u32 = version.split('.').next()?.parse().ok()?;
         (major >= 12).then_some(Self { path, version })
     }
@@ -84,16 +70,9 @@ fn parse(text: &str) -> BTreeMap<String, Report> {
     let mut reports: BTreeMap<String, Report> = BTreeMap::new();
     let mut current = String::new();
     for line in text.lines() {
-        let line =
-            line.split_once(": ").map_or(
-                line,
-                |(_, rest)| if line.contains("ptxas") { rest } else { line },
-            );
+        let line = line.split_once(": ").map_or(line, |(_, rest)| if line.contains("ptxas") { rest } else { line });
         let quoted = line.split('\'').nth(1);
-        if let Some(name) = line
-            .find("Function properties for ")
-            .map(|at| &line[at + 24..])
-        {
+        if let Some(name) = line.find("Function properties for ").map(|at| &line[at + 24..]) {
             current = name.trim().to_string();
         } else if let (true, Some(name)) = (line.contains("Compiling entry function"), quoted) {
             current = name.to_string();
@@ -104,18 +83,10 @@ fn parse(text: &str) -> BTreeMap<String, Report> {
             continue;
         };
         let before = |unit: &str| -> Option<u32> {
-            line[..line.find(unit)?]
-                .rsplit(|c: char| !c.is_ascii_digit())
-                .next()?
-                .parse()
-                .ok()
+            line[..line.find(unit)?].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         };
         let after = |label: &str| -> Option<u32> {
-            line[line.find(label)? + label.len()..]
-                .split(|c: char| !c.is_ascii_digit())
-                .next()?
-                .parse()
-                .ok()
+            line[line.find(label)? + label.len()..].split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
         };
         report.stack = before(" bytes stack frame").unwrap_or(report.stack);
         report.spill_stores = before(" bytes spill stores").unwrap_or(report.spill_stores);
@@ -144,13 +115,7 @@ ptxas info    : Function properties for helper
 ";
         let reports = parse(text);
         assert_eq!(reports.len(), 1);
-        let expected = Report {
-            registers: 86,
-            stack: 16,
-            spill_stores: 8,
-            spill_loads: 12,
-            shared: 1024,
-        };
+        let expected = Report { registers: 86, stack: 16, spill_stores: 8, spill_loads: 12, shared: 1024 };
         assert_eq!(reports["dslash"], expected);
     }
 }

@@ -67,10 +67,7 @@ fn kernel_toolchain(choice: Option<Kind>) -> Result<Toolchain> {
         return Ok(found);
     }
     let mut reasons = Vec::new();
-    for kind in Kind::ALL
-        .into_iter()
-        .filter(|kind| choice.is_none_or(|wanted| wanted == *kind))
-    {
+    for kind in Kind::ALL.into_iter().filter(|kind| choice.is_none_or(|wanted| wanted == *kind)) {
         let installed = match kind {
             Kind::Nightly => install_nightly(),
             Kind::Debian => install_packages(&DEBIAN_PACKAGES),
@@ -83,10 +80,7 @@ fn kernel_toolchain(choice: Option<Kind>) -> Result<Toolchain> {
             }
         }
     }
-    bail!(
-        "no compiler for the kernels could be installed ({})",
-        reasons.join("; ")
-    )
+    bail!("no compiler for the kernels could be installed ({})", reasons.join("; "))
 }
 
 fn install_nightly() -> Result<()> {
@@ -96,14 +90,7 @@ fn install_nightly() -> Result<()> {
         RUSTUP_LIMIT.as_secs()
     );
     let mut command = Command::new(rustup);
-    command.args([
-        "toolchain",
-        "install",
-        NIGHTLY,
-        "--profile",
-        "minimal",
-        "--no-self-update",
-    ]);
+    command.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
     // llvm-tools holds llvm-link, opt and llc.
     command.args(["-c", "rust-src", "-c", "llvm-tools"]);
     process::run_limited(&mut command, RUSTUP_LIMIT)
@@ -120,16 +107,12 @@ fn install_packages(packages: &[&str]) -> Result<()> {
     } else if can_sudo() {
         &["sudo", "-n"]
     } else {
-        bail!(
-            "installing packages needs root; type `sudo apt-get update && sudo apt-get install {list}`"
-        );
+        bail!("installing packages needs root; type `sudo apt-get update && sudo apt-get install {list}`");
     };
     println!("installing Debian's packages {list}");
     let apt = |arguments: &[&str]| {
-        let mut words = prefix
-            .iter()
-            .chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"])
-            .chain(arguments);
+        let mut words =
+            prefix.iter().chain(&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).chain(arguments);
         let mut command = Command::new(words.next().unwrap_or(&"env"));
         command.args(words);
         process::run_limited(&mut command, PACKAGES_LIMIT)
@@ -145,8 +128,7 @@ fn is_root() -> bool {
 }
 
 fn can_sudo() -> bool {
-    process::on_path("sudo").is_some()
-        && process::capture(Command::new("sudo").args(["-n", "true"])).is_ok()
+    process::on_path("sudo").is_some() && process::capture(Command::new("sudo").args(["-n", "true"])).is_ok()
 }
 
 /// `ptxas`, downloaded if need be.
@@ -160,8 +142,7 @@ fn assembler(root: &Path) -> Result<Ptxas> {
         install_packages(&["python3-pip"])?;
     }
     let scratch = root.join("target/tools/download");
-    fs::create_dir_all(&scratch)
-        .with_context(|| format!("{} cannot be made", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
     let outcome = download(&python, &scratch, &ptxas::installed(root));
     fs::remove_dir_all(&scratch).ok();
     outcome?;
@@ -171,53 +152,23 @@ fn assembler(root: &Path) -> Result<Ptxas> {
 /// Gets the wheel, which is a zip archive, and takes out the one program.
 fn download(python: &Path, scratch: &Path, destination: &Path) -> Result<()> {
     let mut pip = Command::new(python);
-    pip.args([
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--dest",
-    ]);
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"]);
     process::run_limited(pip.arg(scratch).arg(PTXAS_PACKAGE), DOWNLOAD_LIMIT)?;
-    let wheel = find_file(scratch, |name| name.ends_with(".whl"))
-        .ok_or_else(|| anyhow!("pip downloaded no wheel"))?;
+    let wheel = find_file(scratch, |name| name.ends_with(".whl")).ok_or_else(|| anyhow!("pip downloaded no wheel"))?;
     let unpacked = scratch.join("unpacked");
-    process::run(
-        Command::new(python)
-            .args(["-m", "zipfile", "-e"])
-            .arg(&wheel)
-            .arg(&unpacked),
-    )?;
-    let program = find_file(&unpacked, |name| name == "ptxas")
-        .ok_or_else(|| anyhow!("the wheel holds no ptxas"))?;
+    process::run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
+    let program = find_file(&unpacked, |name| name == "ptxas").ok_or_else(|| anyhow!("the wheel holds no ptxas"))?;
     // zipfile drops the permission bits. Moved only when complete, since its presence means "installed".
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
-    fs::rename(&program, destination)
-        .with_context(|| format!("{} cannot be written", destination.display()))
+    fs::rename(&program, destination).with_context(|| format!("{} cannot be written", destination.display()))
 }
 
 fn find_file(folder: &Path, wanted: fn(&str) -> bool) -> Option<PathBuf> {
-    let paths: Vec<PathBuf> = folder
-        .read_dir()
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    let here = paths.iter().find(|path| {
-        path.is_file()
-            && path
-                .file_name()
-                .is_some_and(|n| wanted(&n.to_string_lossy()))
-    });
-    here.cloned().or_else(|| {
-        paths
-            .iter()
-            .filter(|path| path.is_dir())
-            .find_map(|path| find_file(path, wanted))
-    })
+    let paths: Vec<PathBuf> = folder.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
+    let here =
+        paths.iter().find(|path| path.is_file() && path.file_name().is_some_and(|n| wanted(&n.to_string_lossy())));
+    here.cloned().or_else(|| paths.iter().filter(|path| path.is_dir()).find_map(|path| find_file(path, wanted)))
 }
 
 /// Reports whether MPI is there, and installs it if the program can use it.
@@ -231,9 +182,6 @@ fn mpi() {
     }
     match found() {
         Some((_, mpirun)) => println!("MPI: {}", mpirun.display()),
-        None => println!(
-            "MPI: not found; Ferrite then runs as one process (packages: {})",
-            MPI_PACKAGES.join(" ")
-        ),
+        None => println!("MPI: not found; Ferrite then runs as one process (packages: {})", MPI_PACKAGES.join(" ")),
     }
 }

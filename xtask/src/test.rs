@@ -51,8 +51,7 @@ impl Steps {
     }
 
     fn left_out(&mut self, name: &'static str, reason: &str) {
-        self.done
-            .push((name, Duration::ZERO, Outcome::LeftOut(reason.to_string())));
+        self.done.push((name, Duration::ZERO, Outcome::LeftOut(reason.to_string())));
     }
 
     fn print(&self) {
@@ -88,15 +87,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
     })?;
     steps.step("clippy", || {
-        let options = [
-            "clippy",
-            "--release",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ];
+        let options = ["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
         process::run(cargo(root).args(options))
     })?;
     if no_ptx {
@@ -104,28 +95,16 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     } else {
         kernels(root, steps)?;
     }
-    steps.step("tests", || {
-        process::run(cargo(root).args(["test", "--release", "--workspace"]))
-    })?;
+    steps.step("tests", || process::run(cargo(root).args(["test", "--release", "--workspace"])))?;
     steps.step("build without CUDA", || {
         // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
         let folder = root.join("target/no-cuda");
-        let options = [
-            "build",
-            "--release",
-            "--no-default-features",
-            "--package",
-            "ferrite",
-            "--target-dir",
-        ];
+        let options = ["build", "--release", "--no-default-features", "--package", "ferrite", "--target-dir"];
         process::run(cargo(root).args(options).arg(folder))
     })?;
     steps.step("documentation", || {
         let mut doc = cargo(root);
-        process::run(
-            doc.args(["doc", "--release", "--no-deps", "--workspace"])
-                .env("RUSTDOCFLAGS", "-Dwarnings"),
-        )
+        process::run(doc.args(["doc", "--release", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-Dwarnings"))
     })
 }
 

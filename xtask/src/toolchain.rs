@@ -38,14 +38,7 @@ impl Kind {
     /// The choice made by `--toolchain` (taken out of `args`) or by the environment; `None`: the first that is there.
     pub fn choice(args: &mut Vec<String>) -> Result<Option<Self>> {
         let option = process::take_option(args, "--toolchain")?;
-        match option
-            .or_else(|| {
-                env::var(TOOLCHAIN_VARIABLE)
-                    .ok()
-                    .filter(|name| !name.is_empty())
-            })
-            .as_deref()
-        {
+        match option.or_else(|| env::var(TOOLCHAIN_VARIABLE).ok().filter(|name| !name.is_empty())).as_deref() {
             None => Ok(None),
             Some("nightly") => Ok(Some(Self::Nightly)),
             Some("debian") => Ok(Some(Self::Debian)),
@@ -91,10 +84,7 @@ impl Toolchain {
                 Err(reason) => reasons.push(format!("{kind}: {reason:#}")),
             }
         }
-        Err(anyhow!(
-            "no compiler for the kernels is installed ({}); run `cargo xtask setup`",
-            reasons.join("; ")
-        ))
+        Err(anyhow!("no compiler for the kernels is installed ({}); run `cargo xtask setup`", reasons.join("; ")))
     }
 
     /// `cargo` of this toolchain, free of the environment that the host's cargo left us.
@@ -103,16 +93,8 @@ impl Toolchain {
         // Started by `cargo run`, we inherit settings for the host's compiler; the library path even names its folder.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
-            let keep = [
-                "CARGO_HOME",
-                "CARGO_HTTP_",
-                "CARGO_NET_",
-                "CARGO_REGISTR",
-                "CARGO_SOURCE_",
-                "RUSTUP_HOME",
-            ];
-            let ours =
-                text.starts_with("CARGO") || text.starts_with("RUST") || text == "LD_LIBRARY_PATH";
+            let keep = ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "RUSTUP_HOME"];
+            let ours = text.starts_with("CARGO") || text.starts_with("RUST") || text == "LD_LIBRARY_PATH";
             if ours && !keep.iter().any(|prefix| text.starts_with(prefix)) {
                 cargo.env_remove(&name);
             }
@@ -146,24 +128,10 @@ impl Toolchain {
         if !sysroot.join("lib/rustlib/src/rust/library/core").is_dir() {
             bail!("the library's source is missing");
         }
-        let (text, _) = process::capture(
-            Command::new(bin.join("rustc"))
-                .arg("-vV")
-                .env_remove("LD_LIBRARY_PATH"),
-        )?;
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .unwrap_or("")
-                .trim()
-                .to_string()
-        };
+        let (text, _) = process::capture(Command::new(bin.join("rustc")).arg("-vV").env_remove("LD_LIBRARY_PATH"))?;
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim().to_string();
         let (host, llvm) = (field("host:"), field("LLVM version:"));
-        let major: u32 = llvm
-            .split('.')
-            .next()
-            .and_then(|m| m.parse().ok())
-            .unwrap_or(0);
+        let major: u32 = llvm.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
         if major < OLDEST_LLVM {
             bail!("its LLVM is {llvm}, but the kernels need {OLDEST_LLVM} or newer");
         }
@@ -176,13 +144,7 @@ impl Toolchain {
                 bail!("LLVM's tool {tool} is missing");
             }
         }
-        Ok(Self {
-            kind,
-            version: text.lines().next().unwrap_or("").to_string(),
-            llvm,
-            llvm_tools,
-            bin,
-        })
+        Ok(Self { kind, version: text.lines().next().unwrap_or("").to_string(), llvm, llvm_tools, bin })
     }
 }
 
@@ -200,8 +162,7 @@ fn nightly_folder() -> Option<PathBuf> {
     };
     let prefix = format!("{NIGHTLY}-{}-", env::consts::ARCH);
     let entries = home.join("toolchains").read_dir().ok()?.flatten();
-    entries.map(|entry| entry.path()).find(|path| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
-    })
+    entries
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)))
 }

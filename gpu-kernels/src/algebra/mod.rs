@@ -1,5 +1,6 @@
 //! Numbers, colour and spin.
 mod complex;
+pub mod elementary;
 mod real;
 mod spin;
 mod su3;

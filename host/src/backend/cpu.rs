@@ -1,12 +1,17 @@
 //! The CPU backend: the kernels' own source, called for one site after the other by all threads.
 use super::{Backend, Buffer, Memory, REDUCTION_SLOTS, Result};
+use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
-use gpu_kernels::{Kernel, Reduction, Values};
+use gpu_kernels::{Instance, Kernel, Reduction, Values};
 use rayon::prelude::*;
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// Most values that a reduction sums.
+const MOST_VALUES: usize = 4;
 /// Sites that one task takes. Fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
 
@@ -19,6 +24,8 @@ pub struct Cpu {
 struct Shared {
     pool: rayon::ThreadPool,
     vectors: Vectors,
+    /// The instances of the kernels, compiled for the machine's vector instructions.
+    instances: HashMap<TypeId, Run>,
     sums: Mutex<[f64; REDUCTION_SLOTS]>,
 }
 
@@ -79,8 +86,23 @@ impl Cpu {
             .thread_name(|i| format!("ferrite-{i}"))
             .build()
             .expect("the operating system gives threads");
-        let shared = Shared { pool, vectors: Vectors::detect(), sums: Mutex::new([0.0; REDUCTION_SLOTS]) };
+        let vectors = Vectors::detect();
+        let instances = gpu_kernels::instances()
+            .map(|Instance { cpu, .. }| {
+                let run = match vectors {
+                    Vectors::Avx512 => cpu.avx512,
+                    Vectors::Avx2 => cpu.avx2,
+                    Vectors::Portable => cpu.portable,
+                };
+                ((cpu.kernel)(), run)
+            })
+            .collect();
+        let shared = Shared { pool, vectors, instances, sums: Mutex::new([0.0; REDUCTION_SLOTS]) };
         Cpu { shared: Arc::new(shared) }
+    }
+    fn instance<K: 'static>(&self, parts: &[&str]) -> Result<Run> {
+        let missing = || super::BackendError::NoInstance { kernel: parts.join("_") };
+        self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)
     }
     /// Number of threads.
     pub fn threads(&self) -> usize {
@@ -94,73 +116,6 @@ impl Cpu {
             Vectors::Portable => "portable",
         }
     }
-}
-
-/// Calls `kernel` for a range of sites, in code compiled for the machine's vector instructions.
-#[inline]
-fn run<K: Kernel>(vectors: Vectors, kernel: &K, sites: Range<u32>, rhs: u32) {
-    #[inline(always)]
-    fn sites_of<K: Kernel>(kernel: &K, sites: Range<u32>, rhs: u32) {
-        for i in sites {
-            // SAFETY: the launcher gives every index once; the caller of `launch` vouches for the pointers.
-            unsafe { kernel.site(i, rhs) }
-        }
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        fn avx512<K: Kernel>(kernel: &K, sites: Range<u32>, rhs: u32) {
-            sites_of(kernel, sites, rhs)
-        }
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<K: Kernel>(kernel: &K, sites: Range<u32>, rhs: u32) {
-            sites_of(kernel, sites, rhs)
-        }
-        match vectors {
-            // SAFETY: the machine was seen to have these instructions.
-            Vectors::Avx512 => return unsafe { avx512(kernel, sites, rhs) },
-            // SAFETY: as above.
-            Vectors::Avx2 => return unsafe { avx2(kernel, sites, rhs) },
-            Vectors::Portable => {}
-        }
-    }
-    let _ = vectors;
-    sites_of(kernel, sites, rhs)
-}
-
-/// As [`run`], adding up what the kernel returns.
-#[inline]
-fn sum<K: Reduction>(vectors: Vectors, kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
-    #[inline(always)]
-    fn sum_of<K: Reduction>(kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
-        // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
-        let mut total = K::Values::ZERO;
-        for i in sites {
-            // SAFETY: as in `run`.
-            total = total.add(unsafe { kernel.site(i, rhs) });
-        }
-        total
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        fn avx512<K: Reduction>(kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
-            sum_of(kernel, sites, rhs)
-        }
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<K: Reduction>(kernel: &K, sites: Range<u32>, rhs: u32) -> K::Values {
-            sum_of(kernel, sites, rhs)
-        }
-        match vectors {
-            // SAFETY: the machine was seen to have these instructions.
-            Vectors::Avx512 => return unsafe { avx512(kernel, sites, rhs) },
-            // SAFETY: as above.
-            Vectors::Avx2 => return unsafe { avx2(kernel, sites, rhs) },
-            Vectors::Portable => {}
-        }
-    }
-    let _ = vectors;
-    sum_of(kernel, sites, rhs)
 }
 
 fn block(b: u32, n: u32) -> Range<u32> {
@@ -242,11 +197,14 @@ impl Backend for Cpu {
     }
 
     fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
-        let (kernel, vectors) = (*kernel, self.shared.vectors);
+        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         self.shared.pool.install(|| {
-            (0..n.div_ceil(BLOCK) * nrhs).into_par_iter().for_each(|task| {
-                let blocks = n.div_ceil(BLOCK);
-                run(vectors, &kernel, block(task % blocks, n), task / blocks);
+            (0..blocks * nrhs).into_par_iter().for_each(|task| {
+                let sites = block(task % blocks, n);
+                let address = (&raw const kernel).cast();
+                // SAFETY: the instance is that of K, compiled for instructions the machine has; every site is given
+                // once, and views vouch for the addresses (`view`).
+                unsafe { run(address, sites.start, sites.end, task / blocks, std::ptr::null_mut()) };
             })
         });
         Ok(())
@@ -254,17 +212,26 @@ impl Backend for Cpu {
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
-        let (kernel, vectors) = (*kernel, self.shared.vectors);
-        let blocks = n.div_ceil(BLOCK);
-        let partial: Vec<K::Values> = self.shared.pool.install(|| {
+        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
+        let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
             let tasks = (0..blocks * nrhs).into_par_iter();
-            tasks.map(|task| sum(vectors, &kernel, block(task % blocks, n), task / blocks)).collect()
+            tasks
+                .map(|task| {
+                    let sites = block(task % blocks, n);
+                    let mut sums = [0.0; MOST_VALUES];
+                    // SAFETY: as in `launch`; a reduction writes `COUNT` sums.
+                    unsafe {
+                        let address = (&raw const kernel).cast();
+                        run(address, sites.start, sites.end, task / blocks, sums.as_mut_ptr())
+                    };
+                    sums
+                })
+                .collect()
         });
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
         for (rhs, blocks) in partial.chunks(blocks as usize).enumerate() {
-            let total = blocks.iter().fold(K::Values::ZERO, |total, &b| total.add(b));
             for k in 0..count {
-                sums[slot + rhs * count + k] = total.get(k);
+                sums[slot + rhs * count + k] = blocks.iter().fold(0.0, |total, block| total + block[k]);
             }
         }
         Ok(())

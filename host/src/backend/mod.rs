@@ -50,6 +50,12 @@ pub enum BackendError {
         /// The missing module.
         module: String,
     },
+    /// A kernel that the crate gpu-kernels does not list with `entry!`.
+    #[error("the kernel {kernel} is not among the compiled instances: add a line to its `entry!` list")]
+    NoInstance {
+        /// Its name.
+        kernel: String,
+    },
     /// Too little memory.
     #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
     OutOfMemory {

@@ -19,8 +19,8 @@ Examples:
   ferrite bench dslash --operator clover --precision half
   ferrite bench copy --backend cpu
 
-GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not counted.
-clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
+GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not
+counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
 every spinor once. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.

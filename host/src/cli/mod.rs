@@ -15,6 +15,7 @@ mod output;
 mod plan;
 pub mod plaquette;
 mod progress;
+mod quenched;
 pub mod solve;
 mod target;
 mod text;

@@ -177,12 +177,12 @@ fn coefficients(settings: &mut Settings) -> Option<Coefficients> {
     match (has_csw, has_r || has_t) {
         (false, false) => {
             settings.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
-            return None;
+            None
         }
         (true, true) => {
             let other = if has_r { "clover-r" } else { "clover-t" };
             settings.conflict("csw", other, "give csw, or clover-r with clover-t");
-            return None;
+            None
         }
         (true, false) => {
             for key in ["xi", "nu"] {

@@ -15,17 +15,22 @@ pub struct Watch {
     pub updates: Vec<(usize, Vec<f64>)>,
 }
 
+/// A bar of `length` steps if `visible` and standard error is a terminal.
+pub fn bar(length: u64, visible: bool) -> ProgressBar {
+    let visible = visible && std::io::stderr().is_terminal();
+    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length.max(1)), target);
+    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
 impl Watch {
     /// With a bar if `visible` and standard error is a terminal.
     pub fn new(tol: f64, visible: bool) -> Self {
         let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
-        let visible = visible && std::io::stderr().is_terminal();
-        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(length.max(1)), target);
-        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Watch { bar, tol, updates: Vec::new() }
+        Watch { bar: bar(length, visible), tol, updates: Vec::new() }
     }
     /// Takes the bar away.
     pub fn finish(&self) {

@@ -4,8 +4,10 @@ mod gauge;
 pub mod host;
 mod space;
 mod spinor;
+mod thin;
 
 pub use clover::DeviceClover;
 pub use gauge::{DeviceGauge, StagedGauge};
 pub use space::SpinorSpace;
 pub use spinor::{DeviceSpinor, FullSpinor};
+pub use thin::ThinGauge;

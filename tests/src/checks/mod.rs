@@ -2,12 +2,14 @@
 mod clover;
 mod gauge;
 mod linear_algebra;
+mod quenched;
 mod solves;
 mod wilson;
 
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
+pub use quenched::{distance, quenched};
 pub use solves::solves;
 pub use wilson::wilson;
 

@@ -1,0 +1,324 @@
+//! Quenched SU(3): heat bath and over-relaxation for the Wilson action S = −(β/3) Σ Re tr P.
+//!
+//! One link U_μ(x) is in S only through −(β/3) Re tr (U A), A the sum of its six staples. Sites of one parity and one
+//! direction do not see each other's links, so that a lattice is updated in eight launches.
+//!
+//! The link moves by left multiplication with SU(2) matrices a embedded in rows (0, 1), (0, 2) and (1, 2), one after the
+//! other (Cabibbo and Marinari 1982). Of W = U A only the part of the 2×2 block that is a real multiple of an SU(2)
+//! matrix matters: ½ w = ½ |w| ŵ, w = w_0 + i w·σ. With b = a ŵ, S = −(β/3) |w| b_0, so that b_0 has the density
+//! √(1 − b_0²) exp(α b_0), α = β |w| / 3, and the direction of the other three is even on the sphere.
+//!
+//! * Heat bath: a new b. For α not small, δ = 1 − b_0 is drawn as √δ exp(−α δ) and accepted with probability
+//!   √(1 − δ/2) (Kennedy and Pendleton 1985). That fails for α → 0, where b_0 is drawn from the Haar measure instead and
+//!   accepted with probability exp(−α (1 − b_0)). The better of the two accepts at least 46 % whatever α is.
+//! * Over-relaxation: b becomes b†, a = (ŵ†)², at the same action (Brown and Woch 1987, with SU(2) subgroups).
+//!
+//! Every backend makes the same bits: exactly rounded operations only, and random numbers that depend on the seed, the
+//! pass over the lattice, the site and the direction.
+use crate::algebra::elementary::{ln, sin_cos_turns, sqrt};
+use crate::algebra::{Colour, Complex, Real, Su3, complex};
+use crate::field::ThinLinks;
+use crate::lattice::{Geometry, Site};
+use crate::memory::Access;
+use crate::random::Philox;
+use crate::{Kernel, Reduction};
+
+/// a_0 + i a·σ, in SU(2) if |a| = 1:
+///
+/// ```text
+/// ⎛ a_0 + i a_3   a_2 + i a_1⎞
+/// ⎝−a_2 + i a_1   a_0 − i a_3⎠
+/// ```
+pub type Quaternion = [f64; 4];
+
+/// Streams of random numbers for links: apart from those of other uses of the same seed.
+const STREAM: u64 = 1 << 63;
+
+/// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
+/// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
+const ATTEMPTS: u32 = 256;
+
+/// Below this α the Haar measure is the better proposal.
+const SMALL: f64 = 0.86;
+
+/// b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and how many proposals it took; `None` if
+/// [`ATTEMPTS`] were not enough, which means that α is not a number.
+#[inline(always)]
+pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
+    let mut attempt = 0;
+    while attempt < ATTEMPTS {
+        attempt += 1;
+        let ([u, v], [angle, accept]) = (random.uniform_pair(), random.uniform_pair());
+        let [_, cos] = sin_cos_turns(angle);
+        if alpha < SMALL {
+            // A coordinate of an even point of the unit disc.
+            let b = sqrt(u) * cos;
+            if ln(accept) <= alpha * (b - 1.0) {
+                return Some(([b, 1.0 - b], attempt));
+            }
+        } else {
+            let delta = -Real::mul_add(ln(u), cos * cos, ln(v)) / alpha;
+            if accept * accept <= Real::mul_add(-0.5, delta, 1.0) {
+                return Some(([1.0 - delta, delta], attempt));
+            }
+        }
+    }
+    None
+}
+
+/// a b
+#[inline(always)]
+fn product(a: Quaternion, b: Quaternion) -> Quaternion {
+    // (a_0 b_0 − a·b) + i (a_0 b + b_0 a − a × b)·σ
+    [
+        dot(a, [b[0], -b[1], -b[2], -b[3]]),
+        dot(a, [b[1], b[0], -b[3], b[2]]),
+        dot(a, [b[2], b[3], b[0], -b[1]]),
+        dot(a, [b[3], -b[2], b[1], b[0]]),
+    ]
+}
+
+/// Σ_k a_k b_k
+#[inline(always)]
+fn dot(a: Quaternion, b: Quaternion) -> f64 {
+    Real::mul_add(a[0], b[0], Real::mul_add(a[1], b[1], Real::mul_add(a[2], b[2], a[3] * b[3])))
+}
+
+/// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
+#[inline(always)]
+fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
+    let m = &m.0;
+    [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
+}
+
+/// Multiplies rows I and J by `a` from the left.
+#[inline(always)]
+fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
+    let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
+    let mut k = 0;
+    while k < 3 {
+        let (upper, lower) = (m.0[I][k], m.0[J][k]);
+        m.0[I][k] = q.mul_add(lower, p * upper);
+        m.0[J][k] = p.conj_mul_add(lower, -(q.conj() * upper));
+        k += 1;
+    }
+}
+
+/// The heat bath of one subgroup: a from w.
+#[inline(always)]
+fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
+    const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
+    let norm = sqrt(dot(w, w));
+    // Staples that cancel leave the Haar measure, whatever ŵ is.
+    let inverse = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+    let dagger = if norm > 0.0 { [w[0] * inverse, -w[1] * inverse, -w[2] * inverse, -w[3] * inverse] } else { ONE };
+    let Some(([b, delta], _)) = sample(beta_third * norm, random) else { return ONE };
+    // An even point on the sphere of radius √(1 − b_0²) = √(δ (2 − δ)).
+    let [height, turn] = random.uniform_pair();
+    let (up, radius) = (Real::mul_add(2.0, height, -1.0), sqrt(delta * (2.0 - delta)));
+    let ([sin, cos], across) = (sin_cos_turns(turn), radius * sqrt(Real::mul_add(-up, up, 1.0)));
+    product([b, across * cos, across * sin, radius * up], dagger)
+}
+
+/// The over-relaxation of one subgroup: a = (ŵ†)².
+#[inline(always)]
+fn reflect(w: Quaternion) -> Quaternion {
+    let square = dot(w, w);
+    if square > 0.0 {
+        let inverse = 1.0 / square;
+        let along = -2.0 * w[0] * inverse;
+        [Real::mul_add(-along, w[0], -1.0), along * w[1], along * w[2], along * w[3]]
+    } else {
+        [1.0, 0.0, 0.0, 0.0]
+    }
+}
+
+/// Makes a nearly unitary matrix unitary: Gram and Schmidt on the first two rows, the third from them.
+#[inline(always)]
+fn unitarised(u: &Su3<f64>) -> Su3<f64> {
+    let (a, b) = (normalised(Colour(u.0[0])), Colour(u.0[1]));
+    let overlap = -a.dot(b);
+    let b = normalised(a.zip(b, |a, b| overlap.mul_add(a, b)));
+    Su3::from_two_rows(a.0, b.0)
+}
+#[inline(always)]
+fn normalised(row: Colour<f64>) -> Colour<f64> {
+    let inverse = 1.0 / sqrt(row.norm2());
+    row.map(|z| z.scale(inverse))
+}
+
+/// Runs `$change` for each subgroup, `$w` being the block of U A, and returns the new U.
+macro_rules! subgroups {
+    ($u:expr, $staples:expr, $w:ident => $change:expr) => {{
+        let mut u = $u;
+        let mut m = u * $staples;
+        subgroups!(@one u, m, 0, 1, $w => $change);
+        subgroups!(@one u, m, 0, 2, $w => $change);
+        subgroups!(@one u, m, 1, 2, $w => $change);
+        unitarised(&u)
+    }};
+    (@one $u:ident, $m:ident, $i:literal, $j:literal, $w:ident => $change:expr) => {
+        let $w = block::<$i, $j>(&$m);
+        let a = $change;
+        rotate::<$i, $j>(&mut $u, a);
+        rotate::<$i, $j>(&mut $m, a);
+    };
+}
+
+/// One heat-bath hit on a link between its staples.
+#[inline(always)]
+pub fn heatbath(u: Su3<f64>, staples: Su3<f64>, beta: f64, random: &mut Philox) -> Su3<f64> {
+    let third = beta / 3.0;
+    subgroups!(u, staples, w => heat(w, third, random))
+}
+
+/// One over-relaxation hit on a link between its staples.
+#[inline(always)]
+pub fn overrelax(u: Su3<f64>, staples: Su3<f64>) -> Su3<f64> {
+    subgroups!(u, staples, w => reflect(w))
+}
+
+/// The links of one direction at the sites of one parity, and what is around them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Sublattice {
+    /// The links that start at even and at odd sites.
+    pub links: [ThinLinks; 2],
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// μ
+    pub mu: u32,
+}
+
+impl Sublattice {
+    #[inline(always)]
+    fn links(&self, parity: u32) -> ThinLinks {
+        if parity == 0 { self.links[0] } else { self.links[1] }
+    }
+    /// U_ν(y) for y of the given parity, which is not one of the links that change.
+    #[inline(always)]
+    unsafe fn near(&self, y: u32, parity: u32, nu: u32) -> Su3<f64> {
+        unsafe { self.links(parity).load(y, nu, Access::Shared) }
+    }
+    #[inline(always)]
+    fn neighbour(&self, x: &Site, mu: u32, forward: bool) -> u32 {
+        self.geometry.neighbour(x, mu as usize, forward)
+    }
+    /// A = Σ_{ν≠μ} U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x) + U†_ν(x+μ̂−ν̂) U†_μ(x−ν̂) U_ν(x−ν̂)
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn staples(&self, x: &Site) -> Su3<f64> {
+        unsafe {
+            let (mu, here, there) = (self.mu, self.parity, 1 - self.parity);
+            let ahead = self.geometry.site(self.neighbour(x, mu, true), there);
+            let mut sum = Su3([[Complex::ZERO; 3]; 3]);
+            let mut nu = 0;
+            while nu < 4 {
+                if nu != mu {
+                    let (up, down) = (self.neighbour(x, nu, true), self.neighbour(x, nu, false));
+                    let back = self.near(x.index, here, nu) * self.near(up, there, mu);
+                    sum = sum + self.near(ahead.index, there, nu) * back.adjoint();
+                    let corner = self.neighbour(&ahead, nu, false);
+                    let back = self.near(down, there, mu) * self.near(corner, here, nu);
+                    sum = sum + back.adjoint() * self.near(down, there, nu);
+                }
+                nu += 1;
+            }
+            sum
+        }
+    }
+}
+
+/// One heat-bath hit on every link of a [`Sublattice`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Heatbath {
+    /// The links.
+    pub at: Sublattice,
+    /// β
+    pub beta: f64,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Number of this pass over the lattice: the same number gives the same random numbers.
+    pub pass: u32,
+}
+// SAFETY: call i writes U_μ of site i only; the staples hold no other link of this parity and direction.
+unsafe impl Kernel for Heatbath {
+    const NAME: &'static [&'static str] = &["heatbath"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
+            let x = self.at.geometry.site(i, self.at.parity);
+            let stream = STREAM | (4 * self.at.geometry.lexicographic(&x) as u64 + mu as u64);
+            let mut random = Philox::new(self.seed, stream, self.pass);
+            let staples = self.at.staples(&x);
+            links.store(i, mu, &heatbath(links.load(i, mu, Access::Own), staples, self.beta, &mut random));
+        }
+    }
+}
+
+/// One over-relaxation hit on every link of a [`Sublattice`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Overrelax {
+    /// The links.
+    pub at: Sublattice,
+}
+// SAFETY: as for `Heatbath`.
+unsafe impl Kernel for Overrelax {
+    const NAME: &'static [&'static str] = &["overrelax"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
+            let staples = self.at.staples(&self.at.geometry.site(i, self.at.parity));
+            links.store(i, mu, &overrelax(links.load(i, mu, Access::Own), staples));
+        }
+    }
+}
+
+/// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes\], as
+/// [`Plaquette`](crate::gauge::Plaquette).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ThinPlaquette {
+    /// The links that start at the sites of `parity`.
+    pub here: ThinLinks,
+    /// The links that start at the sites of the other parity.
+    pub there: ThinLinks,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: reads only.
+unsafe impl Reduction for ThinPlaquette {
+    const NAME: &'static [&'static str] = &["thin_plaquette"];
+    type Values = [f64; 2];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
+        let x = self.geometry.site(i, self.parity);
+        macro_rules! plane {
+            ($mu:literal, $nu:literal) => {
+                unsafe {
+                    let (right, up) = (self.geometry.neighbour(&x, $mu, true), self.geometry.neighbour(&x, $nu, true));
+                    let along = self.here.load(i, $mu, Access::Shared) * self.there.load(right, $nu, Access::Shared);
+                    let across = self.here.load(i, $nu, Access::Shared) * self.there.load(up, $mu, Access::Shared);
+                    (along * across.adjoint()).re_trace()
+                }
+            };
+        }
+        [plane!(0, 1) + plane!(0, 2) + plane!(1, 2), plane!(0, 3) + plane!(1, 3) + plane!(2, 3)]
+    }
+}
+
+crate::entry! { INSTANCES:
+    setup "heatbath" heatbath: Heatbath, registers 0;
+    setup "heatbath" overrelax: Overrelax, registers 0;
+    observe "heatbath" thin_plaquette: ThinPlaquette, registers 0;
+}

@@ -1,0 +1,267 @@
+//! `ferrite generate quenched`.
+use super::device::on_device;
+use super::fields::{read_gauge, require_host_memory};
+use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
+use clap::Args;
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::Domain;
+use ferrite::field::ThinGauge;
+use ferrite::files::{Format, GaugeFile, Precision, ReadOptions, WriteOptions, write_gauge};
+use ferrite::lattice::Lattice;
+use ferrite::quenched::{Generator, Start};
+use ferrite::statistics::average;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tracing::debug;
+
+/// Flags of `generate quenched`.
+#[derive(Args)]
+#[command(next_help_heading = "Options of quenched")]
+pub struct Flags {
+    /// Coupling β of the action −(β/3) Σ Re tr P
+    #[arg(long, value_name = "BETA", value_parser = beta, allow_hyphen_values = true,
+        required_if_eq("kind", "quenched"))]
+    beta: Option<f64>,
+    /// Sweeps to make: one heat bath of all links each, and over-relaxation
+    #[arg(long, value_name = "N", required_if_eq("kind", "quenched"))]
+    sweeps: Option<u32>,
+    /// Over-relaxations of all links in a sweep [default: 4]
+    #[arg(long, value_name = "K")]
+    overrelax: Option<u32>,
+    /// Sweeps before those, of which nothing is written or averaged [default: 0]
+    #[arg(long, value_name = "N")]
+    thermalise: Option<u32>,
+    /// Write a configuration every M sweeps, with the number of the sweep in the file's name [default: only the last,
+    /// under the name as it is]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    every: Option<u32>,
+    /// Where to begin: cold (all links 1), hot (Haar measure) or a file [default: cold]
+    #[arg(long, value_name = "WHAT")]
+    start: Option<String>,
+    /// How many sweeps made the file of --start, to go on with the same random numbers [default: 0]
+    #[arg(long, value_name = "N", requires = "start")]
+    first_sweep: Option<u32>,
+}
+
+fn beta(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if (0.0..=1e6).contains(&x) => Ok(x),
+        _ => Err(format!("'{text}' is not a number from 0 to 1e6")),
+    }
+}
+
+impl Flags {
+    /// Refuses these flags where they mean nothing.
+    pub fn refuse(&self) -> Outcome {
+        let given = [
+            ("--beta", self.beta.is_some()),
+            ("--sweeps", self.sweeps.is_some()),
+            ("--overrelax", self.overrelax.is_some()),
+            ("--thermalise", self.thermalise.is_some()),
+            ("--every", self.every.is_some()),
+            ("--start", self.start.is_some()),
+            ("--first-sweep", self.first_sweep.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::refused(format!("{flag} is for quenched only: leave it out"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where configurations go.
+pub struct Target {
+    /// As named by the user.
+    pub path: PathBuf,
+    /// The format that the name tells.
+    pub format: Format,
+    /// Precision of the file.
+    pub precision: Precision,
+}
+
+impl Target {
+    /// The name with the number of a sweep before its ending.
+    fn numbered(&self, sweep: u32) -> PathBuf {
+        let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let (stem, ending) = (part(self.path.file_stem()), part(self.path.extension()));
+        self.path.with_file_name(format!("{stem}.{sweep:06}.{ending}"))
+    }
+}
+
+/// A run, as checked.
+struct Run<'a> {
+    lattice: Lattice,
+    beta: f64,
+    seed: u64,
+    overrelax: u32,
+    /// Sweeps that made the first configuration, then how many are not looked at, then how many are.
+    sweeps: [u32; 3],
+    every: Option<u32>,
+    start: Option<GaugeFile>,
+    hot: bool,
+    target: &'a Target,
+}
+
+/// What came out.
+struct Chain {
+    plaquettes: Vec<f64>,
+    last: u32,
+    files: Vec<PathBuf>,
+    seconds: f64,
+    interrupted: bool,
+}
+
+/// Makes the configurations and writes them.
+pub fn run(flags: &Flags, lattice: Lattice, seed: u64, target: &Target, context: &Context) -> Outcome {
+    let device = context.device_choice()?.open()?;
+    require_host_memory(lattice, 2 * 576, &target.path.display().to_string())?;
+    let first = flags.first_sweep.unwrap_or(0);
+    let (thermalise, sweeps) = (flags.thermalise.unwrap_or(0), flags.sweeps.unwrap_or(0));
+    if [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n)).is_none() {
+        return Err(Failure::refused(
+            "the number of the last sweep does not fit into 32 bits: begin with another seed",
+        ));
+    }
+    let start = match flags.start.as_deref() {
+        None | Some("cold" | "hot") if first != 0 => {
+            return Err(Failure::refused(
+                "--first-sweep goes with a file that those sweeps made: name it with --start",
+            ));
+        }
+        None | Some("cold" | "hot") => None,
+        Some(path) => Some(read_gauge(Path::new(path), &ReadOptions::default())?),
+    };
+    if let Some(other) = start.as_ref().map(|file| file.gauge.lattice()).filter(|other| *other != lattice) {
+        return Err(Failure::refused(format!("the links to start from are on {other}, --lattice says {lattice}")));
+    }
+    let thin = 2 * ThinGauge::<Cpu>::bytes_for(lattice.half_volume());
+    device.require(&[("links", thin), ("their way to the host", 576 * lattice.volume())], "the generator")?;
+    let run = Run {
+        lattice,
+        beta: flags.beta.unwrap_or(0.0),
+        seed,
+        overrelax: flags.overrelax.unwrap_or(4),
+        sweeps: [first, thermalise, sweeps],
+        every: flags.every,
+        hot: flags.start.as_deref() == Some("hot"),
+        start,
+        target,
+    };
+    let chain = on_device!(&device, backend => run.make(backend, context)?);
+    if chain.interrupted {
+        let (n, files) = (chain.last, &chain.files);
+        let file = files.last().map_or(String::new(), |file| file.display().to_string());
+        let advice = format!("interrupted after sweep {n}; go on with --start {file} --first-sweep {n}");
+        return Err(Failure::new(Code::Interrupted, advice));
+    }
+    run.report(&chain, device.name(), &device.describe(), context)
+}
+
+impl Run<'_> {
+    fn make<B: Backend>(&self, backend: &B, context: &Context) -> Outcome<Chain> {
+        let [first, thermalise, sweeps] = self.sweeps;
+        let start = match &self.start {
+            Some(file) => Start::Links(&file.gauge, first),
+            None if self.hot => Start::Hot,
+            None => Start::Cold,
+        };
+        let domain = Domain::single(backend.clone(), self.lattice)?;
+        let mut generator = Generator::new(&domain, start, self.beta, self.seed)?;
+        interrupt::listen();
+        let bar = progress::bar(u64::from(thermalise) + u64::from(sweeps), context.shows_progress());
+        let clock = std::time::Instant::now();
+        let (mut plaquettes, mut files, mut interrupted) = (Vec::new(), Vec::new(), false);
+        let mut last = first;
+        for done in 1..=thermalise + sweeps {
+            generator.sweep(1, self.overrelax)?;
+            last = first + done;
+            let plaquette = generator.plaquette()?.mean;
+            bar.inc(1);
+            bar.set_message(format!("sweep {last}, plaquette {plaquette:.6}"));
+            debug!("sweep {last}: plaquette {plaquette:.12}");
+            if done > thermalise {
+                plaquettes.push(plaquette);
+                if self.every.is_some_and(|every| (done - thermalise) % every == 0) {
+                    files.push(self.write(&generator, Some(last))?);
+                }
+            }
+            if interrupt::asked() && done < thermalise + sweeps {
+                interrupted = true;
+                break;
+            }
+        }
+        let seconds = clock.elapsed().as_secs_f64();
+        bar.finish_and_clear();
+        // The work is never lost, nor is a file written twice.
+        if interrupted && files.last() != Some(&self.target.numbered(last)) {
+            files.push(self.write(&generator, Some(last))?);
+        } else if !interrupted && self.every.is_none() {
+            files.push(self.write(&generator, None)?);
+        }
+        Ok(Chain { plaquettes, last, files, seconds, interrupted })
+    }
+    fn write<B: Backend>(&self, generator: &Generator<B>, sweep: Option<u32>) -> Outcome<PathBuf> {
+        let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
+        target::check(&path).map_err(Failure::refused)?;
+        let Run { beta, seed, overrelax, .. } = self;
+        let title = format!(
+            "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",
+            generator.passes()
+        );
+        let Target { format, precision, .. } = *self.target;
+        let options = WriteOptions { format, precision, title, ..Default::default() };
+        write_gauge(&path, &generator.gauge()?, &options).map_err(Failure::writing)?;
+        Ok(path)
+    }
+    fn report(&self, chain: &Chain, backend: &str, device: &str, context: &Context) -> Outcome {
+        let [first, thermalise, sweeps] = self.sweeps;
+        let average = average(&chain.plaquettes);
+        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        let object = json!({
+            "output": self.target.path,
+            "lattice": self.lattice.size(),
+            "seed": self.seed,
+            "plaquette": {
+                "mean": chain.plaquettes.last(),
+                "average": number(average.mean),
+                "error": number(average.error),
+                "autocorrelation": number(average.autocorrelation),
+            },
+            "quenched": {
+                "beta": self.beta,
+                "first_sweep": first,
+                "last_sweep": chain.last,
+                "thermalise": thermalise,
+                "sweeps": sweeps,
+                "overrelax": self.overrelax,
+            },
+            "files": chain.files,
+            "seconds": chain.seconds,
+            "backend": backend,
+            "device": device,
+        });
+        context.output.result("ferrite.generate/1", object, || {
+            let mut text = String::new();
+            for file in &chain.files {
+                text += &format!("{}\n", file.display());
+            }
+            let Run { beta, lattice, overrelax, .. } = self;
+            text += &format!(
+                "quenched on {lattice}, β = {beta}, sweeps {} to {} with {overrelax} over-relaxations each, {:.1} s\n",
+                u64::from(first) + 1,
+                chain.last,
+                chain.seconds
+            );
+            if let Some(last) = chain.plaquettes.last() {
+                text += &format!("plaquette            {last:.12}\n");
+            }
+            if chain.plaquettes.len() > 1 {
+                text += &format!(
+                    "  mean of {sweeps:<10} {:.6} ± {:.6}, autocorrelation time {:.1} sweeps\n",
+                    average.mean, average.error, average.autocorrelation
+                );
+            }
+            text
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! The quenched generator: the same chain on every backend.
+use crate::report::{Report, Scope, larger};
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::{Domain, Result};
+use ferrite::field::host::HostGauge;
+use ferrite::lattice::Lattice;
+use ferrite::measure;
+use ferrite::quenched::{Generator, Start};
+
+/// The largest distance of two elements.
+pub fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
+    let pairs = a.links().iter().flatten().flatten().zip(b.links().iter().flatten().flatten());
+    pairs.map(|(a, b)| (a - b).norm()).fold(0.0, larger)
+}
+
+/// Heat bath and over-relaxation on `backend` against the same on one thread of the CPU, link by link. A decision that
+/// came out differently would be seen as a distance of order one.
+pub fn quenched<B: Backend>(backend: &B, report: &mut Report) -> Result {
+    let lattice = Lattice::new([4, 4, 6, 8])?;
+    // Small β: the proposals from the Haar measure.
+    for (beta, start) in [(6.0, Start::Hot), (0.3, Start::Hot), (5.7, Start::Cold)] {
+        let mut here = Generator::new(&Domain::single(backend.clone(), lattice)?, start, beta, 77)?;
+        let mut there = Generator::new(&Domain::single(Cpu::new(Some(1)), lattice)?, start, beta, 77)?;
+        let scope = Scope { format: "double".into(), detail: format!("{lattice} β = {beta}") };
+        let initial = here.gauge()?;
+        report.error(&scope, "quenched: upload and download", distance(&initial, &there.gauge()?), 0.0);
+        for _ in 0..2 {
+            here.sweep(1, 1)?;
+            there.sweep(1, 1)?;
+        }
+        let (ours, theirs) = (here.gauge()?, there.gauge()?);
+        report.error(&scope, "quenched: links", distance(&ours, &theirs), 1e-12);
+        report.holds(&scope, "quenched: links have moved", distance(&ours, &initial) > 0.1);
+        report.error(&scope, "quenched: unitarity", measure::unitarity(&ours).violation, 1e-14);
+        let (device, host) = (here.plaquette()?, measure::plaquette(&ours));
+        report.number(&scope, "quenched: spatial plaquette", device.spatial, host.spatial, 1.0, 1e-13);
+        report.number(&scope, "quenched: temporal plaquette", device.temporal, host.temporal, 1.0, 1e-13);
+    }
+    Ok(())
+}
