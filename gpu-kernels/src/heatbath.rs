@@ -318,7 +318,7 @@ unsafe impl Reduction for ThinPlaquette {
 }
 
 crate::entry! { INSTANCES:
-    setup "heatbath" heatbath: Heatbath, registers 0;
-    setup "heatbath" overrelax: Overrelax, registers 0;
+    kernel "heatbath" heatbath: Heatbath, registers 0;
+    kernel "heatbath" overrelax: Overrelax, registers 0;
     observe "heatbath" thin_plaquette: ThinPlaquette, registers 0;
 }

@@ -9,6 +9,7 @@
 //! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
 //! | [`smear`] | smearing of sources and links |
+//! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
 //! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
 //! | [`domain`] | a device, this process's part of the lattice, the other processes |
 //! | [`field`] | fields on a device, in the layout of its kernels |

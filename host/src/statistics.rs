@@ -7,7 +7,7 @@ pub struct Average {
     pub mean: f64,
     /// One standard deviation of the mean.
     pub error: f64,
-    /// The integrated autocorrelation time, in steps of the series: ½ for independent numbers.
+    /// The integrated autocorrelation time, in steps of the series: ½ for independent numbers, and not less.
     pub autocorrelation: f64,
 }
 
@@ -34,8 +34,8 @@ pub fn average(series: &[f64]) -> Average {
             break;
         }
     }
-    // Anticorrelation by chance must not make an error vanish.
-    let tau = tau.max(0.25);
+    // Anticorrelation is believed only so far: by chance it could make an error vanish.
+    let tau = tau.max(0.5);
     Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }
 

@@ -756,3 +756,27 @@ fn ctrl_c_ends_a_solve_cleanly() {
     assert_eq!(object(&run)["converged"], false);
     assert_eq!(room.files(), ["rough.npy"]);
 }
+
+#[test]
+fn quenched_chains_go_on_where_they_stopped() {
+    let room = Room::new();
+    let chain = "generate quenched --lattice 4,4,4,4 --beta 5.9 --overrelax 2 --seed 3";
+    let whole = room.json(&format!("{chain} --thermalise 2 --sweeps 6 --every 3 -o q.ildg"));
+    assert_eq!(whole["files"], serde_json::json!(["q.000005.ildg", "q.000008.ildg"]));
+    assert_eq!(whole["quenched"]["last_sweep"], 8);
+    assert!(whole["plaquette"]["error"].as_f64().is_some_and(|error| error > 0.0), "{whole}");
+    let rest = room.json(&format!("{chain} --start q.000005.ildg --first-sweep 5 --sweeps 3 -o r.ildg"));
+    assert_eq!(rest["plaquette"]["mean"], whole["plaquette"]["mean"]);
+    assert_eq!(fs::read(room.path("r.ildg")).unwrap(), fs::read(room.path("q.000008.ildg")).unwrap());
+    let other = room.json(&format!("{chain} --start q.000005.ildg --sweeps 3 -o s.ildg"));
+    assert_ne!(other["plaquette"]["mean"], whole["plaquette"]["mean"]);
+    assert!(room.json("plaquette r.ildg")["unitarity_violation"].as_f64().unwrap() < 1e-14);
+    room.fails(2, "generate unit --lattice 4,4,4,4 --beta 6 -o u.ildg", &["--beta", "quenched"]);
+    room.fails(2, "generate quenched --lattice 4,4,4,4 --seed 1 -o u.ildg", &["--beta", "--sweeps"]);
+    room.fails(2, &format!("{chain} --sweeps 2 --every 0 -o u.ildg"), &["--every"]);
+    room.fails(2, "generate quenched --lattice 4,4,4,4 --seed 1 --sweeps 2 --beta -1 -o u.ildg", &["--beta"]);
+    room.fails(2, &format!("{chain} --sweeps 2 --start hot --first-sweep 3 -o u.ildg"), &["--first-sweep"]);
+    room.fails(2, &format!("{chain} --sweeps 2 --start nothere.ildg -o u.ildg"), &["nothere.ildg"]);
+    room.json("generate unit --lattice 2,2,2,2 -o small.ildg");
+    room.fails(2, &format!("{chain} --sweeps 2 --start small.ildg -o u.ildg"), &["2×2×2×2", "4×4×4×4"]);
+}

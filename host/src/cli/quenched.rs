@@ -113,7 +113,6 @@ struct Chain {
 
 /// Makes the configurations and writes them.
 pub fn run(flags: &Flags, lattice: Lattice, seed: u64, target: &Target, context: &Context) -> Outcome {
-    let device = context.device_choice()?.open()?;
     require_host_memory(lattice, 2 * 576, &target.path.display().to_string())?;
     let first = flags.first_sweep.unwrap_or(0);
     let (thermalise, sweeps) = (flags.thermalise.unwrap_or(0), flags.sweeps.unwrap_or(0));
@@ -122,12 +121,11 @@ pub fn run(flags: &Flags, lattice: Lattice, seed: u64, target: &Target, context:
             "the number of the last sweep does not fit into 32 bits: begin with another seed",
         ));
     }
+    if first != 0 && matches!(flags.start.as_deref(), Some("cold" | "hot")) {
+        return Err(Failure::refused("--first-sweep goes with a file that those sweeps made: name it with --start"));
+    }
+    let device = context.device_choice()?.open()?;
     let start = match flags.start.as_deref() {
-        None | Some("cold" | "hot") if first != 0 => {
-            return Err(Failure::refused(
-                "--first-sweep goes with a file that those sweeps made: name it with --start",
-            ));
-        }
         None | Some("cold" | "hot") => None,
         Some(path) => Some(read_gauge(Path::new(path), &ReadOptions::default())?),
     };
