@@ -42,7 +42,7 @@ const ATTEMPTS: u32 = 256;
 const SMALL: f64 = 0.86;
 
 /// b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and how many proposals it took; `None` if
-/// [`ATTEMPTS`] were not enough, which means that α is not a number.
+/// `ATTEMPTS` were not enough, which means that α is not a number.
 #[inline(always)]
 pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     let mut attempt = 0;
