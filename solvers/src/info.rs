@@ -1,7 +1,7 @@
 //! The report of a solve.
 
 /// What a solve did and what it reached.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Info {
     /// Iterations done. All right-hand sides go together: this is that of the slowest.
     pub iterations: usize,
@@ -26,6 +26,22 @@ pub struct Info {
     pub sloppy_applications: usize,
     /// Floating-point operations of all these applications, linear algebra not counted.
     pub flops: f64,
+}
+
+/// Without the history, which may have ten thousands of entries: errors carry an `Info` and are printed.
+impl std::fmt::Debug for Info {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Info")
+            .field("iterations_per_rhs", &self.iterations_per_rhs)
+            .field("converged", &self.converged)
+            .field("true_residual", &self.true_residual)
+            .field("reductions", &self.reductions)
+            .field("reliable_updates", &self.reliable_updates)
+            .field("restarts", &self.restarts)
+            .field("precise_applications", &self.precise_applications)
+            .field("sloppy_applications", &self.sloppy_applications)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Info {

@@ -9,9 +9,10 @@ use num_complex::Complex64;
 /// A space of blocks of N vectors with the linear algebra that Krylov methods use.
 ///
 /// # Contract
-/// * Coefficients and reductions are in double precision whatever the storage format of the vectors. A reduction
-///   sums in an order that depends only on the layout, so that the same run gives the same bits; on several
-///   processes it is the global sum, and **every process gets the same bits** (solvers branch on them).
+/// * Coefficients and reductions are in double precision whatever the storage format of the vectors; only the products
+///   of one site may be added in the precision of the field. A reduction sums in an order that depends only on the
+///   layout, so that the same run gives the same bits; on several processes it is the global sum, and **every process
+///   gets the same bits** (solvers branch on them).
 /// * Slices have length [`nrhs`](VectorSpace::nrhs); vectors come from [`allocate`](VectorSpace::allocate) of this
 ///   space or of an equal one. Anything else may panic.
 /// * A coefficient that is exactly zero in front of the vector being *written* means that its old content is not

@@ -4,7 +4,7 @@ use super::fields::require_host_memory;
 use super::text::lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
-use ferrite::files::{Checksum, FileError, Header, Problem, ReadOptions, inspect, read_gauge, read_spinor};
+use ferrite::files::{Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect, read_gauge, read_spinor};
 use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -97,7 +97,11 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
     };
     let spinor = header.values_per_site() == 12;
     line("field", if spinor { "spinor".into() } else { "gauge".into() });
-    line("format", format!("{:?}, {} precision, {:?}-endian", header.format, header.precision, header.endian));
+    let endian = match header.endian {
+        Endian::Big => "big",
+        Endian::Little => "little",
+    };
+    line("format", format!("{}, {} precision, {endian}-endian", header.format, header.precision));
     line("lattice", format!("{} (length of the data agrees)", header.lattice));
     let mut object = describe_header(&header);
     if spinor {

@@ -120,6 +120,20 @@ pub enum Format {
     Npy,
 }
 
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nersc => "NERSC, two rows",
+            Self::Nersc3x3 => "NERSC, three rows",
+            Self::Ildg => "ILDG",
+            Self::Scidac => "SciDAC",
+            Self::Milc => "MILC version 5",
+            Self::MilcV1 => "MILC version 1",
+            Self::Npy => "NumPy",
+        })
+    }
+}
+
 /// A number as a header prints it, with as many digits as the writer gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
