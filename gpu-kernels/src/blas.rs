@@ -224,14 +224,16 @@ unsafe impl<F: SiteFormat> Reduction for BicgstabUpdate<F> {
     }
 }
 
-/// y ← x in another precision.
+/// y ← f x in another precision, rounded once: f is a power of two.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Convert<F, G> {
+pub struct Convert<F: SiteFormat, G> {
     /// x
     pub x: Field<F>,
     /// y
     pub y: Field<G>,
+    /// f
+    pub factor: F::Real,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
 unsafe impl<F: SiteFormat, G: SiteFormat> Kernel for Convert<F, G>
@@ -241,18 +243,20 @@ where
     const NAME: &'static [&'static str] = &["convert", F::NAME, G::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.y.store(i, rhs, &self.x.load(i, rhs).cast::<G::Real>()) }
+        unsafe { self.y.store(i, rhs, &self.x.load(i, rhs).each(|x| x.scale(self.factor)).cast::<G::Real>()) }
     }
 }
 
-/// y ← y + x, with x in another precision.
+/// y ← y + f x, with x in another precision, in the arithmetic of y.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Accumulate<F, G> {
+pub struct Accumulate<F, G: SiteFormat> {
     /// x
     pub x: Field<F>,
     /// y
     pub y: Field<G>,
+    /// f
+    pub factor: G::Real,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat, G: SiteFormat> Kernel for Accumulate<F, G>
@@ -263,7 +267,7 @@ where
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let x = self.x.load(i, rhs).cast::<G::Real>();
+            let x = self.x.load(i, rhs).cast::<G::Real>().each(|x| x.scale(self.factor));
             self.y.store(i, rhs, &x.pairs(self.y.load_own(i, rhs), |x, y| x + y));
         }
     }

@@ -138,8 +138,8 @@ pub fn bicgstab<Y: System>(
     space.copy(r, shadow)?;
     space.copy(r, p)?;
     for j in 0..n {
-        rho[j] = run.verified2(j).into();
-        shadow_norm[j] = run.verified2(j).sqrt();
+        rho[j] = run.sloppy_norm2(j).into();
+        shadow_norm[j] = run.sloppy_norm2(j).sqrt();
         breakdowns[j] = 0;
     }
     if params.max_iterations == 0 {
@@ -240,13 +240,14 @@ pub fn bicgstab<Y: System>(
                 } else if run.progressed(j) {
                     breakdowns[j] = 0;
                 }
-                let norm = run.verified2(j).sqrt();
+                let norm = run.sloppy_norm2(j).sqrt();
                 if !run.outer.restart[j] && orthogonal(next_rho[j], shadow_norm[j], norm, params.breakdown) {
                     run.info.restarts += 1;
                     run.outer.restart[j] = true;
                 }
             }
             if !run.outer.restart[j] {
+                // Where r has been rescaled, ρ' brings the factor that p needs to follow.
                 beta[j] = (next_rho[j] / rho[j]) * (alpha[j] / omega[j]);
                 rho[j] = next_rho[j];
                 if !beta[j].is_finite() {
@@ -266,8 +267,8 @@ pub fn bicgstab<Y: System>(
                 perturb[j] = broken[j].is_some() && breakdowns[j] > 0;
                 perturbed |= perturb[j];
                 (left[j], right[j]) = (Complex64::ONE, Complex64::ZERO);
-                rho[j] = run.verified2(j).into();
-                shadow_norm[j] = run.verified2(j).sqrt();
+                rho[j] = run.sloppy_norm2(j).into();
+                shadow_norm[j] = run.sloppy_norm2(j).sqrt();
             }
         }
         if anew {

@@ -128,7 +128,7 @@ fn cg_core<'a, Y: System>(
     run.demote(r)?;
     space.copy(r, p)?;
     for j in 0..n {
-        rho[j] = run.verified2(j);
+        rho[j] = run.sloppy_norm2(j);
         (fresh[j], failures[j]) = (true, 0);
     }
     if params.max_iterations == 0 {
@@ -183,13 +183,13 @@ fn cg_core<'a, Y: System>(
                 space.dot(r, p, dots)?;
                 run.info.reductions += 1;
                 for j in 0..n {
-                    let new = run.verified2(j);
+                    let new = run.sloppy_norm2(j);
                     fresh[j] = !run.outer.active[j] || run.outer.restart[j] || !dots[j].is_finite();
                     (left[j], right[j]) = if fresh[j] {
                         (Complex64::ONE, Complex64::ZERO)
                     } else {
                         // p ← r + β (p − (r, p)/‖r‖² r)
-                        let beta = new / rho[j];
+                        let beta = new / (rho[j] * run.rescaled(j));
                         (1.0 - beta * dots[j] / new, beta.into())
                     };
                     rho[j] = new;
@@ -270,11 +270,11 @@ impl<Y: System> System for Squared<'_, Y> {
         dot.iter_mut().zip(norm2).for_each(|(dot, norm2)| *dot = (*norm2).into());
         self.inner.apply_dagger_sloppy(&scratch, out)
     }
-    fn demote(&self, from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.inner.demote(from, to)
+    fn demote(&self, scale: &[f64], from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        self.inner.demote(scale, from, to)
     }
-    fn accumulate(&self, from: &Sloppy<Y>, to: &mut Precise<Y>) -> Result<(), Y::Error> {
-        self.inner.accumulate(from, to)
+    fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Precise<Y>) -> Result<(), Y::Error> {
+        self.inner.accumulate(scale, from, to)
     }
     fn flops(&self) -> f64 {
         2.0 * self.inner.flops()

@@ -4,6 +4,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
 use crate::operator::{Precise, Sloppy, System};
+use crate::reliable::scale_for;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -47,6 +48,8 @@ pub struct DefectWorkspace<P: VectorSpace, S: VectorSpace> {
     verified: Vec<f64>,
     best: Vec<f64>,
     stalls: Vec<usize>,
+    scale: Vec<f64>,
+    unscale: Vec<f64>,
     mask: Vec<Complex64>,
     zeros: Vec<Complex64>,
 }
@@ -63,6 +66,8 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
             verified: vec![0.0; n],
             best: vec![0.0; n],
             stalls: vec![0; n],
+            scale: vec![1.0; n],
+            unscale: vec![1.0; n],
             mask: vec![Complex64::ZERO; n],
             zeros: vec![Complex64::ZERO; n],
         })
@@ -97,7 +102,8 @@ pub fn defect_correction<Y: System>(
     if !(params.inner_tol > 0.0 && params.inner_tol < 1.0) {
         return Err(SolveError::Invalid("the inner tolerance has to lie between 0 and 1"));
     }
-    let DefectWorkspace { residual, rhs, correction, norms, verified, best, stalls, mask, zeros } = workspace;
+    let DefectWorkspace { residual, rhs, correction, norms, verified, best, stalls, scale, unscale, mask, zeros } =
+        workspace;
     let space = system.precise();
     let n = norms.len();
     let mut info = Info {
@@ -139,7 +145,7 @@ pub fn defect_correction<Y: System>(
                 mask[j] = if verified[j] > best[j] { -Complex64::ONE } else { Complex64::ZERO };
             }
             system.sloppy().axpby(zeros, rhs, mask, correction)?;
-            system.accumulate(correction, x)?;
+            system.accumulate(unscale, correction, x)?;
             undone = true;
             continue;
         }
@@ -191,7 +197,12 @@ pub fn defect_correction<Y: System>(
             mask[j] = if finished { Complex64::ZERO } else { Complex64::ONE };
             left = if finished { left } else { left.max(verified[j]) };
         }
-        system.demote(residual, rhs)?;
+        let comfortable = system.sloppy().comfortable_norm();
+        for j in 0..n {
+            scale[j] = scale_for(comfortable, verified[j] * norms[j], 1.0);
+            unscale[j] = 1.0 / scale[j];
+        }
+        system.demote(scale, residual, rhs)?;
         // A finished right-hand side is zero for the inner solver, which then has nothing to do for it.
         system.sloppy().zero(correction)?;
         blank(system.sloppy(), zeros, correction, mask, rhs)?;
@@ -220,7 +231,7 @@ pub fn defect_correction<Y: System>(
         if let Some(rhs) = verified.iter().position(|v| !v.is_finite()) {
             return Err(SolveError::NotANumber { iteration: info.iterations, rhs, info: Box::new(report(info)) });
         }
-        system.accumulate(correction, x)?;
+        system.accumulate(unscale, correction, x)?;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
+use crate::traits::{ConvertFrom, LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -173,10 +173,10 @@ pub trait System {
     ) -> Result<(), Self::Error> {
         self.apply_dot_sloppy(x, out, x, dot, norm2)
     }
-    /// `to` ← `from`, rounded to the sloppy format.
-    fn demote(&self, from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
-    /// `to` ← `to` + `from`, added in the precise format.
-    fn accumulate(&self, from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
+    /// `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
+    fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
+    /// `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
+    fn accumulate(&self, scale: &[f64], from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
     /// Operations of one precise application per right-hand side.
     fn flops(&self) -> f64;
     /// Operations of one sloppy application per right-hand side.
@@ -192,13 +192,12 @@ pub type Sloppy<Y> = <<Y as System>::Sloppy as VectorSpace>::Vector;
 pub struct Uniform<'a, S, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
-    ones: Vec<Complex64>,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Uniform<'a, S, A> {
     /// `operator` on `space`.
     pub fn new(space: &'a S, operator: &'a A) -> Self {
-        Self { space, operator, ones: vec![Complex64::ONE; space.nrhs()] }
+        Self { space, operator }
     }
 }
 
@@ -238,11 +237,20 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     ) -> Result<(), S::Error> {
         self.operator.apply_dot(self.space, x, out, w, dot, norm2)
     }
-    fn demote(&self, from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
-        self.space.copy(from, to)
+    fn demote(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
+        if scale.iter().all(|s| *s == 1.0) {
+            return self.space.copy(from, to);
+        }
+        with_coefficients(
+            scale.len(),
+            |j| scale[j].into(),
+            |scale| {
+                with_coefficients(scale.len(), |_| Complex64::ZERO, |zeros| self.space.axpby(scale, from, zeros, to))
+            },
+        )
     }
-    fn accumulate(&self, from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
-        self.space.axpby(&self.ones, from, &self.ones, to)
+    fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
+        with_coefficients(scale.len(), |j| scale[j].into(), |scale| self.space.axpy(scale, from, to))
     }
     fn flops(&self) -> f64 {
         self.operator.flops()
@@ -316,11 +324,11 @@ where
     ) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dot(self.sloppy, x, out, w, dot, norm2)
     }
-    fn demote(&self, from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
-        self.sloppy.convert(from, to)
+    fn demote(&self, scale: &[f64], from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
+        self.sloppy.convert(scale, from, to)
     }
-    fn accumulate(&self, from: &S::Vector, to: &mut P::Vector) -> Result<(), P::Error> {
-        self.precise.accumulate(from, to)
+    fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut P::Vector) -> Result<(), P::Error> {
+        self.precise.accumulate(scale, from, to)
     }
     fn flops(&self) -> f64 {
         self.operator.flops()

@@ -74,6 +74,11 @@ pub(crate) struct Outer<P: VectorSpace, S: VectorSpace> {
     lowest: Vec<f64>,
     lowest_at: Vec<usize>,
     relative: Vec<f64>,
+    /// The sloppy residual and x̂ are `scale` times what they stand for.
+    scale: Vec<f64>,
+    unscale: Vec<f64>,
+    /// `scale` over that before the last update.
+    rescaled: Vec<f64>,
     zeros: Vec<Complex64>,
     mask: Vec<Complex64>,
     unmask: Vec<Complex64>,
@@ -103,6 +108,9 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
             lowest: vec![0.0; n],
             lowest_at: vec![0; n],
             relative: vec![0.0; n],
+            scale: vec![1.0; n],
+            unscale: vec![1.0; n],
+            rescaled: vec![1.0; n],
             zeros: vec![Complex64::ZERO; n],
             mask: vec![Complex64::ZERO; n],
             unmask: vec![Complex64::ZERO; n],
@@ -196,6 +204,7 @@ impl<'a, Y: System> Run<'a, Y> {
             o.mask[j] = if o.active[j] { Complex64::ONE } else { Complex64::ZERO };
             (o.restart[j], o.stalls[j], o.false_claims[j], o.lowest_at[j]) = (false, 0, 0, 0);
             (o.judged[j], o.best[j], o.x_is_best[j]) = (0.0, f64::INFINITY, true);
+            (o.scale[j], o.unscale[j]) = (1.0, 1.0);
         }
         if !o.active.contains(&true) {
             space.zero(self.x)?;
@@ -271,9 +280,19 @@ impl<'a, Y: System> Run<'a, Y> {
         Ok(())
     }
 
-    /// The residual in the sloppy format.
-    pub fn demote(&self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.system.demote(&self.outer.residual, to)
+    /// The residual in the sloppy format, scaled so that it lies well in its range.
+    pub fn demote(&mut self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        let comfortable = self.system.sloppy().comfortable_norm();
+        let o = &mut *self.outer;
+        for j in 0..o.scale.len() {
+            let before = o.scale[j];
+            if o.active[j] {
+                o.scale[j] = scale_for(comfortable, o.verified[j], before);
+            }
+            o.unscale[j] = 1.0 / o.scale[j];
+            o.rescaled[j] = o.scale[j] / before;
+        }
+        self.system.demote(&o.scale, &o.residual, to)
     }
 
     /// Whether every right-hand side is finished.
@@ -281,9 +300,14 @@ impl<'a, Y: System> Run<'a, Y> {
         !self.outer.active.contains(&true)
     }
 
-    /// ‖r_j‖² at the last update.
-    pub fn verified2(&self, j: usize) -> f64 {
-        self.outer.verified[j] * self.outer.verified[j]
+    /// ‖r_j‖² at the last update, of the sloppy r_j.
+    pub fn sloppy_norm2(&self, j: usize) -> f64 {
+        (self.outer.verified[j] * self.outer.scale[j]).powi(2)
+    }
+
+    /// The factor between the sloppy r_j after the last update and before.
+    pub fn rescaled(&self, j: usize) -> f64 {
+        self.outer.rescaled[j]
     }
 
     /// Whether the recurrence does not claim convergence.
@@ -309,7 +333,7 @@ impl<'a, Y: System> Run<'a, Y> {
             if !o.norm2[j].is_finite() {
                 return Err(self.not_a_number(j));
             }
-            let norm = o.norm2[j].sqrt();
+            let norm = o.norm2[j].sqrt() * o.unscale[j];
             o.iterated[j] = norm;
             o.maximum[j] = o.maximum[j].max(norm);
             if norm < PROGRESS * o.lowest[j] {
@@ -332,7 +356,7 @@ impl<'a, Y: System> Run<'a, Y> {
             self.system.precise().axpby(&o.mask, self.x, &o.unmask, &mut o.best_x)?;
         }
         o.x_is_best.fill(false);
-        self.system.accumulate(&o.correction, self.x)?;
+        self.system.accumulate(&o.unscale, &o.correction, self.x)?;
         self.system.sloppy().zero(&mut o.correction)?;
         self.true_residual()
     }
@@ -537,6 +561,18 @@ fn set_masks<P: VectorSpace, S: VectorSpace>(o: &mut Outer<P, S>, choose: impl F
         let chosen = choose(o, j);
         o.mask[j] = if chosen { Complex64::ONE } else { Complex64::ZERO };
         o.unmask[j] = Complex64::ONE - o.mask[j];
+    }
+}
+
+/// The power of two that brings `norm` next to the comfortable norm of a format; `before` where that has no meaning.
+pub(crate) fn scale_for(comfortable: Option<f64>, norm: f64, before: f64) -> f64 {
+    /// Keeps the factor in the range of single precision.
+    const LARGEST: f64 = 100.0;
+    match comfortable {
+        Some(target) if norm > 0.0 && norm.is_finite() => {
+            2f64.powi((target / norm).log2().round().clamp(-LARGEST, LARGEST) as i32)
+        }
+        _ => before,
     }
 }
 

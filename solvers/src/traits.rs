@@ -31,6 +31,12 @@ pub trait VectorSpace {
     /// N, the number of right-hand sides in a block. At least 1 and constant.
     fn nrhs(&self) -> usize;
 
+    /// The norm at which a vector's elements lie best in the range of the storage format; `None` where the range is
+    /// wide enough. Solvers keep sloppy residuals near it, by factors that are powers of two.
+    fn comfortable_norm(&self) -> Option<f64> {
+        None
+    }
+
     /// A new block, all elements zero. Solvers call this only while they make their workspace.
     fn allocate(&self) -> Result<Self::Vector, Self::Error>;
 
@@ -157,7 +163,11 @@ pub trait VectorSpace {
 const ONE: Complex64 = Complex64::new(1.0, 0.0);
 
 /// Calls `f` with N coefficients kept on the stack for the usual N, so that the defaults allocate nothing.
-fn with_coefficients<T>(n: usize, value: impl Fn(usize) -> Complex64, f: impl FnOnce(&[Complex64]) -> T) -> T {
+pub(crate) fn with_coefficients<T>(
+    n: usize,
+    value: impl Fn(usize) -> Complex64,
+    f: impl FnOnce(&[Complex64]) -> T,
+) -> T {
     const STACK: usize = 32;
     if n <= STACK {
         let mut buffer = [Complex64::ZERO; STACK];
@@ -175,11 +185,11 @@ fn with_coefficients<T>(n: usize, value: impl Fn(usize) -> Complex64, f: impl Fn
 /// There is no blanket `ConvertFrom<S> for S`, so that a backend can write one implementation over all pairs of its
 /// formats. A solve in one precision needs no conversion at all: see [`Uniform`](crate::Uniform).
 pub trait ConvertFrom<S: VectorSpace<Error = Self::Error>>: VectorSpace {
-    /// `to`_j ← `from`_j, rounded to nearest where `Self` is the narrower format.
-    fn convert(&self, from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
+    /// `to`_j ← `scale`_j `from`_j, rounded to nearest where `Self` is the narrower format. Scales are powers of two.
+    fn convert(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 
-    /// `to`_j ← `to`_j + `from`_j: the groupwise update of the solution (paper 001, Algorithm 2).
-    fn accumulate(&self, from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
+    /// `to`_j ← `to`_j + `scale`_j `from`_j: the groupwise update of the solution (paper 001, Algorithm 2).
+    fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 }
 
 /// A linear operator on the vectors of `S`, applied to all right-hand sides of a block.

@@ -90,12 +90,13 @@ impl<Y: System> System for Inner<'_, Y> {
     fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.0.apply_dagger_sloppy(x, out)
     }
-    fn demote(&self, from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.0.sloppy().copy(from, to)
+    fn demote(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        let (scale, zeros): (Vec<_>, Vec<_>) = scale.iter().map(|s| (Complex64::from(s), Complex64::ZERO)).unzip();
+        self.0.sloppy().axpby(&scale, from, &zeros, to)
     }
-    fn accumulate(&self, from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        let ones = vec![Complex64::ONE; self.0.sloppy().nrhs()];
-        self.0.sloppy().axpy(&ones, from, to)
+    fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        let scale: Vec<_> = scale.iter().map(Complex64::from).collect();
+        self.0.sloppy().axpy(&scale, from, to)
     }
     fn flops(&self) -> f64 {
         self.0.flops_sloppy()
@@ -155,7 +156,7 @@ fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
         let uniform = Uniform::new(&space, &operator);
         let mut x = space.allocate().unwrap();
         let plain = solve(method, &uniform, &b, &mut x, Options { tol: 1e-12, ..USUAL }).unwrap();
-        for precision in [Precision::Single, Precision::Half] {
+        for precision in [Precision::Single, Precision::Half, Precision::Narrow] {
             let small = Space::new(N, 1, precision);
             let sloppy = Dense::new(&small, &a);
             let system = Mixed::new(&space, &operator, &small, &sloppy);
@@ -165,7 +166,7 @@ fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
             assert!(info.converged && info.reliable_updates >= 2, "{method:?} {precision:?}");
             let factor = match (precision, method) {
                 (_, Defect) => 2.0,
-                (Precision::Half, _) => 2.0,
+                (Precision::Half | Precision::Narrow, _) => 2.0,
                 _ => 1.3,
             };
             println!("{method:?} {precision:?}: {} of {} iterations", info.iterations, plain.iterations);
@@ -176,6 +177,30 @@ fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
                 plain.iterations
             );
         }
+    }
+}
+
+#[test]
+fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() {
+    for method in ALL {
+        let a = matrix(method);
+        let space = Space::double(N, 2);
+        let operator = Dense::new(&space, &a);
+        let small = Space::new(N, 2, Precision::Narrow);
+        let sloppy = Dense::new(&small, &a);
+        let system = Mixed::new(&space, &operator, &small, &sloppy);
+        let mut b = Random(2).vector(2 * N);
+        let mut x = space.allocate().unwrap();
+        let middle = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        // Powers of two: the same numbers enter the iteration, and the same answer comes out.
+        let solution = x.clone();
+        let factors = [2f64.powi(60), 2f64.powi(-60)];
+        b.iter_mut().enumerate().for_each(|(i, b)| *b *= factors[i / N]);
+        x.fill(Complex64::ZERO);
+        let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        check_claims(&a, &space, &b, &x, &info, USUAL.tol);
+        assert_eq!(info.iterations, middle.iterations, "{method:?}");
+        assert!((0..2 * N).all(|i| x[i] == solution[i] * factors[i / N]), "{method:?}");
     }
 }
 
@@ -287,7 +312,7 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
     const N: usize = 48;
     let a = positive(N, 1e8, 11);
     for method in ALL {
-        for precision in [Precision::Double, Precision::Single, Precision::Half] {
+        for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Narrow] {
             for tol in [1e-6, 1e-10] {
                 let space = Space::double(N, 1);
                 let operator = Dense::new(&space, &a);
@@ -295,7 +320,8 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
                 let sloppy = Dense::new(&small, &a);
                 let b = Random(12).vector(N);
                 let mut x = space.allocate().unwrap();
-                let o = Options { tol, max_iterations: 20_000, ..USUAL };
+                let max_iterations = if precision == Precision::Narrow { 2_000 } else { 20_000 };
+                let o = Options { tol, max_iterations, ..USUAL };
                 let answer = if precision == Precision::Double {
                     solve(method, &Uniform::new(&space, &operator), &b, &mut x, o)
                 } else {
@@ -315,7 +341,7 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
                     assert!(truth <= 1.001, "{method:?} {precision:?}: worse than nothing, {truth:e}");
                 }
                 // 1e-10 is below ε κ and out of reach; 1e-6 is not.
-                if method == Cg && tol == 1e-6 && precision != Precision::Half {
+                if method == Cg && tol == 1e-6 && precision == Precision::Single {
                     assert!(answer.is_ok());
                 }
             }

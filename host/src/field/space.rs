@@ -181,18 +181,10 @@ impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
 }
 
 impl<B: Backend, P: Precision, Q: Precision> ConvertFrom<SpinorSpace<B, Q>> for SpinorSpace<B, P> {
-    fn convert(&self, from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
-        Ok(self.domain.backend().launch(
-            &Convert { x: from.view(), y: to.view() },
-            self.domain.sites(),
-            self.nrhs as u32,
-        )?)
+    fn convert(&self, scale: &[f64], from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+        self.each(|j| Convert { x: view(from, j), y: view(to, j), factor: Q::Real::from_f64(scale[j]) })
     }
-    fn accumulate(&self, from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
-        Ok(self.domain.backend().launch(
-            &Accumulate { x: from.view(), y: to.view() },
-            self.domain.sites(),
-            self.nrhs as u32,
-        )?)
+    fn accumulate(&self, scale: &[f64], from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+        self.each(|j| Accumulate { x: view(from, j), y: view(to, j), factor: P::Real::from_f64(scale[j]) })
     }
 }

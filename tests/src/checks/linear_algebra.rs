@@ -281,20 +281,23 @@ fn convert<B: Backend, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, repor
     let (from, to) = (Block::<B, P>::new(&domain, case.block(0))?, Block::<B, Q>::new(&domain, case.block(1))?);
     let space = SpinorSpace::<B, Q>::new(&domain, NRHS);
     let scope = case.scope(&format!("{} to {}", P::NAME, Q::NAME), "");
+    // Powers of two, one for each right-hand side.
+    let scale: Vec<f64> = (0..NRHS).map(|j| 0.5f64.powi(j as i32)).collect();
+    let factors: Vec<Complex64> = scale.iter().map(Complex64::from).collect();
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<SpinorSpace<B, P>>::convert(&space, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<SpinorSpace<B, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
-    report.fields(&scope, "convert", out.download()?, &from.stored, Q::sum());
+    report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), Q::sum());
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<SpinorSpace<B, P>>::accumulate(&space, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<SpinorSpace<B, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
     let one = vec![Complex64::ONE; NRHS];
     let mut tol = Q::sum();
     // The addend is rounded to the precision of the sum first.
     tol.relative += Q::UNIT;
-    report.fields(&scope, "accumulate", out.download()?, &sum(&[(&one, &from.stored), (&one, &to.stored)]), tol);
+    report.fields(&scope, "accumulate", out.download()?, &sum(&[(&factors, &from.stored), (&one, &to.stored)]), tol);
     Ok(())
 }
 
