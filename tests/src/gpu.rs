@@ -49,6 +49,8 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
     let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
     checks::solves(gpu, &case, 0.1, &mut on_gpu)?;
     checks::solves(&cpu, &case, 0.1, &mut on_cpu)?;
+    checks::schemes(gpu, &case, 0.1, &mut on_gpu)?;
+    checks::schemes(&cpu, &case, 0.1, &mut on_cpu)?;
     checks::clover_solves(gpu, &case, 0.1, &mut on_gpu)?;
     checks::clover_solves(&cpu, &case, 0.1, &mut on_cpu)?;
     report.absorb(compare(&on_gpu, &on_cpu));

@@ -249,6 +249,39 @@ fn solutions_solve() {
 }
 
 #[test]
+fn ways_of_correction_and_guesses() {
+    let room = Room::with_weak_field();
+    let solve = |flags: &str| room.json(&format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"));
+    let first = solve("--solver cgne --save-source b.npy -o x.npy");
+    assert_eq!((&first["solver"], &first["correction"]), (&"cgne".into(), &"reliable".into()));
+    assert!(recheck(&room, "--mass 0.1", "x.npy", "b.npy") <= 1e-10);
+    let defect = solve("--correction defect --inner-tol 0.05 --precision half -o y.npy");
+    assert_eq!((&defect["correction"], &defect["precision"]), (&"defect".into(), &"half".into()));
+    assert!(recheck(&room, "--mass 0.1", "y.npy", "b.npy") <= 1e-10);
+    let single = solve("--outer single --precision half --tol 1e-5");
+    assert_eq!((&single["outer"], &single["climbs"]), (&"single".into(), &serde_json::json!([])));
+    // From its own answer there is nothing left to do.
+    assert_eq!(solve("--guess y.npy")["iterations"], 0);
+    // What single precision cannot reach the ladder can, and says so; without it the solve fails.
+    let climbed = solve("--outer single --precision single");
+    assert_eq!((&climbed["converged"], &climbed["outer"]), (&true.into(), &"double".into()));
+    assert!(climbed["climbs"][0]["iterations"].as_u64().unwrap() > 0);
+    let line = "solve --gauge weak.ildg --mass 0.1 --source random:1 --outer single --precision single";
+    room.fails(1, &format!("{line} --no-ladder"), &["did not converge", "1e-10"]);
+    for (flags, words) in [
+        ("--outer single", "--precision single or half"),
+        ("--outer half --precision half", "outer"),
+        ("--delta 0.1 --correction defect", "belongs to --correction reliable"),
+        ("--inner-tol 0.1", "belongs to --correction defect"),
+        ("--inner-tol 2 --correction defect", "'2' is not a number above 0 and below 1"),
+        ("--source random:2 --guess y.npy", "holds 1 fields, and there are 2 sources"),
+        ("--guess nothing.npy", "nothing.npy"),
+    ] {
+        room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[words]);
+    }
+}
+
+#[test]
 fn clover_solutions_solve() {
     let room = Room::with_weak_field();
     let both = "--operator clover --csw 1.2 --u0 0.9 --mass 0.1";

@@ -11,6 +11,7 @@ pub mod generate;
 pub mod info;
 mod interrupt;
 mod log;
+mod method;
 mod output;
 mod plan;
 pub mod plaquette;

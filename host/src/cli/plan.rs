@@ -20,7 +20,10 @@ pub const PRECISIONS: [(&str, IterationPrecision); 3] = [
 pub const RECONSTRUCTIONS: [(&str, Reconstruction); 3] =
     [("18", Reconstruction::Eighteen), ("12", Reconstruction::Twelve), ("8", Reconstruction::Eight)];
 /// Names of the methods.
-pub const METHODS: [(&str, Method); 2] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg)];
+pub const METHODS: [(&str, Method); 3] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne)];
+/// Names of the precisions that a solver's true residuals can have.
+pub const OUTER_PRECISIONS: [(&str, IterationPrecision); 2] =
+    [("double", IterationPrecision::Double), ("single", IterationPrecision::Single)];
 /// Names of the boundary conditions.
 pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
     [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];

@@ -1,6 +1,7 @@
 //! `ferrite solve`.
 use super::device::{Device, DeviceChoice, on_device};
-use super::plan::{self, METHODS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use super::method::{MethodFlags, Scheme};
+use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::progress::Watch;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, target, text};
 use crate::config::Settings;
@@ -10,7 +11,7 @@ use ferrite::dirac::TimeBoundary;
 use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::GaugeFile;
-use ferrite::solve::{IterationPrecision, Method, Reconstruction, Report, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
 use serde_json::json;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -139,18 +140,8 @@ pub struct Arguments {
     /// The even-odd preconditioned clover operator: symmetric or asymmetric [default: symmetric]
     #[arg(long, value_name = "NAME", help_heading = "Clover operator")]
     schur: Option<String>,
-    /// bicgstab, or cg on the normal equations [default: bicgstab]
-    #[arg(long, value_name = "NAME")]
-    solver: Option<String>,
-    /// Asked |b - M x| / |b| [default: 1e-10]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
-    tol: Option<String>,
-    /// Most iterations [default: 10000]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    max_iterations: Option<String>,
-    /// Compute the true residual whenever the residual has fallen by this factor [default: the solver's]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    delta: Option<String>,
+    #[command(flatten)]
+    method: MethodFlags,
     /// Write the best iterate even if it has not converged
     #[arg(long)]
     keep_unconverged: bool,
@@ -174,10 +165,8 @@ pub struct Solve {
     pub plan: Plan,
     /// The device.
     pub device: DeviceChoice,
-    method: Method,
-    tol: f64,
-    max_iterations: usize,
-    delta: Option<f64>,
+    /// The solver.
+    pub scheme: Scheme,
     keep_unconverged: bool,
     save_source: Option<PathBuf>,
     plot: Option<PathBuf>,
@@ -189,11 +178,7 @@ impl Solve {
         let device = DeviceChoice::from_settings(settings);
         let plan = Plan::from_settings(settings);
         let fields = plan.as_ref().map_or(1, |plan| plan.sources.len());
-        let method = settings.choice("solver", &METHODS).unwrap_or_default();
-        let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
-        let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
-        let delta =
-            settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
+        let scheme = Scheme::from_settings(settings, plan.as_ref());
         let keep_unconverged = settings.is_on("keep-unconverged");
         let save_source = plan::output(settings, "save-source", fields);
         let plot = settings.parsed("plot", |path| {
@@ -215,31 +200,11 @@ impl Solve {
         }
         settings.finish(what)?;
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
-        Ok(Solve { plan, device, method, tol, max_iterations, delta, keep_unconverged, save_source, plot })
+        Ok(Solve { plan, device, scheme, keep_unconverged, save_source, plot })
     }
     /// For the library.
     pub fn request(&self, reconstruction: Reconstruction) -> Request {
-        Request {
-            method: self.method,
-            precision: self.plan.precision,
-            reconstruction,
-            tol: self.tol,
-            max_iterations: self.max_iterations,
-            delta: self.delta,
-            ..Request::new(self.plan.operator)
-        }
-    }
-    /// Names of what is computed how, for people.
-    fn describe(&self, reconstruction: Reconstruction) -> String {
-        format!(
-            "{}, {} precision, recon {}",
-            match self.method {
-                Method::Bicgstab => "BiCGstab",
-                Method::Cg => "CG on the normal equations",
-            },
-            name_of(&PRECISIONS, self.plan.precision),
-            name_of(&RECONSTRUCTIONS, reconstruction)
-        )
+        self.scheme.request(&self.plan, reconstruction)
     }
 }
 
@@ -292,15 +257,8 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
     settings.set(&args.set);
     context.add_to(&mut settings);
     args.operator.add_to(&mut settings);
-    let texts = [
-        ("schur", &args.schur),
-        ("solver", &args.solver),
-        ("tol", &args.tol),
-        ("max-iterations", &args.max_iterations),
-        ("delta", &args.delta),
-        ("save-source", &args.save_source),
-        ("plot", &args.plot),
-    ];
+    args.method.add_to(&mut settings);
+    let texts = [("schur", &args.schur), ("save-source", &args.save_source), ("plot", &args.plot)];
     for (key, value) in texts {
         settings.flag(key, value.as_deref());
     }
@@ -318,24 +276,26 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     }
     let device = solve.device.open()?;
     // As long as the links have not been seen: that of 18 reals, the most.
-    let guess = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+    let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
     let nrhs = plan.sources.len();
-    let needs = guess.memory(plan.lattice().half_volume(), nrhs);
+    let needs = largest.memory(plan.lattice().half_volume(), nrhs);
     device
         .require(&needs, &format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side")))?;
 
     let (file, sources) = inputs(plan)?;
     let reconstruction = reconstruction(plan, &file)?;
     let request = solve.request(reconstruction);
+    let guess = solve.scheme.guess.as_ref().map(|fields| fields.iter().map(|g| g.field(plan.lattice())).collect());
+    let guess: Option<Vec<_>> = guess.transpose().map_err(Failure::refused)?;
     if let Some(path) = &solve.save_source {
         fields::write_spinors(path, &sources, "source").map_err(Failure::failed)?;
     }
 
     interrupt::listen();
-    let mut watch = Watch::new(solve.tol, context.shows_progress());
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress());
     let result = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), plan.lattice())?;
-        solve_wilson(&domain, &file.gauge, &sources, &request, &mut watch)
+        Configuration::new(&domain, &file.gauge).solve(&sources, guess.as_deref(), &request, &mut watch)
     });
     watch.finish();
     let (solutions, report, error) = match result {
@@ -345,7 +305,17 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error)),
         Err(SolveFailure::Device(error)) => return Err(error.into()),
     };
-    if report.reconstruction != reconstruction {
+    for climb in &report.climbs {
+        warn!(
+            "after {}: {}; went on with {} in {} precision, recon {}",
+            text::count(climb.iterations, "iteration"),
+            climb.reason,
+            name_of(&PRECISIONS, climb.precision),
+            name_of(&PRECISIONS, climb.outer),
+            name_of(&RECONSTRUCTIONS, climb.reconstruction)
+        );
+    }
+    if report.climbs.is_empty() && report.reconstruction != reconstruction {
         let (asked, used) =
             (name_of(&RECONSTRUCTIONS, reconstruction), name_of(&RECONSTRUCTIONS, report.reconstruction));
         info!("{asked} reals do not tell some of these links: {used} were kept");
@@ -371,10 +341,10 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
                 plan.lattice(),
                 plan.operator.wilson().mass
             ),
-            subtitle: solve.describe(report.reconstruction),
+            subtitle: solve.scheme.describe(&solve.plan, report.reconstruction),
             history: &report.info.history,
             updates: &watch.updates,
-            tol: solve.tol,
+            tol: solve.scheme.tol,
         };
         plot::write(path, &picture).map_err(Failure::failed)?;
     }
@@ -393,7 +363,7 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "iterations_per_source": info.iterations_per_rhs,
         "true_residual": worst,
         "true_residuals": report.true_residual,
-        "tol": solve.tol,
+        "tol": solve.scheme.tol,
         "seconds": report.seconds,
         "total_seconds": report.total_seconds,
         "gflops": report.gflops,
@@ -407,8 +377,17 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "nu": operator.anisotropy.nu,
         "clover": plan.clover(),
         "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
-        "solver": name_of(&METHODS, solve.method),
-        "precision": name_of(&PRECISIONS, plan.precision),
+        "solver": solve.scheme.solver(),
+        "precision": name_of(&PRECISIONS, report.precision),
+        "outer": name_of(&PRECISIONS, report.outer),
+        "correction": solve.scheme.correction(),
+        "climbs": report.climbs.iter().map(|climb| json!({
+            "iterations": climb.iterations,
+            "reason": climb.reason,
+            "precision": name_of(&PRECISIONS, climb.precision),
+            "outer": name_of(&PRECISIONS, climb.outer),
+            "reconstruct": name_of(&RECONSTRUCTIONS, climb.reconstruction),
+        })).collect::<Vec<_>>(),
         "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
@@ -426,11 +405,11 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
             operator.mass,
             operator.kappa(),
             text::count(plan.sources.len(), "right-hand side"),
-            solve.describe(report.reconstruction),
+            solve.scheme.describe(&solve.plan, report.reconstruction),
             if report.converged { "converged" } else { "NOT converged" },
             text::count(info.iterations, "iteration"),
             text::count(info.reliable_updates, "reliable update"),
-            solve.tol
+            solve.scheme.tol
         );
         if report.true_residual.len() > 1 {
             for (source, residual) in plan.sources.iter().zip(&report.true_residual) {
@@ -473,7 +452,7 @@ fn end(
         }
         (None, None) => "nothing was to be written".into(),
     };
-    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), solve.tol);
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), solve.scheme.tol);
     match error {
         Some(error @ SolveError::Cancelled { .. }) => {
             Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")))

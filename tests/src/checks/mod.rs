@@ -10,7 +10,7 @@ pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, la
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use quenched::{distance, quenched};
-pub use solves::solves;
+pub use solves::{schemes, solves};
 pub use wilson::wilson;
 
 use crate::report::{Report, Scope};

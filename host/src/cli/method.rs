@@ -1,0 +1,165 @@
+//! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
+use super::fields::Source;
+use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use crate::config::Settings;
+use clap::Args;
+use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Request};
+
+/// Flags of the solver, as typed.
+#[derive(Args)]
+pub struct MethodFlags {
+    /// bicgstab, cg (on the normal equations) or cgne (x = M^+ y, M M^+ y = b) [default: bicgstab]
+    #[arg(long, value_name = "NAME")]
+    solver: Option<String>,
+    /// Asked |b - M x| / |b| [default: 1e-10]
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    tol: Option<String>,
+    /// Most iterations [default: 10000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_iterations: Option<String>,
+    /// A first guess of the solution: .npy or .lime, with one field per source
+    #[arg(long, value_name = "FILE")]
+    guess: Option<String>,
+    /// Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]
+    #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
+    outer: Option<String>,
+    /// How true residuals come in: reliable (updates of one Krylov space) or defect (correction by inner solves)
+    /// [default: reliable]
+    #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
+    correction: Option<String>,
+    /// Reliable updates: compute the true residual whenever the residual has fallen by this factor [default: 0.1]
+    #[arg(long, value_name = "D", help_heading = "Mixed precision", allow_hyphen_values = true)]
+    delta: Option<String>,
+    /// Defect correction: what an inner solve is asked for [default: 0.01]
+    #[arg(long, value_name = "TOL", help_heading = "Mixed precision", allow_hyphen_values = true)]
+    inner_tol: Option<String>,
+    /// Give up where the solver stagnates or breaks down, instead of going on in higher precision
+    #[arg(long, help_heading = "Mixed precision")]
+    no_ladder: bool,
+}
+
+impl MethodFlags {
+    /// Adds the flags to the settings.
+    pub fn add_to(&self, settings: &mut Settings) {
+        let texts = [
+            ("solver", &self.solver),
+            ("tol", &self.tol),
+            ("max-iterations", &self.max_iterations),
+            ("guess", &self.guess),
+            ("outer", &self.outer),
+            ("correction", &self.correction),
+            ("delta", &self.delta),
+            ("inner-tol", &self.inner_tol),
+        ];
+        for (key, value) in texts {
+            settings.flag(key, value.as_deref());
+        }
+        settings.switch("no-ladder", self.no_ladder);
+    }
+}
+
+/// The resolved flags.
+pub struct Scheme {
+    /// Asked residual.
+    pub tol: f64,
+    /// First guesses, one per source.
+    pub guess: Option<Vec<Source>>,
+    method: Method,
+    max_iterations: usize,
+    outer: IterationPrecision,
+    correction: Correction,
+    ladder: bool,
+}
+
+impl Scheme {
+    /// Resolves the settings, whose mistakes `settings` lists.
+    pub fn from_settings(settings: &mut Settings, plan: Option<&Plan>) -> Self {
+        let method = settings.choice("solver", &METHODS).unwrap_or_default();
+        let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
+        let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
+        let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
+        if outer == IterationPrecision::Single && plan.is_some_and(|p| p.precision == IterationPrecision::Double) {
+            settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
+        }
+        Scheme {
+            guess: guess(settings, plan),
+            correction: correction(settings),
+            ladder: !settings.is_on("no-ladder"),
+            method,
+            tol,
+            max_iterations,
+            outer,
+        }
+    }
+    /// For the library.
+    pub fn request(&self, plan: &Plan, reconstruction: Reconstruction) -> Request {
+        Request {
+            method: self.method,
+            precision: plan.precision,
+            outer: self.outer,
+            reconstruction,
+            tol: self.tol,
+            max_iterations: self.max_iterations,
+            correction: self.correction,
+            ladder: self.ladder,
+            ..Request::new(plan.operator)
+        }
+    }
+    /// The flag's value.
+    pub fn solver(&self) -> &'static str {
+        name_of(&METHODS, self.method)
+    }
+    /// The flag's value.
+    pub fn outer(&self) -> &'static str {
+        name_of(&OUTER_PRECISIONS, self.outer)
+    }
+    /// `reliable` or `defect`.
+    pub fn correction(&self) -> &'static str {
+        match self.correction {
+            Correction::Reliable { .. } => "reliable",
+            Correction::Defect { .. } => "defect",
+        }
+    }
+    /// What is computed how, for people.
+    pub fn describe(&self, plan: &Plan, reconstruction: Reconstruction) -> String {
+        let solver = match self.method {
+            Method::Bicgstab => "BiCGstab",
+            Method::Cg => "CG on the normal equations",
+            Method::Cgne => "CG for the error (M M^+)",
+        };
+        let outer = match self.outer {
+            IterationPrecision::Double => String::new(),
+            _ => format!(" in {}", self.outer()),
+        };
+        let correction = match self.correction {
+            Correction::Reliable { .. } => String::new(),
+            Correction::Defect { inner_tol } => format!(", defect correction with inner solves to {inner_tol:e}"),
+        };
+        let (precision, recon) = (name_of(&PRECISIONS, plan.precision), name_of(&RECONSTRUCTIONS, reconstruction));
+        format!("{solver}, {precision}{outer} precision, recon {recon}{correction}")
+    }
+}
+
+fn correction(settings: &mut Settings) -> Correction {
+    let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
+    let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
+    let inner_tol = settings.number("inner-tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0);
+    let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
+    if let Some(setting) = settings.get(stray) {
+        settings.wrong(&setting, format!("belongs to --correction {owner}"));
+    }
+    if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
+}
+
+/// The file of `--guess`, which has to hold a field for each source.
+fn guess(settings: &mut Settings, plan: Option<&Plan>) -> Option<Vec<Source>> {
+    settings.parsed("guess", |path| {
+        let source = Source::parse(&format!("file:{path}"))?;
+        let Some(plan) = plan else { return Ok(vec![source]) };
+        let fields = source.check(plan.lattice())?;
+        match (fields.len(), plan.sources.len()) {
+            (there, needed) if there == needed => Ok(fields),
+            (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
+        }
+    })
+}

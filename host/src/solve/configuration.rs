@@ -1,0 +1,126 @@
+//! A gauge configuration on a device, in every format that solves need.
+use super::request::{IterationPrecision, Operator, Reconstruction, with_formats};
+use crate::backend::Backend;
+use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
+use crate::domain::{Domain, Result};
+use crate::field::host::HostGauge;
+use crate::field::{AnyOperator, DeviceClover, DeviceGauge, StagedGauge};
+use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use std::any::{Any, TypeId};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Links on the host, and their copies on a device, each made when it is first needed and kept.
+pub struct Configuration<'g, B: Backend> {
+    domain: Domain<B>,
+    gauge: &'g HostGauge,
+    staged: RefCell<Option<StagedGauge<B>>>,
+    copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    singular: Cell<Option<bool>>,
+}
+
+impl<'g, B: Backend> Configuration<'g, B> {
+    /// Nothing is copied yet. `gauge` has the lattice of `domain`.
+    pub fn new(domain: &Domain<B>, gauge: &'g HostGauge) -> Self {
+        Configuration {
+            domain: domain.clone(),
+            gauge,
+            staged: RefCell::default(),
+            copies: RefCell::default(),
+            singular: Cell::default(),
+        }
+    }
+    /// Where the copies live.
+    pub fn domain(&self) -> &Domain<B> {
+        &self.domain
+    }
+    fn with_staged<T>(&self, make: impl FnOnce(&StagedGauge<B>) -> Result<T>) -> Result<T> {
+        let mut staged = self.staged.borrow_mut();
+        let staged = match staged.take() {
+            Some(there) => staged.insert(there),
+            None => staged.insert(StagedGauge::upload(&self.domain, self.gauge)?),
+        };
+        make(staged)
+    }
+    /// Frees what copies are made from. It comes back when another copy is asked for.
+    pub(super) fn release_staged(&self) {
+        self.staged.take();
+    }
+    /// The links in precision `P` with reconstruction `R`.
+    pub fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<DeviceGauge<B, P, R>>> {
+        let key = TypeId::of::<(P, R)>();
+        if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
+            return Ok(Arc::clone(links));
+        }
+        let links = Arc::new(self.with_staged(|staged| staged.pack::<P, R>())?);
+        self.copies.borrow_mut().insert(key, Box::new(links.clone()));
+        Ok(links)
+    }
+    /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular.
+    pub(super) fn possible(&self, asked: Reconstruction) -> Result<Reconstruction> {
+        if asked != Reconstruction::Eight {
+            return Ok(asked);
+        }
+        let singular = match self.singular.get() {
+            Some(known) => known,
+            None => self.with_staged(StagedGauge::singular_links)? > 0,
+        };
+        self.singular.set(Some(singular));
+        Ok(if singular { Reconstruction::Twelve } else { asked })
+    }
+}
+
+/// One operator on a configuration, in every format.
+pub(super) struct Operators<'c, 'g, B: Backend> {
+    configuration: &'c Configuration<'g, B>,
+    operator: Operator,
+    nrhs: usize,
+    /// The clover term in double.
+    term: Option<Arc<DeviceClover<B, Double>>>,
+    /// On the very links, in double.
+    exact: Rc<dyn EvenOdd<B, Double>>,
+}
+
+impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
+    pub fn new(configuration: &'c Configuration<'g, B>, operator: Operator, nrhs: usize) -> Result<Self> {
+        let term = match operator {
+            Operator::Wilson(_) => None,
+            Operator::Clover(params, _) => Some(Arc::new(params.term(&*configuration.links()?)?)),
+        };
+        let wilson = Wilson::new(configuration.links::<Double, Recon18>()?, operator.wilson());
+        let exact = even_odd(operator, wilson, term.clone(), nrhs)?;
+        Ok(Operators { configuration, operator, nrhs, term, exact })
+    }
+    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<B, P>>> {
+        let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson());
+        let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
+        even_odd(self.operator, wilson, term.map(Arc::new), self.nrhs)
+    }
+    /// On the very links, in double.
+    pub fn exact(&self) -> Rc<dyn EvenOdd<B, Double>> {
+        self.exact.clone()
+    }
+    /// In a format.
+    pub fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B>> {
+        macro_rules! make {
+            ($precision:ident, $recon:ident) => {
+                AnyOperator::$precision(self.with::<$precision, $recon>()?)
+            };
+        }
+        Ok(with_formats!(precision, reconstruction, make))
+    }
+}
+
+fn even_odd<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+    operator: Operator,
+    wilson: Wilson<B, P, R>,
+    term: Option<Arc<DeviceClover<B, P>>>,
+    nrhs: usize,
+) -> Result<Rc<dyn EvenOdd<B, P>>> {
+    Ok(match (operator, term) {
+        (Operator::Clover(_, schur), Some(term)) => Rc::new(EvenOddClover::new(wilson, term, schur, nrhs)?),
+        _ => Rc::new(EvenOddWilson::new(wilson, nrhs)?),
+    })
+}

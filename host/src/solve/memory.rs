@@ -1,0 +1,65 @@
+//! How much device memory a solve takes.
+use super::request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats};
+use crate::backend::Cpu;
+use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor};
+use gpu_kernels::storage::{Double, Half, Recon8, Recon12, Recon18, Single};
+
+impl Request {
+    /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on `sites` sites of one parity, with
+    /// names for what takes it. Steps up the ladder come on top.
+    pub fn memory(&self, sites: usize, nrhs: usize) -> Vec<(&'static str, usize)> {
+        let spinor = |precision| bytes(precision, Reconstruction::Eighteen, sites, nrhs).spinor;
+        let clover = matches!(self.operator, Operator::Clover(..));
+        let normal = self.method != Method::Bicgstab;
+        let defect = matches!(self.correction, Correction::Defect { .. });
+        // The clover operator keeps an intermediate result more.
+        let operator = 1 + usize::from(clover);
+        let (normal, krylov) = (3 * usize::from(normal), if normal { 5 } else { 6 });
+        // Solution, right-hand side, residual, and the best solution so far where updates are made.
+        let outer = 3 + if defect { 0 } else { 1 + normal };
+        // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
+        let inner = krylov + operator + if defect { 4 + normal } else { 0 };
+        let exact = bytes(IterationPrecision::Double, Reconstruction::Eighteen, sites, nrhs);
+        let sloppy = bytes(self.precision, self.reconstruction, sites, nrhs);
+        let mut parts = vec![
+            ("links as read from the host", 8 * sites * 144),
+            ("links in double", exact.links),
+            ("links of the iteration", sloppy.links),
+            ("source and solution in double", (6 + operator) * exact.spinor),
+            ("vectors of the solver", outer * spinor(self.outer)),
+            ("vectors of the iteration", inner * sloppy.spinor),
+            ("transfer of a spinor field", 2 * 192 * sites * nrhs),
+        ];
+        if clover {
+            parts.push(("clover term and its inverse in double", exact.clover));
+            parts.push(("clover term and its inverse of the iteration", sloppy.clover));
+        }
+        if self.outer != IterationPrecision::Double {
+            let outer = bytes(self.outer, Reconstruction::Eighteen, sites, nrhs);
+            let clover = if clover { outer.clover } else { 0 };
+            parts.push(("operator of the solver's residuals", outer.links + clover + operator * outer.spinor));
+        }
+        parts
+    }
+}
+
+/// Bytes of a spinor field on one parity, and of links and clover blocks on both.
+struct Bytes {
+    spinor: usize,
+    links: usize,
+    /// A and A⁻¹.
+    clover: usize,
+}
+
+fn bytes(precision: IterationPrecision, reconstruction: Reconstruction, sites: usize, nrhs: usize) -> Bytes {
+    macro_rules! of {
+        ($precision:ident, $recon:ident) => {
+            Bytes {
+                spinor: DeviceSpinor::<Cpu, $precision>::bytes_for(sites, nrhs),
+                links: 2 * DeviceGauge::<Cpu, $precision, $recon>::bytes_for(sites),
+                clover: 4 * DeviceClover::<Cpu, $precision>::bytes_for(sites),
+            }
+        };
+    }
+    with_formats!(precision, reconstruction, of)
+}

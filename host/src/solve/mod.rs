@@ -1,0 +1,32 @@
+//! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
+mod configuration;
+mod memory;
+mod report;
+mod request;
+mod run;
+
+pub use configuration::Configuration;
+pub use report::{Climb, Report, SolveFailure};
+pub(crate) use request::with_formats;
+pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request};
+
+use crate::backend::Backend;
+use crate::domain::Domain;
+use crate::field::host::{HostGauge, HostSpinor};
+use solvers::Observer;
+
+/// Solves M ψ_j = η_j for all sources together. The observer sees every iteration and can stop it.
+///
+/// For several solves on the same links make a [`Configuration`], which keeps them on the device.
+///
+/// # Errors
+/// [`SolveFailure`]; where the solver gave up, with the best iterates.
+pub fn solve_wilson<B: Backend>(
+    domain: &Domain<B>,
+    gauge: &HostGauge,
+    sources: &[HostSpinor],
+    request: &Request,
+    observer: &mut impl Observer,
+) -> Result<(Vec<HostSpinor>, Report), SolveFailure> {
+    Configuration::new(domain, gauge).solve(sources, None, request, observer)
+}

@@ -1,0 +1,68 @@
+//! What came out of a solve.
+use super::request::{IterationPrecision, Reconstruction};
+use crate::domain::DeviceError;
+use crate::field::host::HostSpinor;
+use solvers::{Info, SolveError};
+
+/// A step up the ladder: why the solve could not go on as it was, and how it went on from the best iterate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Climb {
+    /// Iterations done before.
+    pub iterations: usize,
+    /// The solver's reason.
+    pub reason: String,
+    /// Precision of the iteration from here on.
+    pub precision: IterationPrecision,
+    /// Precision of the solver's true residuals from here on.
+    pub outer: IterationPrecision,
+    /// Reals kept of a link from here on.
+    pub reconstruction: Reconstruction,
+}
+
+/// What a solve did. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the
+/// unfused operator.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The solver's own account, on the Schur complement.
+    pub info: Info,
+    /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
+    pub true_residual: Vec<f64>,
+    /// Whether every true residual is at or below the tolerance.
+    pub converged: bool,
+    /// The precision of the iteration at the end.
+    pub precision: IterationPrecision,
+    /// The precision of the solver's true residuals at the end.
+    pub outer: IterationPrecision,
+    /// The steps up the ladder of precisions.
+    pub climbs: Vec<Climb>,
+    /// The reconstruction in use: `Twelve` where `Eight` was asked for but some links are singular.
+    pub reconstruction: Reconstruction,
+    /// Seconds of the iteration, transfers excluded.
+    pub seconds: f64,
+    /// Seconds from the first transfer to the last.
+    pub total_seconds: f64,
+    /// Operator applications only, over `seconds`.
+    pub gflops: f64,
+}
+
+/// Why there is no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveFailure {
+    /// The solver could not start.
+    #[error(transparent)]
+    Solver(SolveError<DeviceError>),
+    /// The solver gave up, or the observer stopped it.
+    #[error("{error}")]
+    Unfinished {
+        /// Why.
+        #[source]
+        error: SolveError<DeviceError>,
+        /// The best iterate of each right-hand side.
+        solutions: Vec<HostSpinor>,
+        /// What is known of these iterates.
+        report: Box<Report>,
+    },
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}

@@ -1,0 +1,154 @@
+//! What to solve and how.
+use crate::dirac::{CloverParams, Schur, WilsonParams};
+
+/// Which Krylov method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// BiCGstab on the Schur complement.
+    #[default]
+    Bicgstab,
+    /// CG on the normal equations of the Schur complement, M†M x = M†b (CGNR).
+    Cg,
+    /// CG for the error, M M† y = b with x = M†y (CGNE).
+    Cgne,
+}
+
+/// Precision of the iteration. The final check is always in double.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum IterationPrecision {
+    #[default]
+    Double,
+    Single,
+    Half,
+}
+
+/// How many reals of a link are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Reconstruction {
+    Eighteen,
+    #[default]
+    Twelve,
+    Eight,
+}
+
+/// How true residuals come into an iteration in lower precision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Correction {
+    /// Reliable updates (Clark et al. 2009, Algorithm 2): the iteration goes on with the true residual whenever its own
+    /// has fallen by the factor `delta`; `None`: 0.1, or 1e-4 where the iteration has the precision of the check, or
+    /// never where it has its links too.
+    Reliable {
+        /// δ
+        delta: Option<f64>,
+    },
+    /// Defect correction (Algorithm 1): solves for the correction from scratch, again and again.
+    Defect {
+        /// ε_in, what the inner solver is asked for, relative to the residual it is given.
+        inner_tol: f64,
+    },
+}
+impl Default for Correction {
+    fn default() -> Self {
+        Correction::Reliable { delta: None }
+    }
+}
+
+/// Calls a macro with the types of a precision and a reconstruction that are known at run time.
+macro_rules! with_formats {
+    ($precision:expr, $reconstruction:expr, $then:ident) => {
+        with_formats!(@each $precision, $reconstruction, $then,
+            Double Single Half, Eighteen Recon18, Twelve Recon12, Eight Recon8)
+    };
+    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*, $a:ident $ra:ident, $b:ident $rb:ident,
+        $c:ident $rc:ident) => {
+        match ($precision, $reconstruction) {
+            $(
+                (IterationPrecision::$p, Reconstruction::$a) => $then!($p, $ra),
+                (IterationPrecision::$p, Reconstruction::$b) => $then!($p, $rb),
+                (IterationPrecision::$p, Reconstruction::$c) => $then!($p, $rc),
+            )*
+        }
+    };
+}
+pub(crate) use with_formats;
+
+/// Which operator M.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operator {
+    /// Wilson.
+    Wilson(WilsonParams),
+    /// Wilson-clover, with the Schur complement to solve.
+    Clover(CloverParams, Schur),
+}
+impl From<WilsonParams> for Operator {
+    fn from(params: WilsonParams) -> Self {
+        Operator::Wilson(params)
+    }
+}
+impl From<CloverParams> for Operator {
+    fn from(params: CloverParams) -> Self {
+        Operator::Clover(params, Schur::default())
+    }
+}
+impl Operator {
+    /// Its name: `Wilson` or `Wilson-clover`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operator::Wilson(_) => "Wilson",
+            Operator::Clover(..) => "Wilson-clover",
+        }
+    }
+    /// Mass, boundary condition and anisotropy.
+    pub fn wilson(&self) -> WilsonParams {
+        match self {
+            Operator::Wilson(params) => *params,
+            Operator::Clover(params, _) => params.wilson,
+        }
+    }
+}
+
+/// What to solve and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// The operator.
+    pub operator: Operator,
+    /// The method.
+    pub method: Method,
+    /// Precision of the iteration, the sloppy one.
+    pub precision: IterationPrecision,
+    /// Precision of the solution and of the true residuals of the solver, double or single. In single the answer is good
+    /// to about 1e-6, and needs half the memory.
+    pub outer: IterationPrecision,
+    /// Storage of the links in the iteration. `Twelve` and `Eight` need SU(3) links.
+    pub reconstruction: Reconstruction,
+    /// Asked ‖η − M ψ‖ / ‖η‖ of the full system.
+    pub tol: f64,
+    /// Most iterations.
+    pub max_iterations: usize,
+    /// How true residuals come in.
+    pub correction: Correction,
+    /// Whether a solve that stagnates, breaks down or overflows goes on in the next higher precision.
+    pub ladder: bool,
+    /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit.
+    pub stagnation_window: usize,
+}
+
+impl Request {
+    /// BiCGstab in double to 1e-10.
+    pub fn new(operator: impl Into<Operator>) -> Self {
+        Request {
+            operator: operator.into(),
+            method: Method::default(),
+            precision: IterationPrecision::default(),
+            outer: IterationPrecision::Double,
+            reconstruction: Reconstruction::default(),
+            tol: 1e-10,
+            max_iterations: 10_000,
+            correction: Correction::default(),
+            ladder: true,
+            stagnation_window: 2000,
+        }
+    }
+}

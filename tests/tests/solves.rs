@@ -1,0 +1,78 @@
+//! Solves: every pair of precisions, both ways of correction, every method; steps up the ladder; how many iterations
+//! they take.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::domain::Domain;
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::quenched::{Generator, Start};
+use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Request};
+use ferrite_tests::checks::{self, Case};
+use ferrite_tests::report::Report;
+
+fn case() -> Case {
+    Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).unwrap(), 20, 0.2), 21)
+}
+
+fn finish(report: Report) {
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
+#[test]
+fn every_format_ends_at_its_tolerance() {
+    let mut report = Report::default();
+    checks::solves(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
+    finish(report);
+}
+
+#[test]
+fn every_scheme_ends_at_its_tolerance() {
+    let mut report = Report::default();
+    checks::schemes(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
+    finish(report);
+}
+
+/// Iterations on a fixed quenched configuration at β = 6.0, not far from the critical κ of 0.157. A change of more than a tenth, or three, is a change of the algorithm or a
+/// mistake in it; rounding, which differs between machines, moves them by one or two.
+#[test]
+fn iteration_counts_are_what_they_were() {
+    use IterationPrecision::{Double, Half, Single};
+    let lattice = Lattice::new([8, 8, 8, 16]).unwrap();
+    let source = generate::random_source(lattice, 1);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let mut generator = Generator::new(&domain, Start::Cold, 6.0, 7).unwrap();
+    for _ in 0..50 {
+        generator.sweep(1, 3).unwrap();
+    }
+    let gauge = generator.gauge().unwrap();
+    let configuration = Configuration::new(&domain, &gauge);
+    let operator = WilsonParams::from_kappa(0.153, TimeBoundary::Antiperiodic);
+    let (reliable, defect) = (Correction::default(), Correction::Defect { inner_tol: 0.01 });
+    let mut off = Vec::new();
+    for (method, precision, correction, expected) in [
+        (Method::Bicgstab, Double, reliable, 157),
+        (Method::Bicgstab, Single, reliable, 156),
+        (Method::Bicgstab, Half, reliable, 158),
+        (Method::Bicgstab, Single, defect, 191),
+        (Method::Bicgstab, Half, defect, 193),
+        (Method::Cg, Double, reliable, 288),
+        (Method::Cg, Single, reliable, 310),
+        (Method::Cg, Half, reliable, 348),
+        (Method::Cg, Half, defect, 472),
+        (Method::Cgne, Double, reliable, 288),
+        (Method::Cgne, Half, reliable, 359),
+    ] {
+        let request = Request { method, precision, correction, tol: 1e-12, ..Request::new(operator) };
+        let (_, report) = configuration
+            .solve(std::slice::from_ref(&source), None, &request, &mut ())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let got = report.info.iterations;
+        let line = format!("{method:?} {precision:?} {correction:?}: {got} iterations, expected {expected}");
+        println!("{line}");
+        if got.abs_diff(expected) > (expected / 10).max(3) {
+            off.push(line);
+        }
+    }
+    assert!(off.is_empty(), "{off:#?}");
+}
