@@ -1,4 +1,7 @@
 //! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
+pub mod accuracy;
+pub mod solver;
+
 use crate::backend::Backend;
 use crate::dirac::{
     CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, Schur, TimeBoundary, Wilson,

@@ -1,4 +1,4 @@
-//! Convergence plots as SVG.
+//! Plots as SVG.
 use ferrite::files::{Problem, atomic};
 use plotters::prelude::*;
 use std::io::Write;
@@ -20,12 +20,105 @@ pub struct Convergence<'a> {
 
 /// Draws to a file that appears whole or not at all.
 pub fn write(path: &Path, plot: &Convergence) -> Result<(), String> {
+    save(path, draw(plot))
+}
+
+/// A curve of [`Lines`].
+pub struct Line {
+    /// Name, for the legend.
+    pub name: String,
+    /// Points, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+    /// Dashed, and measured on the right axis.
+    pub dashed: bool,
+}
+
+/// Curves with a legend.
+pub struct Lines {
+    /// Above the picture.
+    pub title: String,
+    /// Below the title.
+    pub subtitle: String,
+    /// Names of the horizontal, the left and the right axis; without a dashed line there is no right one.
+    pub axes: [String; 3],
+    /// The curves.
+    pub lines: Vec<Line>,
+}
+
+/// Draws to a file that appears whole or not at all.
+pub fn write_lines(path: &Path, plot: &Lines) -> Result<(), String> {
+    save(path, draw_lines(plot))
+}
+
+fn save(path: &Path, drawn: Result<String, Box<dyn std::error::Error>>) -> Result<(), String> {
     let at = |why: String| format!("{}: {why}", path.display());
-    let svg = draw(plot).map_err(|why| at(format!("cannot be drawn: {why}")))?;
+    let svg = drawn.map_err(|why| at(format!("cannot be drawn: {why}")))?;
     let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
         file.write_all(svg.as_bytes()).map_err(|source| Problem::Io { action: "write", source })
     };
     atomic::write(path, fill).map_err(|problem| at(problem.to_string()))
+}
+
+/// From the smallest to the largest number, with some room.
+fn range(numbers: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+    let (low, high) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    if low > high {
+        return 0.0..1.0;
+    }
+    let room = if high > low { 0.05 * (high - low) } else { 0.5 };
+    low - room..high + room
+}
+
+fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (960, 640)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (above, below) = root.split_vertically(70);
+        let text = |size: f64| TextStyle::from(("sans-serif", size).into_font()).color(&BLACK);
+        above.draw(&Text::new(plot.title.as_str(), (80, 14), text(22.0)))?;
+        above.draw(&Text::new(plot.subtitle.as_str(), (80, 44), text(16.0)))?;
+        let points = |dashed: bool| plot.lines.iter().filter(move |l| l.dashed == dashed).flat_map(|l| &l.points);
+        let x = range(plot.lines.iter().flat_map(|l| &l.points).map(|p| p.0));
+        let right = points(true).next().is_some();
+        let mut chart = ChartBuilder::on(&below)
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(72)
+            .right_y_label_area_size(if right { 56 } else { 0 })
+            .build_cartesian_2d(x.clone(), range(points(false).map(|p| p.1)))?
+            .set_secondary_coord(x, range(points(true).map(|p| p.1)));
+        chart
+            .configure_mesh()
+            .max_light_lines(1)
+            .light_line_style(WHITE)
+            .x_desc(plot.axes[0].as_str())
+            .y_desc(plot.axes[1].as_str())
+            .label_style(("sans-serif", 14))
+            .draw()?;
+        if right {
+            chart.configure_secondary_axes().y_desc(plot.axes[2].as_str()).label_style(("sans-serif", 14)).draw()?;
+        }
+        for (j, line) in plot.lines.iter().enumerate() {
+            let colour = Palette99::pick(j).to_rgba();
+            let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 24, y)], colour.stroke_width(2));
+            if line.dashed {
+                let dashes = DashedLineSeries::new(line.points.iter().copied(), 8, 5, colour.stroke_width(2));
+                chart.draw_secondary_series(dashes)?.label(&line.name).legend(legend);
+            } else {
+                let solid = LineSeries::new(line.points.iter().copied(), colour.stroke_width(2));
+                chart.draw_series(solid)?.label(&line.name).legend(legend);
+            }
+        }
+        chart
+            .configure_series_labels()
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .label_font(("sans-serif", 14))
+            .draw()?;
+        root.present()?;
+    }
+    Ok(svg)
 }
 
 /// log₁₀ of a residual; those that are zero or no numbers cannot be drawn.

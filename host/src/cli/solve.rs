@@ -183,10 +183,7 @@ impl Solve {
         let save_source = plan::output(settings, "save-source", fields);
         let plot = settings.parsed("plot", |path| {
             let path = PathBuf::from(path);
-            if path.extension().is_none_or(|e| e != "svg") {
-                return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
-            }
-            target::check(&path).map(|()| path)
+            target::check_svg(&path).map(|()| path)
         });
         let outputs = ["output", "save-source", "plot"];
         for (i, first) in outputs.iter().enumerate() {

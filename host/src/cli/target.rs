@@ -29,3 +29,11 @@ pub fn check(path: &Path) -> Result<(), String> {
         Err(why) => Err(format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display())),
     }
 }
+
+/// [`check`] for a plot, which is SVG.
+pub fn check_svg(path: &Path) -> Result<(), String> {
+    if path.extension().is_none_or(|e| e != "svg") {
+        return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
+    }
+    check(path)
+}

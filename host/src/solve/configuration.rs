@@ -58,6 +58,17 @@ impl<'g, B: Backend> Configuration<'g, B> {
         self.copies.borrow_mut().insert(key, Box::new(links.clone()));
         Ok(links)
     }
+    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that reconstruct 8 cannot
+    /// keep are the caller's affair: see [`StagedGauge::singular_links`].
+    pub fn operator(
+        &self,
+        operator: impl Into<Operator>,
+        precision: IterationPrecision,
+        reconstruction: Reconstruction,
+        nrhs: usize,
+    ) -> Result<AnyOperator<B>> {
+        Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
+    }
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular.
     pub(super) fn possible(&self, asked: Reconstruction) -> Result<Reconstruction> {
         if asked != Reconstruction::Eight {

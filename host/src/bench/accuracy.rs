@@ -1,0 +1,105 @@
+//! How exact each format is: the even-odd Wilson matrix against its result in double precision with all 18 reals, as in
+//! figure 6 of Clark et al. 2009.
+use super::Options;
+use crate::backend::{Backend, Cpu};
+use crate::dirac::{TimeBoundary, WilsonParams};
+use crate::domain::{Domain, Result};
+use crate::field::host::{HostGauge, HostSpinor};
+use crate::field::{AnySpace, FullSpinor, SpinorSpace};
+use crate::generate;
+use crate::lattice::Lattice;
+use crate::solve::{Configuration, IterationPrecision, Reconstruction};
+use gpu_kernels::random::Philox;
+use gpu_kernels::storage::Double;
+use num_complex::Complex64;
+use rayon::prelude::*;
+use solvers::{LinearOperator, VectorSpace};
+
+/// The tolerances ε, four for each power of ten from 10⁻¹⁷ to 10.
+pub fn tolerances() -> Vec<f64> {
+    (-68..=4).map(|k| 10f64.powf(f64::from(k) / 4.0)).collect()
+}
+
+/// The deviations of one format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Precision of fields and links.
+    pub precision: IterationPrecision,
+    /// Reals kept of a link.
+    pub reconstruction: Reconstruction,
+    /// Δ(ε): the share of components that deviate by ε or more, for every ε of [`tolerances`].
+    pub share: Vec<f64>,
+    /// Mean deviation.
+    pub mean: f64,
+    /// Largest deviation.
+    pub largest: f64,
+}
+
+/// Applies M̂ on random SU(3) links to a vector with components in \[0, 1\], in every format on `backend` and in double
+/// with all reals on the CPU. `options.nrhs` is not used.
+pub fn accuracy<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Curve>> {
+    let gauge = generate::random(options.lattice, 1);
+    let source = uniform(options.lattice, 2);
+    let exact = image(&Cpu::new(None), &gauge, &source, IterationPrecision::Double, Reconstruction::Eighteen)?;
+    let mut curves = Vec::new();
+    for &precision in &options.precisions {
+        for &reconstruction in &options.reconstructions {
+            let got = image(backend, &gauge, &source, precision, reconstruction)?;
+            curves.push(curve(precision, reconstruction, &got, &exact));
+        }
+    }
+    Ok(curves)
+}
+
+/// M̂ η_e on the even sites.
+fn image<B: Backend>(
+    backend: &B,
+    gauge: &HostGauge,
+    source: &HostSpinor,
+    precision: IterationPrecision,
+    reconstruction: Reconstruction,
+) -> Result<HostSpinor> {
+    let domain = Domain::single(backend.clone(), gauge.lattice())?;
+    let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let operator = Configuration::new(&domain, gauge).operator(params, precision, reconstruction, 1)?;
+    let (double, space) = (SpinorSpace::<B, Double>::new(&domain, 1), AnySpace::new(&domain, 1, precision));
+    let mut full = FullSpinor::zero(&domain, 1)?;
+    full.upload(std::slice::from_ref(source))?;
+    let (mut x, mut y) = (space.allocate()?, space.allocate()?);
+    space.read(&full.even, &mut x)?;
+    operator.apply(&x, &mut y)?;
+    space.write(&y, &double, &mut full.even)?;
+    double.zero(&mut full.odd)?;
+    Ok(full.download()?.swap_remove(0))
+}
+
+fn curve(precision: IterationPrecision, reconstruction: Reconstruction, got: &HostSpinor, exact: &HostSpinor) -> Curve {
+    let pairs = got.sites().par_iter().zip(exact.sites()).enumerate();
+    // Odd sites are zero in both.
+    let even = pairs.filter(|(site, _)| got.lattice().parity(got.lattice().coordinates(*site)) == 0);
+    let mut deviations: Vec<f64> = even
+        .flat_map_iter(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()))
+        .collect();
+    deviations.par_sort_unstable_by(f64::total_cmp);
+    let n = deviations.len() as f64;
+    let share = |epsilon: &f64| (deviations.len() - deviations.partition_point(|d| d < epsilon)) as f64 / n;
+    Curve {
+        precision,
+        reconstruction,
+        share: tolerances().iter().map(share).collect(),
+        mean: deviations.iter().sum::<f64>() / n,
+        largest: deviations.last().copied().unwrap_or(0.0),
+    }
+}
+
+/// Components with real and imaginary parts uniform in (0, 1).
+fn uniform(lattice: Lattice, seed: u64) -> HostSpinor {
+    let mut field = HostSpinor::zero(lattice);
+    field.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
+        let mut stream = Philox::new(seed, index as u64, 0);
+        for component in site.iter_mut().flatten() {
+            *component = Complex64::new(stream.uniform(), stream.uniform());
+        }
+    });
+    field
+}
