@@ -3,19 +3,10 @@ pub mod accuracy;
 pub mod solver;
 
 use crate::backend::Backend;
-use crate::dirac::{
-    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, Schur, TimeBoundary, Wilson,
-    WilsonParams,
-};
-use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
-use crate::generate;
+use crate::domain::Result;
 use crate::lattice::Lattice;
-use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
-use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
-use std::sync::Arc;
+use crate::solve::{IterationPrecision, Reconstruction};
+use crate::workload::{self, Extent, Visit};
 
 /// One measured operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,205 +94,44 @@ pub fn copy<B: Backend>(backend: &B) -> Result<Vec<Row>> {
     }])
 }
 
-/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+/// Times what `workload` visits.
+fn measure<B: Backend>(
+    backend: &B,
+    options: &Options,
+    workload: fn(&B, &Options, Extent, Visit) -> Result,
+) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(backend)?;
-    let domain = Domain::single(backend.clone(), options.lattice)?;
-    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
     let mut rows = Vec::new();
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
-            macro_rules! measure {
-                ($precision:ident, $recon:ident) => {
-                    wilson::<B, $precision, $recon>(&staged, options)?
-                };
-            }
-            rows.extend(with_formats!(precision, reconstruction, measure));
-        }
-    }
-    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
-    Ok(rows)
-}
-
-fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, options: &Options) -> Result<Vec<Row>> {
-    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
-    let domain = links.domain().clone();
-    let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
-    let sites = options.lattice.half_volume() as f64;
-    let row = |operator, flops: f64, spinors: usize, seconds: f64| {
-        let bytes = sites * (R::SITE_BYTES + options.nrhs * spinors * P::SPINOR_BYTES) as f64;
-        Row {
-            operator,
-            precision: P::NAME,
-            reconstruct: R::NAME,
+    workload(backend, options, Extent::Shown, &mut |operation, call| {
+        let seconds = time(backend, call)?;
+        rows.push(Row {
+            operator: operation.name,
+            precision: operation.precision,
+            reconstruct: operation.reconstruct,
             lattice: options.lattice.size(),
             nrhs: options.nrhs,
             microseconds: seconds * 1e6,
-            gflops: flops * sites * options.nrhs as f64 / seconds * 1e-9,
-            gbps: bytes / seconds * 1e-9,
-            fraction_of_copy: 0.0,
-        }
-    };
-    // Both parities in turn, the result of one call the input of the next: what a solver does.
-    let backend = domain.backend().clone();
-    let mut calls = 0;
-    let plain = time(&backend, || {
-        calls += 1;
-        fields.rotate_left(1);
-        let [input, out, ..] = &mut fields;
-        wilson.dslash(calls % 2, false, input, out)
+            gflops: operation.flops / seconds * 1e-9,
+            gbps: operation.bytes / seconds * 1e-9,
+            fraction_of_copy: operation.bytes / seconds / bandwidth,
+        });
+        Ok(())
     })?;
-    let added = time(&backend, || {
-        calls += 1;
-        fields.rotate_left(1);
-        let [input, out, x, _] = &mut fields;
-        wilson.dslash_add(calls % 2, false, (1.0, x), (-0.01, input), out)
-    })?;
-    Ok(vec![row("wilson_dslash", DSLASH_FLOPS, 2, plain), row("wilson_dslash_add", DSLASH_ADD_FLOPS, 3, added)])
+    backend.synchronize()?;
+    Ok(rows)
+}
+
+/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
+pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    measure(backend, options, workload::wilson)
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the symmetric even-odd matrix.
 pub fn clover<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    let bandwidth = copy_bandwidth(backend)?;
-    let domain = Domain::single(backend.clone(), options.lattice)?;
-    // Weak enough that no clover block is near singular.
-    let gauge = generate::weak_field(options.lattice, 1, 0.2);
-    let staged = StagedGauge::upload(&domain, &gauge)?;
-    let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
-    let term = params.term(&staged.pack::<Double, Recon18>()?)?;
-    let mut rows = Vec::new();
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
-            macro_rules! measure {
-                ($precision:ident, $recon:ident) => {
-                    clover_rows::<B, $precision, $recon>(&staged, &term, params, options)?
-                };
-            }
-            rows.extend(with_formats!(precision, reconstruction, measure));
-        }
-    }
-    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
-    Ok(rows)
-}
-
-fn clover_rows<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
-    staged: &StagedGauge<B>,
-    term: &DeviceClover<B, Double>,
-    params: CloverParams,
-    options: &Options,
-) -> Result<Vec<Row>> {
-    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
-    let domain = links.domain().clone();
-    let term = Arc::new(term.convert::<P>()?);
-    let operator = EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, options.nrhs)?;
-    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
-    let sites = options.lattice.half_volume() as f64;
-    let nrhs = options.nrhs;
-    let row = |name, flops: f64, bytes: f64, seconds: f64| Row {
-        operator: name,
-        precision: P::NAME,
-        reconstruct: R::NAME,
-        lattice: options.lattice.size(),
-        nrhs,
-        microseconds: seconds * 1e6,
-        gflops: flops * nrhs as f64 / seconds * 1e-9,
-        gbps: bytes / seconds * 1e-9,
-        fraction_of_copy: 0.0,
-    };
-    let backend = domain.backend().clone();
-    let mut calls = 0;
-    let dslash = time(&backend, || {
-        calls += 1;
-        fields.rotate_left(1);
-        let [input, out, ..] = &mut fields;
-        operator.dslash(calls % 2, false, input, out)
-    })?;
-    let matrix = time(&backend, || {
-        fields.rotate_left(1);
-        let [input, out, ..] = &mut fields;
-        operator.apply(input, out)
-    })?;
-    let bytes = sites * (R::SITE_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
-    Ok(vec![
-        row("clover_dslash", (DSLASH_FLOPS + CLOVER_FLOPS) * sites, bytes, dslash),
-        row("clover_matrix", operator.flops(), operator.bytes(), matrix),
-    ])
-}
-
-/// Fields with random numbers in them: zeros could run faster than data.
-fn random_fields<B: Backend, P: Precision, const N: usize>(
-    domain: &Domain<B>,
-    nrhs: usize,
-) -> Result<[DeviceSpinor<B, P>; N]> {
-    let mut full = crate::field::FullSpinor::zero(domain, nrhs)?;
-    full.upload(&vec![generate::random_source(domain.local(), 2); nrhs])?;
-    let space = SpinorSpace::<B, P>::new(domain, nrhs);
-    let fields = (0..N)
-        .map(|_| {
-            let mut field = space.allocate()?;
-            space.copy(&full.even, &mut field)?;
-            Ok(field)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
+    measure(backend, options, workload::clover)
 }
 
 /// Linear algebra on fields of one parity.
 pub fn blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    let bandwidth = copy_bandwidth(backend)?;
-    let domain = Domain::single(backend.clone(), options.lattice)?;
-    let mut rows = Vec::new();
-    for &precision in &options.precisions {
-        rows.extend(match precision {
-            IterationPrecision::Double => algebra::<B, Double>(&domain, options),
-            IterationPrecision::Single => algebra::<B, Single>(&domain, options),
-            IterationPrecision::Half => algebra::<B, Half>(&domain, options),
-        }?);
-    }
-    rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
-    Ok(rows)
-}
-
-fn algebra<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
-    let nrhs = options.nrhs;
-    let space = SpinorSpace::<B, P>::new(domain, nrhs);
-    let [x, mut y, z, w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
-    let sites = options.lattice.half_volume() as f64 * nrhs as f64;
-    // Coefficients that neither grow nor shrink the fields over thousands of calls.
-    let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
-    let (half, minus) = (vec![0.5; nrhs], vec![-0.5; nrhs]);
-    let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
-    let mut rows = Vec::new();
-    // `fields`: how many are read or written; flops per real component.
-    let mut measure = |operator, fields: usize, flops: f64, work: &mut dyn FnMut() -> Result| -> Result {
-        let seconds = time(domain.backend(), work)?;
-        rows.push(Row {
-            operator,
-            precision: P::NAME,
-            reconstruct: "",
-            lattice: options.lattice.size(),
-            nrhs,
-            microseconds: seconds * 1e6,
-            gflops: flops * 24.0 * sites / seconds * 1e-9,
-            gbps: sites * (fields * P::SPINOR_BYTES) as f64 / seconds * 1e-9,
-            fraction_of_copy: 0.0,
-        });
-        Ok(())
-    };
-    // A solver waits for each of its sums; the first row shows the kernel without that.
-    measure("norm2_kernel", 1, 2.0, &mut || space.start_norm2(&x))?;
-    domain.sums(&mut norms)?;
-    measure("norm2", 1, 2.0, &mut || space.norm2(&x, &mut norms))?;
-    measure("dot_norm2", 2, 6.0, &mut || space.dot_norm2(&x, &z, &mut dots, &mut norms))?;
-    measure("axpy", 3, 4.0, &mut || space.axpby(&a, &x, &b, &mut y))?;
-    measure("axpy_norm2", 3, 6.0, &mut || space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms))?;
-    measure("cg_update", 5, 4.0, &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    measure("bicgstab_direction", 4, 8.0, &mut || space.bicgstab_direction(&a, &b, &x, &z, &mut y))?;
-    measure("bicgstab_update", 7, 18.0, &mut || {
-        let none = vec![Complex64::ZERO; nrhs];
-        space.bicgstab_update(&none, &none, &x, &z, &w, &mut v, &mut y, &mut dots, &mut norms)
-    })?;
-    domain.backend().synchronize().map_err(DeviceError::from)?;
-    Ok(rows)
+    measure(backend, options, workload::linear_algebra)
 }

@@ -59,6 +59,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("backend", Kind::Word),
     ("device", Kind::Count),
     ("threads", Kind::Count),
+    ("tuning", Kind::Word),
 ];
 
 /// Where a value was typed.

@@ -16,6 +16,7 @@
 //! | [`dirac`] | Wilson and Wilson-clover operators, even-odd preconditioning |
 //! | [`solve`] | from links and sources to solutions, with the check of the answer |
 //! | [`mod@bench`] | how fast kernels are, next to a copy |
+//! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |
 //!
 //! [`solve::solve_wilson`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
 //! the [`SpinorSpace`](field::SpinorSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
@@ -59,3 +60,5 @@ pub mod quenched;
 pub mod smear;
 pub mod solve;
 pub mod statistics;
+pub mod tune;
+mod workload;

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Solve(args) => cli::solve::run(args, context),
         Command::Apply(args) => cli::apply::run(args, context),
         Command::Bench(args) => cli::bench::run(args, context),
+        Command::Tune(args) => cli::tune::run(args, context),
         Command::Check(args) => cli::check::run(args, context),
     })
 }

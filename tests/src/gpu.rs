@@ -1,6 +1,7 @@
 //! The same checks on a GPU, and its results against those of the CPU.
 use crate::checks::{self, Case};
 use crate::report::{Report, compare};
+use crate::tuning;
 use ferrite::backend::{Backend, Cpu, Cuda};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
@@ -44,6 +45,7 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
     report.absorb(compare(&on_gpu, &on_cpu));
     report.absorb(on_gpu);
     checks::quenched(gpu, &mut report)?;
+    tuning::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
     let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());

@@ -6,6 +6,7 @@
 //! * [`report`]: outcomes, tables, comparison of backends
 //! * [`checks`]: every kernel against the reference, on any backend
 //! * `gpu`: all checks on a GPU, and its results against the CPU's
+//! * `tuning`: block sizes on a GPU
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -17,3 +18,5 @@ pub mod gpu;
 pub mod links;
 pub mod reference;
 pub mod report;
+#[cfg(feature = "cuda")]
+pub mod tuning;

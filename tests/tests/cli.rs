@@ -54,6 +54,7 @@ impl Room {
     fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(ferrite());
         command.args(arguments.split_whitespace()).current_dir(self.0.path()).env("RAYON_NUM_THREADS", "2");
+        command.env("FERRITE_TUNE_CACHE", self.path("tune.json"));
         command
     }
     fn run(&self, arguments: &str) -> Run {
@@ -121,7 +122,7 @@ fn help_has_examples() {
     let main = room.run("--help");
     assert_eq!(main.code, Some(0));
     assert!(main.stdout.contains("Exit codes:"));
-    for command in ["generate", "plaquette", "verify", "convert", "solve", "apply", "bench", "check"] {
+    for command in ["generate", "plaquette", "verify", "convert", "solve", "apply", "bench", "tune", "check"] {
         let help = room.run(&format!("{command} --help"));
         assert_eq!(help.code, Some(0), "{command}");
         assert!(help.stdout.contains("Examples:") && help.stdout.contains("--backend"), "{command}: {}", help.stdout);
@@ -445,6 +446,63 @@ fn benchmarks() {
     room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
     room.fails(2, "bench blas --nrhs 1000", &["--nrhs 1000", "64"]);
     room.fails(2, "bench dslash --lattice 256,256,256,64 --backend cpu", &["needs", "GiB", "links", "free"]);
+}
+
+#[test]
+fn tuning() {
+    let room = Room::new();
+    let tune = "tune --lattice 4,4,4,4";
+    // A CPU has nothing to tune: one sentence, and no file.
+    let run = room.run(&format!("{tune} --backend cpu"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("nothing to tune on a CPU") && run.stdout.lines().count() == 1, "{}", run.stdout);
+    let report = room.json(tune);
+    assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/1".into(), &serde_json::json!([])));
+    assert!(room.files().is_empty());
+    room.fails(2, "tune --tuning off", &["--tuning off"]);
+    room.fails(2, "tune --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
+    room.fails(2, "tune --nrhs 1,1000", &["--nrhs 1000", "64"]);
+    room.fails(2, "tune --reconstruct 9", &["--reconstruct '9'", "18, 12, 8"]);
+    room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);
+
+    // `info` names the file. One that cannot be understood is told of, and stops nothing.
+    let cache = room.path("tune.json");
+    let info = room.json("info");
+    assert_eq!(info["tuning"]["cache"], cache.to_str().unwrap());
+    assert_eq!(info["tuning"]["launches"], 0);
+    fs::write(&cache, "{").unwrap();
+    let info = room.json("info");
+    assert!(info["tuning"]["launches"].is_null() && info["tuning"]["error"].is_string());
+    assert!(room.run("info").stdout.contains("is not a whole tune cache"));
+    let off = room.run("info --tuning off");
+    assert!(off.stdout.contains("tuning: off") && !off.stdout.contains("tune.json"), "{}", off.stdout);
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 7 -o weak.ildg");
+    room.json("plaquette weak.ildg");
+
+    if room.json("info")["devices"].as_array().unwrap().is_empty() {
+        room.fails(2, &format!("{tune} --backend cuda"), &["--backend cpu"]);
+        return;
+    }
+    // On a GPU one warning names the file, unless tuning is off; a search refuses it.
+    let solve = "solve --gauge weak.ildg --mass 0.1 --source random:1 --backend cuda --json";
+    let run = room.run(solve);
+    assert_eq!((run.code, run.stderr.matches("tune.json").count()), (Some(0), 1), "{}", run.stderr);
+    assert!(!room.run(&format!("{solve} --tuning off")).stderr.contains("tune.json"));
+    let tune = format!("{tune} --operator wilson --precision half --reconstruct 12");
+    room.fails(2, &tune, &["tune.json", "--retune"]);
+    let tune = format!("{tune} --backend cuda");
+    room.fails(2, &tune, &["tune.json", "--retune"]);
+    assert_eq!(fs::read_to_string(&cache).unwrap(), "{");
+    let report = object(&room.run(&format!("{tune} --retune --json")));
+    let launches = report["launches"].as_array().unwrap();
+    assert!(!launches.is_empty() && launches.iter().all(|l| l["measured_now"] == true), "{report}");
+    assert!(launches.iter().all(|l| l["block"].as_u64().is_some_and(|block| block % 32 == 0)), "{report}");
+    let again = object(&room.run(&format!("{tune} --json")));
+    assert!(again["launches"].as_array().unwrap().iter().all(|l| l["measured_now"] == false), "{again}");
+    assert_eq!(room.json("info")["tuning"]["launches"], launches.len());
+    let bench = "bench dslash --lattice 4,4,4,4 --precision half --reconstruct 12 --backend cuda --json";
+    let bench = object(&room.run(bench));
+    assert!(bench["launches"].as_array().unwrap().iter().any(|l| l["kernel"] == "wilson_dslash_half_12"), "{bench}");
 }
 
 #[test]

@@ -2,7 +2,12 @@
 //!
 //! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
+mod launch;
+
+pub use launch::BlockSize;
+
 use super::{Backend, BackendError, Buffer, Memory, REDUCTION_SLOTS, Result, kernel_images};
+use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -12,13 +17,11 @@ use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use gpu_kernels::device::Sums;
 use gpu_kernels::{Kernel, Reduction, Values};
+use launch::{Launch, LaunchId};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// Threads per block of kernels that are not reductions.
-const BLOCK: u32 = 128;
 
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 4096;
@@ -33,18 +36,26 @@ pub struct Cuda {
 struct Shared {
     stream: Stream,
     functions: Mutex<HashMap<TypeId, Function>>,
+    launches: Mutex<HashMap<LaunchId, Launch>>,
     modules: Mutex<HashMap<&'static str, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
     partial: Mutex<Scratch>,
     context: Context,
     device: Device,
     name: String,
+    tuner: Tuner,
 }
 
-/// A kernel's handle; valid as long as its module, which lives as long as the backend.
+/// A kernel; its handle is valid as long as its module, which lives as long as the backend.
 #[derive(Clone, Copy)]
-struct Function(sys::CUfunction);
-// SAFETY: a handle that the driver lets any thread use.
+struct Function {
+    handle: sys::CUfunction,
+    /// Of the entry point.
+    name: &'static str,
+    /// Whether solvers launch it in their loops.
+    hot: bool,
+}
+// SAFETY: a handle that the driver lets any thread use, and plain data.
 unsafe impl Send for Function {}
 
 struct Scratch {
@@ -118,14 +129,24 @@ impl Cuda {
         Ok((version / 1000, version % 1000 / 10))
     }
 
-    /// The GPU with number `device`.
+    /// The GPU with number `device`, with the launch parameters that were tuned for it, if any.
     pub fn new(device: usize) -> Result<Self> {
+        Self::with_tuning(device, Tuning::default())
+    }
+    /// The GPU with number `device`. With [`Mode::Search`] every kind of launch is repeated until its best block size
+    /// is known: what fields hold after that means nothing, so use it on scratch fields only.
+    pub fn with_tuning(device: usize, tuning: Tuning) -> Result<Self> {
         let devices = Self::devices()?;
         let count = devices.len();
         let known = devices.into_iter().nth(device).ok_or(match count {
             0 => BackendError::NoDriver("the CUDA driver finds no GPU".into()),
             _ => BackendError::NoDevice { device, count },
         })?;
+        // Before anything is allocated: a search may be refused.
+        let tuner = match tuning.mode {
+            Mode::Off => Tuner::off(),
+            Mode::Use | Mode::Search { .. } => Tuner::open(tuning, Self::tune_key(&known)?)?,
+        };
         let name = format!("{} (GPU {device})", known.name);
         let device = driver(Device::get_device(device as u32), "opening", &name)?;
         let context = driver(Context::new(device), "creating a context", &name)?;
@@ -152,9 +173,22 @@ impl Cuda {
             stream,
             modules: Mutex::default(),
             functions: Mutex::default(),
+            launches: Mutex::default(),
             partial: Mutex::new(scratch),
+            tuner,
         };
         Ok(Cuda { shared: Arc::new(shared) })
+    }
+
+    /// What the cache of the tuner calls a GPU with this driver and these kernels.
+    pub fn tune_key(device: &CudaDevice) -> Result<DeviceKey> {
+        let (major, minor) = Self::driver_version()?;
+        let kernels = kernels_hash(&kernel_images());
+        Ok(DeviceKey { device: device.name.clone(), driver: format!("{major}.{minor}"), kernels })
+    }
+    /// Knows launch parameters of this GPU.
+    pub fn tuner(&self) -> &Tuner {
+        &self.shared.tuner
     }
 
     fn name(&self) -> &str {
@@ -172,23 +206,25 @@ impl Cuda {
             return Ok(*function);
         }
         let entry = parts.join("_");
+        let missing = |module: &str| BackendError::NoKernels { module: module.into() };
         let instance = gpu_kernels::instances().find(|instance| instance.name == entry);
-        let module = instance.map_or("unknown", |i| i.module);
-        let missing = || BackendError::NoKernels { module: module.into() };
+        let instance = instance.ok_or_else(|| missing("unknown"))?;
+        let module = instance.module;
         let mut modules = lock(&self.shared.modules);
         if !modules.contains_key(module) {
-            let image = kernel_images().into_iter().find(|image| image.module == module).ok_or_else(missing)?;
+            let image = kernel_images().into_iter().find(|image| image.module == module);
+            let image = image.ok_or_else(|| missing(module))?;
             // Machine code where it fits the GPU, else PTX, which the driver compiles.
             let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
             let loaded = match (code, image.ptx) {
                 (Some(module), _) => module,
                 (None, Some(ptx)) => driver(Module::from_ptx(ptx, &[]), "compiling kernels", self.name())?,
-                (None, None) => return Err(missing()),
+                (None, None) => return Err(missing(module)),
             };
             modules.insert(module, loaded);
         }
         let function = driver(modules[module].get_function(&entry), &format!("finding kernel {entry}"), self.name())?;
-        let function = Function(function.to_raw());
+        let function = Function { handle: function.to_raw(), name: instance.name, hot: instance.hot };
         functions.insert(id, function);
         Ok(function)
     }
@@ -210,7 +246,7 @@ impl Cuda {
         // SAFETY: the caller's promise; the stream belongs to the current context.
         let code = unsafe {
             sys::cuLaunchKernel(
-                f.0,
+                f.handle,
                 grid.0,
                 grid.1,
                 1,
@@ -336,11 +372,17 @@ impl Backend for Cuda {
 
     fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.enter()?;
-        let function = self.function(TypeId::of::<K>(), K::NAME)?;
-        let (mut kernel, mut n) = (*kernel, n);
-        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast()];
-        // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(function, (n.div_ceil(BLOCK), nrhs), BLOCK, &mut parameters) }
+        let (mut kernel, mut sites) = (*kernel, n);
+        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast()];
+        let id = (TypeId::of::<K>(), n, nrhs);
+        let known = lock(&self.shared.launches).get(&id).copied();
+        let Launch { function, block } = match known {
+            Some(launch) => launch,
+            // SAFETY: `entry!` declares these parameters.
+            None => unsafe { self.choose(id, K::NAME, &mut parameters)? },
+        };
+        // SAFETY: as above.
+        unsafe { self.start(function, (n.div_ceil(block), nrhs), block, &mut parameters) }
     }
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;

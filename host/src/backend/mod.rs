@@ -10,7 +10,7 @@ pub(crate) mod view;
 
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
-pub use cuda::{Cuda, CudaDevice};
+pub use cuda::{BlockSize, Cuda, CudaDevice};
 pub use embedded::{KernelImage, kernel_images};
 
 use gpu_kernels::{Kernel, Reduction};
@@ -68,6 +68,9 @@ pub enum BackendError {
         /// Name of the device.
         device: String,
     },
+    /// The cache of launch parameters cannot be used for a search.
+    #[error(transparent)]
+    Tuning(#[from] crate::tune::CacheError),
     /// The driver reported an error.
     #[error("{call} failed on {device}: {code}")]
     Driver {

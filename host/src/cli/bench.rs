@@ -1,5 +1,5 @@
 //! `ferrite bench`.
-use super::device::on_device;
+use super::device::{Device, on_device};
 use super::plan::{PRECISIONS, RECONSTRUCTIONS};
 use super::text::lattice;
 use super::{Context, Failure, Outcome};
@@ -59,7 +59,7 @@ pub struct Arguments {
 }
 
 /// The values that a list names.
-fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+pub(super) fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     if text == "all" {
         return Ok(choices.iter().map(|(_, value)| *value).collect());
     }
@@ -72,6 +72,39 @@ fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec
             names.join(", ")
         ))
     })
+}
+
+/// Refuses more right-hand sides than kernels can sum for at once.
+pub(super) fn check_nrhs(nrhs: usize) -> Outcome {
+    let most = REDUCTION_SLOTS / 4;
+    if (1..=most).contains(&nrhs) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("--nrhs {nrhs}: between 1 and {most} right-hand sides")))
+}
+
+/// The lattice asked for, or one that fills the device.
+pub(super) fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
+    let extent = if device.name() == "cpu" { 16 } else { 32 };
+    lattice.map_or_else(|| Lattice::new([extent; 4]).map_err(Failure::refused), Ok)
+}
+
+/// Bytes that the operations on a lattice need.
+pub(super) fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -> Vec<(&'static str, usize)> {
+    let sites = lattice.half_volume();
+    let spinor = DeviceSpinor::<Cpu, Double>::bytes_for(sites, nrhs);
+    let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
+    if links {
+        let links = 2 * DeviceGauge::<Cpu, Double, Recon18>::bytes_for(sites);
+        needs.push(("links", links + 1152 * sites));
+        if clover {
+            // The term and its inverse on both parities, in double and in the precision that is timed.
+            let term = 8 * DeviceClover::<Cpu, Double>::bytes_for(sites);
+            needs.push(("links in double", links));
+            needs.push(("clover term and its inverse", term));
+        }
+    }
+    needs
 }
 
 /// Times and prints a table.
@@ -88,31 +121,12 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         (_, None) => (false, false),
         (_, Some(_)) => return Err(Failure::refused("--operator belongs to bench dslash")),
     };
-    let most = REDUCTION_SLOTS / 4;
-    if !(1..=most).contains(&args.nrhs) {
-        return Err(Failure::refused(format!("--nrhs {}: between 1 and {most} right-hand sides", args.nrhs)));
-    }
+    check_nrhs(args.nrhs)?;
     let device = context.device_choice()?.open()?;
-    let extent = if device.name() == "cpu" { 16 } else { 32 };
-    let lattice = match args.lattice {
-        Some(lattice) => lattice,
-        None => Lattice::new([extent; 4]).map_err(Failure::refused)?,
-    };
-    let sites = lattice.half_volume();
+    let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
     if args.what != What::Copy {
-        let fields = 7 * DeviceSpinor::<Cpu, Double>::bytes_for(sites, args.nrhs) + 384 * sites * args.nrhs;
-        needs.push(("fields", fields));
-    }
-    if args.what == What::Dslash {
-        let links = 2 * DeviceGauge::<Cpu, Double, Recon18>::bytes_for(sites);
-        needs.push(("links", links + 1152 * sites));
-        if clover {
-            // The term and its inverse on both parities, in double and in the precision that is timed.
-            let term = 8 * DeviceClover::<Cpu, Double>::bytes_for(sites);
-            needs.push(("links in double", links));
-            needs.push(("clover term and its inverse", term));
-        }
+        needs.extend(memory(lattice, args.nrhs, args.what == What::Dslash, clover));
     }
     device.require(&needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
@@ -141,6 +155,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             "gbps": row.gbps,
             "fraction_of_copy": row.fraction_of_copy,
         })).collect::<Vec<_>>(),
+        "launches": device.launches(),
     });
     context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
 }

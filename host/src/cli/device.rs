@@ -3,6 +3,10 @@ use super::text::bytes;
 use super::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::backend::{Backend, Cpu, Memory};
+use ferrite::tune::{Mode, Tuner};
+use serde_json::{Value, json};
+#[cfg(feature = "cuda")]
+use tracing::warn;
 use tracing::{debug, info};
 
 /// `--backend`.
@@ -23,6 +27,8 @@ pub struct DeviceChoice {
     /// `None`: by the rank of the process on its machine.
     device: Option<usize>,
     threads: Option<usize>,
+    /// `--tuning`: [`Mode::Use`] or [`Mode::Off`]; `tune` searches.
+    pub tuning: Mode,
 }
 
 /// An open device.
@@ -47,16 +53,17 @@ macro_rules! on_device {
 pub(crate) use on_device;
 
 impl DeviceChoice {
-    /// Takes the keys `backend`, `device` and `threads`; notes mistakes in `settings`.
+    /// Takes the keys `backend`, `device`, `threads` and `tuning`; notes mistakes in `settings`.
     pub fn from_settings(settings: &mut Settings) -> Self {
         let kinds = [("auto", Kind::Auto), ("cuda", Kind::Cuda), ("cpu", Kind::Cpu)];
         let kind = settings.choice("backend", &kinds).unwrap_or(Kind::Auto);
         let device = settings.count("device", 0..=1023);
         let threads = settings.count("threads", 1..=1024);
+        let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
         if kind == Kind::Cpu && device.is_some() {
             settings.conflict("device", "backend", "--device chooses a GPU: leave it out with the CPU backend");
         }
-        DeviceChoice { kind, device, threads }
+        DeviceChoice { kind, device, threads, tuning }
     }
     /// `--threads`.
     pub fn threads(&self) -> Option<usize> {
@@ -72,6 +79,8 @@ impl DeviceChoice {
             Kind::Auto if self.device.is_some() => self.gpu()?,
             Kind::Auto => match self.gpu() {
                 Ok(gpu) => gpu,
+                // A search that failed on a GPU has nothing to do on the CPU.
+                Err(why) if matches!(self.tuning, Mode::Search { .. }) && has_gpu() => return Err(why),
                 // A program without CUDA has nothing to fall back from.
                 Err(why) if !cfg!(feature = "cuda") => {
                     debug!("{}", why.message);
@@ -97,7 +106,10 @@ impl DeviceChoice {
     fn gpu(&self) -> Outcome<Device> {
         use comms::{Communicator, Solo};
         let device = self.device.unwrap_or_else(|| Solo::new().node_rank());
-        let cuda = ferrite::backend::Cuda::new(device)?;
+        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::tune::Tuning::new(self.tuning))?;
+        if let Some(problem) = cuda.tuner().problem() {
+            warn!("{problem}; kernels run with default block sizes");
+        }
         self_test(&cuda)?;
         Ok(Device::Cuda(cuda))
     }
@@ -107,6 +119,15 @@ impl DeviceChoice {
                        with --backend cpu";
         Err(Failure::refused(message))
     }
+}
+
+#[cfg(feature = "cuda")]
+fn has_gpu() -> bool {
+    ferrite::backend::Cuda::devices().is_ok_and(|devices| !devices.is_empty())
+}
+#[cfg(not(feature = "cuda"))]
+fn has_gpu() -> bool {
+    false
 }
 
 /// Runs one kernel, so that a driver that cannot load ours is found out before files are read.
@@ -136,6 +157,30 @@ impl Device {
     /// For people.
     pub fn describe(&self) -> String {
         on_device!(self, b => b.device())
+    }
+    /// What is known of launch parameters; a CPU has none.
+    pub fn tuner(&self) -> Option<&Tuner> {
+        match self {
+            Device::Cpu(_) => None,
+            #[cfg(feature = "cuda")]
+            Device::Cuda(cuda) => Some(cuda.tuner()),
+        }
+    }
+    /// Block sizes of the kernels launched so far, as an array of objects; none on a CPU.
+    pub fn launches(&self) -> Value {
+        match self {
+            Device::Cpu(_) => json!([]),
+            #[cfg(feature = "cuda")]
+            Device::Cuda(cuda) => {
+                let launches = cuda.launches();
+                let object = |l: &ferrite::backend::BlockSize| {
+                    json!({
+                        "kernel": l.launch.kernel, "sites": l.launch.sites, "nrhs": l.launch.nrhs, "block": l.block
+                    })
+                };
+                launches.iter().map(object).collect()
+            }
+        }
     }
     /// Free and total memory.
     pub fn memory(&self) -> Outcome<Memory> {

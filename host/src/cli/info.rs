@@ -1,6 +1,8 @@
 //! `ferrite info`.
-use super::{Context, Outcome};
+use super::{Context, Outcome, count};
 use ferrite::backend::{Cpu, KernelImage, kernel_images};
+use ferrite::tune::cache::Cache;
+use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -10,7 +12,8 @@ pub fn run(context: &Context) -> Outcome {
     choice.start_threads();
     let cpu = Cpu::new(choice.threads());
     let kernels = kernel_images();
-    let (driver, devices, gpu_text) = gpus();
+    let (tuning, cache, tuning_text) = tuning(choice.tuning);
+    let (driver, devices, gpu_text) = gpus(&cache);
     let features: Vec<&str> = if cfg!(feature = "cuda") { vec!["cuda"] } else { vec![] };
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let object = json!({
@@ -21,6 +24,7 @@ pub fn run(context: &Context) -> Outcome {
         "kernels": kernels.iter().map(kernel).collect::<Vec<_>>(),
         "driver": driver,
         "devices": devices,
+        "tuning": tuning,
     });
     context.output.result("ferrite.info/1", object, || {
         let mut text = String::new();
@@ -34,7 +38,7 @@ pub fn run(context: &Context) -> Outcome {
             let names: Vec<_> = kernels.iter().map(|k| k.module.as_str()).collect();
             let _ = writeln!(text, "GPU kernels: {}", names.join(", "));
         }
-        text
+        text + &tuning_text
     })
 }
 
@@ -46,9 +50,29 @@ fn kernel(image: &KernelImage) -> Value {
     })
 }
 
+/// The file of the tuner, what it holds, and both as text.
+fn tuning(mode: Mode) -> (Value, Cache, String) {
+    let Tuning { cache: path, .. } = Tuning::new(mode);
+    let Some(path) = path else {
+        let why = if mode == Mode::Off { "off" } else { "no file, as neither FERRITE_TUNE_CACHE nor HOME is set" };
+        return (json!({ "cache": null, "launches": null }), Cache::default(), format!("tuning: {why}\n"));
+    };
+    match Cache::read(&path) {
+        Ok(cache) => {
+            let n = cache.len();
+            let text = format!("tuning: {}, {}\n", path.display(), count(n, "block size"));
+            (json!({ "cache": path, "launches": n }), cache, text)
+        }
+        Err(error) => {
+            let object = json!({ "cache": path, "launches": null, "error": error.to_string() });
+            (object, Cache::default(), format!("tuning: {error}\n"))
+        }
+    }
+}
+
 /// Driver, devices, and both as text.
 #[cfg(feature = "cuda")]
-fn gpus() -> (Value, Value, String) {
+fn gpus(cache: &Cache) -> (Value, Value, String) {
     use super::text::bytes;
     use ferrite::backend::Cuda;
     match (Cuda::driver_version(), Cuda::devices()) {
@@ -59,12 +83,15 @@ fn gpus() -> (Value, Value, String) {
             for device in devices {
                 let (major, minor) = device.capability;
                 let memory = bytes(device.memory);
-                let _ = writeln!(text, "GPU {}: {}, {memory}, sm_{major}{minor}", device.ordinal, device.name);
+                let tuned = Cuda::tune_key(&device).map_or(0, |key| cache.of(&key).count());
+                let sizes = count(tuned, "tuned block size");
+                let _ = writeln!(text, "GPU {}: {}, {memory}, sm_{major}{minor}, {sizes}", device.ordinal, device.name);
                 list.push(json!({
                     "device": device.ordinal,
                     "name": device.name,
                     "memory_bytes": device.memory,
                     "capability": format!("{major}.{minor}"),
+                    "tuned_launches": tuned,
                 }));
             }
             if list.is_empty() {
@@ -79,7 +106,7 @@ fn gpus() -> (Value, Value, String) {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpus() -> (Value, Value, String) {
+fn gpus(_: &Cache) -> (Value, Value, String) {
     let error = "this program was built without CUDA";
     (json!({ "cuda": null, "error": error }), json!([]), format!("GPU: {error}\n"))
 }

@@ -20,6 +20,7 @@ mod quenched;
 pub mod solve;
 mod target;
 mod text;
+pub mod tune;
 pub mod verify;
 
 pub use failure::{Code, Failure};
@@ -64,6 +65,9 @@ pub struct Global {
     /// Threads of the CPU [default: all]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
+    /// Block sizes of kernels on a GPU: on takes those that `ferrite tune` has measured, off the defaults [default: on]
+    #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
+    pub tuning: Option<String>,
     /// Print exactly one JSON object on standard output (docs/output.md lists its keys)
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -94,6 +98,8 @@ pub enum Command {
     Apply(Box<apply::Arguments>),
     /// Time kernels
     Bench(bench::Arguments),
+    /// Measure the best block size of each kernel on this GPU, for all later runs
+    Tune(tune::Arguments),
     /// Check an input file of `solve` without running it: all mistakes at once, and the memory it needs
     Check(check::Arguments),
 }
@@ -102,12 +108,12 @@ pub enum Command {
 pub struct Context {
     /// Where results go.
     pub output: Output,
-    /// `--backend`, `--device`, `--threads` as typed.
+    /// `--backend`, `--device`, `--threads`, `--tuning` as typed.
     global: Global,
 }
 
 impl Context {
-    /// `--backend`, `--device` and `--threads`, checked.
+    /// `--backend`, `--device`, `--threads` and `--tuning`, checked.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
         let mut settings = crate::config::Settings::default();
         self.add_to(&mut settings);
@@ -120,6 +126,7 @@ impl Context {
         settings.flag("backend", self.global.backend.as_deref());
         settings.flag("device", self.global.device.as_deref());
         settings.flag("threads", self.global.threads.as_deref());
+        settings.flag("tuning", self.global.tuning.as_deref());
     }
     /// Whether a progress bar may be shown.
     fn shows_progress(&self) -> bool {

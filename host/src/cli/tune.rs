@@ -1,0 +1,158 @@
+//! `ferrite tune`.
+use super::bench::{check_nrhs, choose, lattice_or_default, memory};
+use super::device::{Device, on_device};
+use super::plan::{PRECISIONS, RECONSTRUCTIONS};
+use super::text::{count, lattice};
+use super::{Context, Failure, Outcome};
+use clap::Args;
+use ferrite::bench::Options;
+use ferrite::lattice::Lattice;
+use ferrite::tune::{Mode, Operations, Tuned, Tuner, launch_all};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use tracing::info;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite tune --lattice 32,32,32,64
+  ferrite tune --operator clover --precision double,single --reconstruct 18,12 --nrhs 1,4
+  ferrite tune --retune
+
+Times every kernel of solves with 32 to 512 threads per block and keeps what was best in the file
+that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache. Other
+commands take it from there. What was measured before, on this kind of GPU with this driver and
+these kernels, is not measured again. A solve also launches kernels in double precision with 18
+reals: where you name precisions and reconstructions, name those too. Results never depend on block
+sizes.";
+
+/// Arguments of `tune`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Extents; block sizes are used on lattices of the same volume [default: 32,32,32,32]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    lattice: Option<Lattice>,
+    /// wilson, clover or all
+    #[arg(long, value_name = "NAME", default_value = "all")]
+    operator: String,
+    /// all, or some of double, single, half, joined with commas
+    #[arg(long, value_name = "NAMES", default_value = "all")]
+    precision: String,
+    /// all, or some of 18, 12, 8, joined with commas
+    #[arg(long, value_name = "NUMBERS", default_value = "all")]
+    reconstruct: String,
+    /// Right-hand sides in one call; several numbers joined with commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    nrhs: Vec<usize>,
+    /// Measure again what is known, and replace a file that cannot be understood
+    #[arg(long)]
+    retune: bool,
+}
+
+/// Searches, saves and prints a table.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let precisions = choose("precision", &args.precision, &PRECISIONS)?;
+    let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
+    let operators: &[Operations] = match args.operator.as_str() {
+        "wilson" => &[Operations::Wilson],
+        "clover" => &[Operations::Clover],
+        "all" => &[Operations::Wilson, Operations::Clover],
+        other => return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all"))),
+    };
+    args.nrhs.iter().try_for_each(|&nrhs| check_nrhs(nrhs))?;
+    let mut choice = context.device_choice()?;
+    if choice.tuning == Mode::Off {
+        return Err(Failure::refused("--tuning off leaves `ferrite tune` with nothing to do: leave one of them out"));
+    }
+    choice.tuning = Mode::Search { retune: args.retune };
+    let device = choice.open()?;
+    let lattice = lattice_or_default(args.lattice, &device)?;
+    let Some(tuner) = device.tuner() else { return nothing(&device, lattice, context) };
+    let clover = operators.contains(&Operations::Clover);
+    let most = args.nrhs.iter().copied().max().unwrap_or(1);
+    device.require(&memory(lattice, most, true, clover), &format!("tuning on {lattice}"))?;
+    info!("tuning on {lattice}: this takes a minute or two");
+    for &nrhs in &args.nrhs {
+        for &operations in operators.iter().chain([&Operations::LinearAlgebra]) {
+            let options =
+                Options { lattice, precisions: precisions.clone(), reconstructions: reconstructions.clone(), nrhs };
+            let searched = on_device!(&device, backend => launch_all(backend, operations, &options));
+            // What was measured before something failed is worth keeping, and so is it when Ctrl-C comes later.
+            let saved = tuner.save();
+            searched?;
+            saved.map_err(Failure::failed)?;
+        }
+    }
+    let tuned = tuner.report();
+    context.output.result("ferrite.tune/1", object(&device, lattice, Some(tuner), &tuned), || {
+        table(&tuned, lattice, &device, tuner)
+    })
+}
+
+fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {
+    context.output.result("ferrite.tune/1", object(device, lattice, None, &[]), || {
+        format!("{}: there is nothing to tune on a CPU, whose kernels have no block sizes\n", device.describe())
+    })
+}
+
+fn object(device: &Device, lattice: Lattice, tuner: Option<&Tuner>, tuned: &[Tuned]) -> Value {
+    let launches = tuned.iter().map(|Tuned { launch, entry, fresh }| {
+        let all: BTreeMap<String, Option<f64>> =
+            entry.microseconds.iter().map(|(block, time)| (block.to_string(), *time)).collect();
+        json!({
+            "kernel": launch.kernel,
+            "sites": launch.sites,
+            "nrhs": launch.nrhs,
+            "block": entry.block,
+            "best_microseconds": entry.best_microseconds(),
+            "default_block": entry.default,
+            "default_microseconds": entry.default_microseconds(),
+            "gain": entry.gain(),
+            "microseconds": all,
+            "measured": entry.measured,
+            "measured_now": fresh,
+        })
+    });
+    json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "lattice": lattice.size(),
+        "cache": tuner.and_then(Tuner::path),
+        "launches": launches.collect::<Vec<_>>(),
+    })
+}
+
+fn table(tuned: &[Tuned], lattice: Lattice, device: &Device, tuner: &Tuner) -> String {
+    let fresh = tuned.iter().filter(|t| t.fresh).count();
+    let known = match tuned.len() - fresh {
+        0 => String::new(),
+        n => format!(", {n} known before (*)"),
+    };
+    let mut text = format!("{}, {lattice}: {} measured{known}\n", device.describe(), count(fresh, "kernel"));
+    let _ = writeln!(
+        text,
+        "{:<36} {:>9} {:>4} {:>7} {:>10} {:>6} {:>10} {:>7}",
+        "kernel", "sites", "nrhs", "default", "us", "block", "us", "gain"
+    );
+    let time = |time: Option<f64>| time.map_or("-".into(), |t| format!("{t:.2}"));
+    for Tuned { launch, entry, fresh } in tuned {
+        let _ = writeln!(
+            text,
+            "{:<36} {:>9} {:>4} {:>7} {:>10} {:>6} {:>10} {:>7}{}",
+            launch.kernel,
+            launch.sites,
+            launch.nrhs,
+            entry.default,
+            time(entry.default_microseconds()),
+            entry.block,
+            time(entry.best_microseconds()),
+            entry.gain().map_or("-".into(), |gain| format!("{:+.1}%", 100.0 * (gain - 1.0))),
+            if *fresh { "" } else { " *" }
+        );
+    }
+    if let Some(path) = tuner.path() {
+        let _ = writeln!(text, "cache: {}", path.display());
+    }
+    text
+}

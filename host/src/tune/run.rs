@@ -1,0 +1,49 @@
+//! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
+use crate::backend::Backend;
+use crate::bench::Options;
+use crate::domain::{DeviceError, Result};
+use crate::workload::{self, Extent};
+
+/// A group of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operations {
+    /// The Wilson operator.
+    Wilson,
+    /// The Wilson-clover operator, with what it takes from the Wilson operator.
+    Clover,
+    /// Linear algebra of the solvers, and changes of precision.
+    LinearAlgebra,
+}
+
+/// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
+/// [`Mode::Search`](super::Mode::Search) that tunes their kernels; otherwise it only takes time.
+pub fn launch_all<B: Backend>(backend: &B, operations: Operations, options: &Options) -> Result {
+    let mut visit = |_, call: &mut dyn FnMut() -> Result| call();
+    match operations {
+        Operations::Wilson => workload::wilson(backend, options, Extent::All, &mut visit)?,
+        Operations::Clover => workload::clover(backend, options, Extent::All, &mut visit)?,
+        Operations::LinearAlgebra => workload::linear_algebra(backend, options, Extent::All, &mut visit)?,
+    }
+    backend.synchronize().map_err(DeviceError::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::lattice::Lattice;
+    use crate::solve::{IterationPrecision, Reconstruction};
+
+    #[test]
+    fn all_operations_run() {
+        let options = Options {
+            lattice: Lattice::new([2, 4, 2, 4]).unwrap(),
+            precisions: vec![IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half],
+            reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight],
+            nrhs: 2,
+        };
+        for operations in [Operations::Wilson, Operations::Clover, Operations::LinearAlgebra] {
+            launch_all(&Cpu::new(Some(1)), operations, &options).unwrap();
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The operations that solves are made of, on random fields of their own. `bench` times them, `tune` calls each once.
+use crate::backend::Backend;
+use crate::bench::Options;
+use crate::dirac::{
+    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, Schur, TimeBoundary, Wilson,
+    WilsonParams,
+};
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use crate::generate;
+use crate::solve::{IterationPrecision, Reconstruction, with_formats};
+use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use std::sync::Arc;
+
+/// Something that can be called again and again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    /// `wilson_dslash`, `axpy` ….
+    pub name: &'static str,
+    /// `double`, `single`, `half`.
+    pub precision: &'static str,
+    /// `18`, `12`, `8`; empty where there are no links.
+    pub reconstruct: &'static str,
+    /// Floating-point operations of a call, as everybody counts them.
+    pub flops: f64,
+    /// Compulsory traffic of a call: every link and every spinor once.
+    pub bytes: f64,
+}
+
+/// How much of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What `bench` shows.
+    Shown,
+    /// Every kernel that a solve may launch.
+    All,
+}
+
+/// Is given each operation in turn, and calls it as it likes.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
+
+/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
+pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+    for &precision in &options.precisions {
+        for &reconstruction in &options.reconstructions {
+            macro_rules! with {
+                ($precision:ident, $recon:ident) => {
+                    wilson_in::<B, $precision, $recon>(&staged, options, extent, visit)?
+                };
+            }
+            with_formats!(precision, reconstruction, with);
+        }
+    }
+    Ok(())
+}
+
+fn wilson_in<B: Backend, P: Precision, R: LinkFormat<P>>(
+    staged: &StagedGauge<B>,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
+    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let domain = links.domain().clone();
+    let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
+    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
+    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
+    let operation = |name, flops: f64, spinors: usize| Operation {
+        name,
+        precision: P::NAME,
+        reconstruct: R::NAME,
+        flops: flops * sites * nrhs as f64,
+        bytes: sites * (R::SITE_BYTES + nrhs * spinors * P::SPINOR_BYTES) as f64,
+    };
+    let daggers: &[_] = match extent {
+        Extent::Shown => &[(false, "wilson_dslash", "wilson_dslash_add")],
+        Extent::All => {
+            &[(false, "wilson_dslash", "wilson_dslash_add"), (true, "wilson_dslash_dagger", "wilson_dslash_add_dagger")]
+        }
+    };
+    // Both parities in turn, the result of one call the input of the next: what a solver does.
+    let mut calls = 0;
+    for &(dagger, plain, added) in daggers {
+        visit(operation(plain, DSLASH_FLOPS, 2), &mut || {
+            calls += 1;
+            fields.rotate_left(1);
+            let [input, out, ..] = &mut fields;
+            wilson.dslash(calls % 2, dagger, input, out)
+        })?;
+        visit(operation(added, DSLASH_ADD_FLOPS, 3), &mut || {
+            calls += 1;
+            fields.rotate_left(1);
+            let [input, out, x, _] = &mut fields;
+            wilson.dslash_add(calls % 2, dagger, (1.0, x), (-0.01, input), out)
+        })?;
+    }
+    Ok(())
+}
+
+/// The Wilson-clover operator: A⁻¹ D in one pass, and the even-odd matrices.
+pub(crate) fn clover<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    // Weak enough that no clover block is near singular.
+    let gauge = generate::weak_field(options.lattice, 1, 0.2);
+    let staged = StagedGauge::upload(&domain, &gauge)?;
+    let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
+    let term = params.term(&staged.pack::<Double, Recon18>()?)?;
+    for &precision in &options.precisions {
+        for &reconstruction in &options.reconstructions {
+            macro_rules! with {
+                ($precision:ident, $recon:ident) => {
+                    clover_in::<B, $precision, $recon>(&staged, &term, params, options, extent, visit)?
+                };
+            }
+            with_formats!(precision, reconstruction, with);
+        }
+    }
+    Ok(())
+}
+
+fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+    staged: &StagedGauge<B>,
+    term: &DeviceClover<B, Double>,
+    params: CloverParams,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
+    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
+    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let domain = links.domain().clone();
+    let term = Arc::new(term.convert::<P>()?);
+    let wilson = Wilson::new(links, params.wilson);
+    let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
+    let mut fields = random_fields::<B, P, 4>(&domain, nrhs)?;
+    let operation = |name, flops: f64, bytes: f64| Operation {
+        name,
+        precision: P::NAME,
+        reconstruct: R::NAME,
+        flops: flops * nrhs as f64,
+        bytes,
+    };
+    let dslash_bytes = sites * (R::SITE_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    let dslash = |name| operation(name, (DSLASH_FLOPS + CLOVER_FLOPS) * sites, dslash_bytes);
+    let mut calls = 0;
+    visit(dslash("clover_dslash"), &mut || {
+        calls += 1;
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        operator.dslash(calls % 2, false, input, out)
+    })?;
+    visit(operation("clover_matrix", operator.flops(), operator.bytes()), &mut || {
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        operator.apply(input, out)
+    })?;
+    if extent == Extent::Shown {
+        return Ok(());
+    }
+    let asymmetric = EvenOddClover::new(wilson.clone(), term, Schur::Asymmetric, nrhs)?;
+    let [input, out, x, _] = &mut fields;
+    let bytes = sites * (P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    visit(operation("clover_apply", CLOVER_FLOPS * sites, bytes), &mut || operator.clover(0, true, input, out))?;
+    visit(dslash("clover_dslash_dagger"), &mut || operator.dslash(0, true, input, out))?;
+    let matrix = |name| operation(name, operator.flops(), operator.bytes());
+    visit(matrix("clover_matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
+    visit(matrix("clover_asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
+    visit(matrix("clover_asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
+    // What the way to the full system and back takes from the Wilson operator.
+    let bytes = sites * (R::SITE_BYTES + nrhs * 3 * P::SPINOR_BYTES) as f64;
+    visit(operation("wilson_dslash_add", DSLASH_ADD_FLOPS * sites, bytes), &mut || {
+        wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
+    })
+}
+
+/// Fields with random numbers in them: zeros could run faster than data.
+fn random_fields<B: Backend, P: Precision, const N: usize>(
+    domain: &Domain<B>,
+    nrhs: usize,
+) -> Result<[DeviceSpinor<B, P>; N]> {
+    let mut full = FullSpinor::zero(domain, nrhs)?;
+    full.upload(&vec![generate::random_source(domain.local(), 2); nrhs])?;
+    let space = SpinorSpace::<B, P>::new(domain, nrhs);
+    let fields = (0..N)
+        .map(|_| {
+            let mut field = space.allocate()?;
+            space.copy(&full.even, &mut field)?;
+            Ok(field)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
+}
+
+/// Linear algebra on fields of one parity.
+pub(crate) fn linear_algebra<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    for &precision in &options.precisions {
+        match precision {
+            IterationPrecision::Double => algebra_in::<B, Double>(&domain, options, extent, visit),
+            IterationPrecision::Single => algebra_in::<B, Single>(&domain, options, extent, visit),
+            IterationPrecision::Half => algebra_in::<B, Half>(&domain, options, extent, visit),
+        }?;
+    }
+    Ok(())
+}
+
+fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let nrhs = options.nrhs;
+    let space = SpinorSpace::<B, P>::new(domain, nrhs);
+    let [x, mut y, z, w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
+    let sites = options.lattice.half_volume() as f64 * nrhs as f64;
+    // Coefficients that neither grow nor shrink the fields over thousands of calls.
+    let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
+    let (half, minus) = (vec![0.5; nrhs], vec![-0.5; nrhs]);
+    let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
+    // `bytes`: of the fields that are read or written, per site; flops per real component.
+    let operation = |name, bytes: usize, flops: f64| Operation {
+        name,
+        precision: P::NAME,
+        reconstruct: "",
+        flops: flops * 24.0 * sites,
+        bytes: sites * bytes as f64,
+    };
+    let one = P::SPINOR_BYTES;
+    // A solver waits for each of its sums; the first row shows the kernel without that.
+    visit(operation("norm2_kernel", one, 2.0), &mut || space.start_norm2(&x))?;
+    domain.sums(&mut norms)?;
+    visit(operation("norm2", one, 2.0), &mut || space.norm2(&x, &mut norms))?;
+    visit(operation("dot_norm2", 2 * one, 6.0), &mut || space.dot_norm2(&x, &z, &mut dots, &mut norms))?;
+    visit(operation("axpy", 3 * one, 4.0), &mut || space.axpby(&a, &x, &b, &mut y))?;
+    visit(operation("axpy_norm2", 3 * one, 6.0), &mut || {
+        space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
+    })?;
+    visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
+    visit(operation("bicgstab_direction", 4 * one, 8.0), &mut || space.bicgstab_direction(&a, &b, &x, &z, &mut y))?;
+    visit(operation("bicgstab_update", 7 * one, 18.0), &mut || {
+        let none = vec![Complex64::ZERO; nrhs];
+        space.bicgstab_update(&none, &none, &x, &z, &w, &mut v, &mut y, &mut dots, &mut norms)
+    })?;
+    if extent == Extent::Shown {
+        return Ok(());
+    }
+    // The solver's true residuals are in double or single.
+    let mut others = options.precisions.clone();
+    if !others.contains(&IterationPrecision::Double) {
+        others.push(IterationPrecision::Double);
+    }
+    for other in others {
+        match other {
+            IterationPrecision::Double => conversions::<B, P, Double>(domain, &x, &mut y, visit),
+            IterationPrecision::Single => conversions::<B, P, Single>(domain, &x, &mut y, visit),
+            IterationPrecision::Half => conversions::<B, P, Half>(domain, &x, &mut y, visit),
+        }?;
+    }
+    Ok(())
+}
+
+/// Changes of precision from `P` to `Q` and back, and sums in `Q`.
+fn conversions<B: Backend, P: Precision, Q: Precision>(
+    domain: &Domain<B>,
+    x: &DeviceSpinor<B, P>,
+    y: &mut DeviceSpinor<B, P>,
+    visit: Visit,
+) -> Result {
+    let nrhs = x.nrhs();
+    let (space, other) = (SpinorSpace::<B, P>::new(domain, nrhs), SpinorSpace::<B, Q>::new(domain, nrhs));
+    let mut z = other.allocate()?;
+    let scale = vec![0.5; nrhs];
+    let components = (24 * domain.local().half_volume() * nrhs) as f64;
+    let operation = |name, precision, flops: f64, bytes: usize| Operation {
+        name,
+        precision,
+        reconstruct: "",
+        flops: flops * components,
+        bytes: components / 24.0 * bytes as f64,
+    };
+    let pair = P::SPINOR_BYTES + Q::SPINOR_BYTES;
+    visit(operation("convert", Q::NAME, 1.0, pair), &mut || other.convert(&scale, x, &mut z))?;
+    visit(operation("convert", P::NAME, 1.0, pair), &mut || space.convert(&scale, &z, y))?;
+    visit(operation("accumulate", Q::NAME, 2.0, pair + Q::SPINOR_BYTES), &mut || other.accumulate(&scale, x, &mut z))
+}

@@ -1,0 +1,99 @@
+//! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
+use crate::report::{Report, Scope};
+use ferrite::backend::{BackendError, BlockSize, Cuda};
+use ferrite::bench::Options;
+use ferrite::dirac::{CloverParams, TimeBoundary, WilsonParams};
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::field::host::HostSpinor;
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
+use ferrite::tune::cache::Cache;
+use ferrite::tune::{CacheError, Entry, Mode, Operations, Tuning, launch_all};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn failed(error: CacheError) -> DeviceError {
+    BackendError::from(error).into()
+}
+fn open(mode: Mode, path: &Path) -> Result<Cuda, SolveFailure> {
+    Ok(Cuda::with_tuning(0, Tuning { mode, cache: Some(path.into()) }).map_err(DeviceError::from)?)
+}
+
+/// Solutions and iterations of a Wilson-clover solve, and the launches it made.
+fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<BlockSize>), SolveFailure> {
+    let domain = Domain::single(gpu.clone(), lattice)?;
+    let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let request = Request {
+        precision: IterationPrecision::Half,
+        reconstruction: Reconstruction::Twelve,
+        ..Request::new(CloverParams::isotropic(wilson, 1.0, 1.0))
+    };
+    let source = generate::random_source(lattice, 3);
+    let (solutions, report) =
+        solve_wilson(&domain, &generate::weak_field(lattice, 2, 0.1), &[source], &request, &mut ())?;
+    Ok((solutions, report.info.iterations, gpu.launches()))
+}
+
+/// Checks on GPU 0. Writes to a folder of its own, which is removed.
+pub fn check(report: &mut Report) -> Result<(), SolveFailure> {
+    let folder = std::env::temp_dir().join(format!("ferrite-tuning-{}", std::process::id()));
+    let outcome = check_in(&folder, report);
+    let _ = std::fs::remove_dir_all(&folder);
+    outcome
+}
+
+fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
+    let lattice = Lattice::new([8, 8, 8, 8]).map_err(DeviceError::from)?;
+    let scope = Scope { format: "half recon-12".into(), detail: lattice.to_string() };
+    let (solutions, iterations, launches) = solve(&open(Mode::Off, &folder.join("off"))?, lattice)?;
+    report.holds(&scope, "tuning: off launches with the default", launches.iter().all(|l| l.block == 128));
+    report.holds(&scope, "tuning: off writes nothing", !folder.exists());
+
+    // Block sizes that nobody would choose.
+    let devices = Cuda::devices().map_err(DeviceError::from)?;
+    let key = Cuda::tune_key(&devices[0]).map_err(DeviceError::from)?;
+    for block in [32, 96, 224] {
+        let path = folder.join(format!("{block}.json"));
+        let entry =
+            Entry { block, default: 128, microseconds: BTreeMap::from([(block, Some(1.0))]), measured: "today".into() };
+        let entries = launches.iter().map(|l| (l.launch.clone(), entry.clone()));
+        Cache::add_to_file(&path, &key, entries, false).map_err(failed)?;
+        let gpu = open(Mode::Use, &path)?;
+        let (tuned_solutions, tuned_iterations, tuned_launches) = solve(&gpu, lattice)?;
+        // Kernels of the preparation keep the default.
+        let taken = tuned_launches.iter().filter(|l| l.block == block).count();
+        report.holds(&scope, "tuning: block sizes are taken", taken > 0 && taken == gpu.tuner().report().len());
+        let same = tuned_solutions == solutions && tuned_iterations == iterations;
+        report.holds(&scope, "tuning: the same bits with any block size", same);
+    }
+
+    let path = folder.join("search.json");
+    let options = Options {
+        lattice,
+        precisions: vec![IterationPrecision::Double, IterationPrecision::Half],
+        reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve],
+        nrhs: 1,
+    };
+    for (first, name) in [(true, "tuning: a search measures"), (false, "tuning: and measures nothing again")] {
+        let gpu = open(Mode::Search { retune: false }, &path)?;
+        for operations in [Operations::Wilson, Operations::Clover, Operations::LinearAlgebra] {
+            launch_all(&gpu, operations, &options)?;
+        }
+        let tuned = gpu.tuner().report();
+        let whole = tuned.iter().all(|t| {
+            t.fresh == first && t.entry.block % 32 == 0 && t.entry.microseconds.len() > 4 && t.entry.gain() >= Some(1.0)
+        });
+        let saved = gpu.tuner().save().map_err(failed)?;
+        report.holds(&scope, name, whole && !tuned.is_empty() && saved == if first { tuned.len() } else { 0 });
+    }
+    // All that the solve launches in its loops was found by the search.
+    let gpu = open(Mode::Use, &path)?;
+    let same = solve(&gpu, lattice)?.0 == solutions;
+    report.holds(&scope, "tuning: the same bits after a search", same && gpu.tuner().problem().is_none());
+    let known: Vec<_> = gpu.tuner().report().into_iter().map(|t| t.launch).collect();
+    let hot = |name: &str| gpu_kernels::instances().any(|instance| instance.name == name && instance.hot);
+    let all = launches.iter().filter(|l| hot(&l.launch.kernel)).all(|l| known.contains(&l.launch));
+    report.holds(&scope, "tuning: a search covers what a solve launches", all);
+    Ok(())
+}

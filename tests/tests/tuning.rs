@@ -1,0 +1,141 @@
+//! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
+use ferrite::backend::{Backend, Cpu, Memory, Result};
+use ferrite::bench::Options;
+use ferrite::dirac::{CloverParams, Schur, TimeBoundary, WilsonParams};
+use ferrite::domain::Domain;
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, solve_wilson};
+use ferrite::tune::{LaunchKey, Operations, launch_all};
+use gpu_kernels::{Kernel, Reduction};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// A CPU that notes what is launched.
+#[derive(Clone)]
+struct Spy {
+    cpu: Cpu,
+    launched: Arc<Mutex<BTreeSet<LaunchKey>>>,
+}
+
+impl Spy {
+    fn new() -> Self {
+        Spy { cpu: Cpu::new(Some(2)), launched: Arc::default() }
+    }
+    /// Launches of kernels that are tuned: hot ones.
+    fn hot(&self) -> BTreeSet<LaunchKey> {
+        let hot = |key: &LaunchKey| gpu_kernels::instances().any(|i| i.name == key.kernel && i.hot);
+        self.launched.lock().unwrap().iter().filter(|key| hot(key)).cloned().collect()
+    }
+}
+
+impl Backend for Spy {
+    type Buffer = <Cpu as Backend>::Buffer;
+    type Event = <Cpu as Backend>::Event;
+
+    fn name(&self) -> &'static str {
+        self.cpu.name()
+    }
+    fn device(&self) -> String {
+        self.cpu.device()
+    }
+    fn memory(&self) -> Result<Memory> {
+        self.cpu.memory()
+    }
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer> {
+        self.cpu.allocate(bytes, what)
+    }
+    fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result {
+        self.cpu.upload(data, to, offset)
+    }
+    fn download(&self, from: &Self::Buffer, offset: usize, data: &mut [u8]) -> Result {
+        self.cpu.download(from, offset, data)
+    }
+    fn copy(&self, from: &Self::Buffer, to: &mut Self::Buffer, bytes: usize) -> Result {
+        self.cpu.copy(from, to, bytes)
+    }
+    fn clear(&self, buffer: &mut Self::Buffer) -> Result {
+        self.cpu.clear(buffer)
+    }
+    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
+        self.cpu.launch(kernel, n, nrhs)
+    }
+    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        self.cpu.reduce(kernel, n, nrhs, slot)
+    }
+    fn sums(&self, out: &mut [f64]) -> Result {
+        self.cpu.sums(out)
+    }
+    fn record(&self) -> Result<Self::Event> {
+        self.cpu.record()
+    }
+    fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64> {
+        self.cpu.seconds_between(from, to)
+    }
+    fn synchronize(&self) -> Result {
+        self.cpu.synchronize()
+    }
+}
+
+#[test]
+fn tuning_sees_all_kernels_of_solves() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let precisions = [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half];
+    // One reconstruction stands for all; the check of a solve takes all 18 reals.
+    let options = Options {
+        lattice,
+        precisions: precisions.to_vec(),
+        reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve],
+        nrhs: 2,
+    };
+    // An operator's own group and linear algebra are enough.
+    let tuned = |group: Operations| {
+        let spy = Spy::new();
+        for operations in [group, Operations::LinearAlgebra] {
+            launch_all(&spy, operations, &options).unwrap();
+        }
+        spy.hot()
+    };
+    let (with_wilson, with_clover) = (tuned(Operations::Wilson), tuned(Operations::Clover));
+
+    let gauge = generate::weak_field(lattice, 1, 0.1);
+    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
+    let clover = CloverParams::isotropic(wilson, 1.0, 1.0);
+    let operators = [
+        (Operator::Wilson(wilson), &with_wilson),
+        (Operator::Clover(clover, Schur::Symmetric), &with_clover),
+        (Operator::Clover(clover, Schur::Asymmetric), &with_clover),
+    ];
+    let reliable = Correction::Reliable { delta: None };
+    let methods = [
+        (Method::Bicgstab, reliable, IterationPrecision::Double),
+        (Method::Bicgstab, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Single),
+        (Method::Cg, reliable, IterationPrecision::Single),
+        (Method::Cgne, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Double),
+    ];
+    for (operator, tuned) in operators {
+        for (method, correction, outer) in methods {
+            for precision in precisions {
+                // Not below that of the iteration.
+                let outer = if precision == IterationPrecision::Double { precision } else { outer };
+                let request = Request {
+                    method,
+                    correction,
+                    outer,
+                    precision,
+                    reconstruction: Reconstruction::Twelve,
+                    tol: 1e-5,
+                    ..Request::new(operator)
+                };
+                let spy = Spy::new();
+                let domain = Domain::single(spy.clone(), lattice).unwrap();
+                solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+                assert!(spy.hot().len() > 5);
+                let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
+                assert!(missed.is_empty(), "{operator:?}, {method:?}, {precision:?}: {missed:?}");
+            }
+        }
+    }
+}
