@@ -122,7 +122,20 @@ fn help_has_examples() {
     let main = room.run("--help");
     assert_eq!(main.code, Some(0));
     assert!(main.stdout.contains("Exit codes:"));
-    for command in ["generate", "plaquette", "verify", "convert", "solve", "apply", "bench", "tune", "check"] {
+    for command in [
+        "generate",
+        "plaquette",
+        "verify",
+        "convert",
+        "solve",
+        "apply",
+        "bench",
+        "bench dslash",
+        "bench accuracy",
+        "bench solver",
+        "tune",
+        "check",
+    ] {
         let help = room.run(&format!("{command} --help"));
         assert_eq!(help.code, Some(0), "{command}");
         assert!(help.stdout.contains("Examples:") && help.stdout.contains("--backend"), "{command}: {}", help.stdout);
@@ -444,6 +457,9 @@ fn benchmarks() {
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
     room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half"]);
     room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
+    room.fails(2, "bench solver --table 7", &["--table 7", "3, 4 and 5"]);
+    room.fails(2, "bench solver --tol 2", &["--tol"]);
+    room.fails(2, "bench accuracy --plot picture.png", &["picture.png", ".svg"]);
     room.fails(2, "bench blas --nrhs 1000", &["--nrhs 1000", "64"]);
     room.fails(2, "bench dslash --lattice 256,256,256,64 --backend cpu", &["needs", "GiB", "links", "free"]);
 }
@@ -815,6 +831,56 @@ fn a_gpu_that_is_not_there() {
     assert_eq!(run.code, Some(0));
     assert!(!has_feature || run.stderr.contains("note: ") && run.stderr.contains("going on with the CPU"));
     assert_eq!(room.run("plaquette weak.ildg -q").stderr, "");
+}
+
+#[test]
+fn formats_are_as_exact_as_their_precision() {
+    let room = Room::new();
+    let report = room.json("bench accuracy --lattice 4,4,4,8 --plot accuracy.svg");
+    assert_eq!(report["schema"], "ferrite.accuracy/1");
+    let tolerances = report["tolerances"].as_array().unwrap();
+    for row in report["rows"].as_array().unwrap() {
+        let share: Vec<f64> = row["share"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+        assert_eq!(share.len(), tolerances.len());
+        assert!(share.windows(2).all(|pair| pair[0] >= pair[1]) && share.last() == Some(&0.0), "{row}");
+        let exact = row["precision"] == "double" && row["reconstruct"] == "18";
+        // Components are sums of some hundred products of numbers of size one.
+        let (smallest, largest) = match row["precision"].as_str().unwrap() {
+            "double" => (1e-17, 1e-13),
+            "single" => (1e-9, 1e-4),
+            _ => (1e-6, 1e-1),
+        };
+        let (mean, worst) = (row["mean"].as_f64().unwrap(), row["largest"].as_f64().unwrap());
+        assert!(exact && worst == 0.0 || mean > smallest && worst < largest, "{row}");
+    }
+    let plot = fs::read_to_string(room.path("accuracy.svg")).unwrap();
+    assert!(plot.contains("half 8") && plot.contains("polyline"));
+}
+
+#[test]
+fn the_study_of_mixed_precision() {
+    let room = Room::new();
+    let report = room.json(
+        "bench solver --paper 001 --lattice 4,4,4,8 --sweeps 20 --sources 2 --masses=-0.2,0.1 --table 3,5 --plot s.svg",
+    );
+    assert_eq!(report["schema"], "ferrite.bench-solver/1");
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.len() >= 2 * (3 + 8));
+    for row in rows {
+        assert_eq!(row["failures"], serde_json::json!([]), "{row}");
+        assert!(row["true_residual"].as_f64().unwrap() <= 1e-12, "{row}");
+        for key in ["iterations", "seconds", "gflops", "matrix_gflops"] {
+            assert!(row[key].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    // Smaller masses take longer, and CG longer than BiCGstab.
+    let iterations = |solver: &str, mass: f64| {
+        let row = rows.iter().find(|r| r["table"] == 3 && r["solver"] == solver && r["mass"] == mass).unwrap();
+        row["iterations"].as_f64().unwrap()
+    };
+    assert!(iterations("bicgstab", -0.2) > iterations("bicgstab", 0.1));
+    assert!(iterations("cg", -0.2) > iterations("bicgstab", -0.2));
+    assert!(fs::read_to_string(room.path("s.svg")).unwrap().contains("speed-up"));
 }
 
 #[test]

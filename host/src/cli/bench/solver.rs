@@ -1,10 +1,10 @@
 //! `ferrite bench solver`.
-use super::device::on_device;
-use super::fields::read_gauge;
-use super::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
-use super::progress::Watch;
-use super::text::lattice;
-use super::{Code, Context, Failure, Outcome, interrupt, target};
+use crate::cli::device::on_device;
+use crate::cli::fields::read_gauge;
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::progress::Watch;
+use crate::cli::text::lattice;
+use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
 use crate::plot::{Line, Lines, write_lines};
 use clap::{Args, ValueEnum};
 use ferrite::backend::Backend;
@@ -300,7 +300,12 @@ fn picture(results: &[(u32, Cell)], lattice: Lattice) -> Lines {
         cell.scheme.method == Method::Bicgstab
             && cell.failures.is_empty()
             && match cell.scheme.correction {
-                Correction::Reliable { delta: Some(delta) } => delta == 0.1 || cell.scheme.reconstruction == Reconstruction::Twelve && cell.scheme.precision == IterationPrecision::Single && delta == 0.01,
+                Correction::Reliable { delta: Some(delta) } => {
+                    delta == 0.1
+                        || cell.scheme.reconstruction == Reconstruction::Twelve
+                            && cell.scheme.precision == IterationPrecision::Single
+                            && delta == 0.01
+                }
                 Correction::Reliable { delta: None } => true,
                 Correction::Defect { .. } => false,
             }

@@ -1,9 +1,9 @@
 //! `ferrite bench accuracy`.
-use super::bench::choose;
-use super::device::on_device;
-use super::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
-use super::text::lattice;
-use super::{Context, Failure, Outcome, target};
+use super::choose;
+use crate::cli::device::on_device;
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::text::lattice;
+use crate::cli::{Context, Failure, Outcome, target};
 use crate::plot::{Line, Lines, write_lines};
 use clap::Args;
 use ferrite::backend::Cpu;

@@ -1,9 +1,9 @@
-//! `ferrite bench`.
-use super::device::{Device, on_device};
-use super::plan::{PRECISIONS, RECONSTRUCTIONS};
-use super::text::lattice;
-use super::{Context, Failure, Outcome};
-use clap::{Args, ValueEnum};
+//! `ferrite bench dslash`, `blas` and `copy`.
+use crate::cli::device::{Device, on_device};
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
+use crate::cli::text::lattice;
+use crate::cli::{Context, Failure, Outcome};
+use clap::Args;
 use ferrite::backend::{Cpu, REDUCTION_SLOTS};
 use ferrite::bench::{self, Options, Row};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
@@ -17,33 +17,41 @@ Examples:
   ferrite bench dslash --lattice 32,32,32,32
   ferrite bench dslash --precision single,half --reconstruct 12 --nrhs 4 --json
   ferrite bench dslash --operator clover --precision half
-  ferrite bench copy --backend cpu
 
 GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not
 counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
 every spinor once. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The Wilson hopping term, by itself and as a x + b D psi, or its products with the clover term
-    Dslash,
-    /// Linear algebra of the solvers
+    /// Hopping terms of the operators.
+    Dslash {
+        /// Wilson.
+        wilson: bool,
+        /// Wilson-clover.
+        clover: bool,
+    },
+    /// Linear algebra.
     Blas,
-    /// A copy in the device's memory
+    /// A copy.
     Copy,
 }
 
-/// Arguments of `bench`.
+/// Arguments of `bench dslash`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// What to time
-    #[arg(value_enum)]
-    what: What,
-    /// For dslash: wilson, clover or all [default: wilson]
-    #[arg(long, value_name = "NAME")]
-    operator: Option<String>,
+pub struct Dslash {
+    /// wilson, clover or all
+    #[arg(long, value_name = "NAME", default_value = "wilson")]
+    operator: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of all three.
+#[derive(Args)]
+pub struct Common {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
@@ -59,7 +67,7 @@ pub struct Arguments {
 }
 
 /// The values that a list names.
-pub(super) fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+pub fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     if text == "all" {
         return Ok(choices.iter().map(|(_, value)| *value).collect());
     }
@@ -75,7 +83,7 @@ pub(super) fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> 
 }
 
 /// Refuses more right-hand sides than kernels can sum for at once.
-pub(super) fn check_nrhs(nrhs: usize) -> Outcome {
+pub fn check_nrhs(nrhs: usize) -> Outcome {
     let most = REDUCTION_SLOTS / 4;
     if (1..=most).contains(&nrhs) {
         return Ok(());
@@ -84,13 +92,13 @@ pub(super) fn check_nrhs(nrhs: usize) -> Outcome {
 }
 
 /// The lattice asked for, or one that fills the device.
-pub(super) fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
+pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
     let extent = if device.name() == "cpu" { 16 } else { 32 };
     lattice.map_or_else(|| Lattice::new([extent; 4]).map_err(Failure::refused), Ok)
 }
 
 /// Bytes that the operations on a lattice need.
-pub(super) fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -> Vec<(&'static str, usize)> {
+pub fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -> Vec<(&'static str, usize)> {
     let sites = lattice.half_volume();
     let spinor = DeviceSpinor::<Cpu, Double>::bytes_for(sites, nrhs);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
@@ -107,31 +115,33 @@ pub(super) fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -
     needs
 }
 
+/// Times the operators asked for.
+pub fn dslash(args: Dslash, context: &Context) -> Outcome {
+    let (wilson, clover) = match args.operator.as_str() {
+        "wilson" => (true, false),
+        "clover" => (false, true),
+        "all" => (true, true),
+        other => return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all"))),
+    };
+    run(args.common, What::Dslash { wilson, clover }, context)
+}
+
 /// Times and prints a table.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let precisions = choose("precision", &args.precision, &PRECISIONS)?;
     let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
-    let (wilson, clover) = match (args.what, args.operator.as_deref()) {
-        (What::Dslash, None | Some("wilson")) => (true, false),
-        (What::Dslash, Some("clover")) => (false, true),
-        (What::Dslash, Some("all")) => (true, true),
-        (What::Dslash, Some(other)) => {
-            return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all")));
-        }
-        (_, None) => (false, false),
-        (_, Some(_)) => return Err(Failure::refused("--operator belongs to bench dslash")),
-    };
     check_nrhs(args.nrhs)?;
     let device = context.device_choice()?.open()?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
-    if args.what != What::Copy {
-        needs.extend(memory(lattice, args.nrhs, args.what == What::Dslash, clover));
+    if what != What::Copy {
+        let clover = matches!(what, What::Dslash { clover: true, .. });
+        needs.extend(memory(lattice, args.nrhs, what != What::Blas, clover));
     }
     device.require(&needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
-    let rows = on_device!(&device, backend => match args.what {
-        What::Dslash => {
+    let rows = on_device!(&device, backend => match what {
+        What::Dslash { wilson, clover } => {
             let mut rows = if wilson { bench::dslash(backend, &options)? } else { Vec::new() };
             if clover {
                 rows.extend(bench::clover(backend, &options)?);

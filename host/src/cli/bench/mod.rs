@@ -1,0 +1,51 @@
+//! `ferrite bench`.
+mod accuracy;
+mod kernels;
+mod solver;
+
+pub(super) use kernels::{check_nrhs, choose, lattice_or_default, memory};
+
+use super::{Context, Outcome};
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench dslash --lattice 32,32,32,32
+  ferrite bench blas --precision double
+  ferrite bench copy --backend cpu
+  ferrite bench accuracy --plot accuracy.svg
+  ferrite bench solver --paper 001";
+
+/// Arguments of `bench`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is measured.
+#[derive(Subcommand)]
+enum What {
+    /// The Wilson hopping term, by itself and as a x + b D psi, or its products with the clover term
+    Dslash(kernels::Dslash),
+    /// Linear algebra of the solvers
+    Blas(kernels::Common),
+    /// A copy in the device's memory
+    Copy(kernels::Common),
+    /// How exact each format is
+    Accuracy(accuracy::Arguments),
+    /// Iterations and time of mixed-precision solvers over a range of masses
+    Solver(Box<solver::Arguments>),
+}
+
+/// Measures and prints.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    match args.what {
+        What::Dslash(args) => kernels::dslash(args, context),
+        What::Blas(args) => kernels::run(args, kernels::What::Blas, context),
+        What::Copy(args) => kernels::run(args, kernels::What::Copy, context),
+        What::Accuracy(args) => accuracy::run(args, context),
+        What::Solver(args) => solver::run(*args, context),
+    }
+}
