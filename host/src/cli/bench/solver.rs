@@ -332,7 +332,7 @@ fn picture(results: &[(u32, Cell)], lattice: Lattice) -> Lines {
                 true => of_name.filter_map(|cell| Some((cell.mass, double(cell.mass)? / cell.seconds))).collect(),
             };
             let is_double = name.starts_with("double");
-            if !points.is_empty() && !(dashed && is_double) {
+            if !(points.is_empty() || dashed && is_double) {
                 lines.push(Line { name: if dashed { format!("{name}, speed-up") } else { name }, points, dashed });
             }
         }
