@@ -103,4 +103,4 @@ pub use error::{BreakdownKind, SolveError};
 pub use info::Info;
 pub use observer::{Iteration, Kind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
-pub use traits::{ConvertFrom, LinearOperator, VectorSpace};
+pub use traits::{ConvertFrom, Dots, LinearOperator, VectorSpace};

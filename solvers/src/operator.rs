@@ -1,6 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::traits::{ConvertFrom, LinearOperator, VectorSpace, with_coefficients};
+use crate::traits::{ConvertFrom, Dots, LinearOperator, VectorSpace, all_dots, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -163,6 +163,17 @@ pub trait System {
         dot.iter_mut().for_each(|d| *d = d.conj());
         Ok(())
     }
+    /// `out` ← Â x in the sloppy space, with the sums of [`LinearOperator::apply_dots`].
+    fn apply_dots_sloppy(
+        &self,
+        x: &Sloppy<Self>,
+        out: &mut Sloppy<Self>,
+        w: &Sloppy<Self>,
+        dots: &mut [Dots],
+    ) -> Result<(), Self::Error> {
+        self.apply_sloppy(x, out)?;
+        all_dots(self.sloppy(), x, out, w, dots)
+    }
     /// `out` ← Â x in the sloppy space, with (x_j, Â x_j). `norm2` is scratch.
     fn apply_curvature_sloppy(
         &self,
@@ -236,6 +247,15 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
         self.operator.apply_dot(self.space, x, out, w, dot, norm2)
+    }
+    fn apply_dots_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dots: &mut [Dots],
+    ) -> Result<(), S::Error> {
+        self.operator.apply_dots(self.space, x, out, w, dots)
     }
     fn demote(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         if scale.iter().all(|s| *s == 1.0) {
@@ -323,6 +343,15 @@ where
         norm2: &mut [f64],
     ) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dot(self.sloppy, x, out, w, dot, norm2)
+    }
+    fn apply_dots_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dots: &mut [Dots],
+    ) -> Result<(), P::Error> {
+        self.sloppy_operator.apply_dots(self.sloppy, x, out, w, dots)
     }
     fn demote(&self, scale: &[f64], from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
         self.sloppy.convert(scale, from, to)

@@ -120,43 +120,27 @@ pub trait VectorSpace {
         )
     }
 
-    /// The new direction of BiCGstab: p_j ← r_j + β_j (p_j − ω_j v_j).
-    fn bicgstab_direction(
-        &self,
-        beta: &[Complex64],
-        omega: &[Complex64],
-        r: &Self::Vector,
-        v: &Self::Vector,
-        p: &mut Self::Vector,
-    ) -> Result<(), Self::Error> {
-        let n = beta.len();
-        with_coefficients(n, |_| ONE, |ones| self.axpby(ones, r, beta, p))?;
-        with_coefficients(n, |j| -beta[j] * omega[j], |minus| self.axpy(minus, v, p))
-    }
-
-    /// The end of an iteration of BiCGstab. `s` holds s on entry and r on exit:
+    /// The updates that end an iteration of BiCGstab, all from the vectors as they are on entry. `r` holds s then:
     ///
-    /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  `rho`_j ← (r̃_j, r_j),  `norm2`_j ← ‖r_j‖²,
-    ///
-    /// both results from one reduction. r̃ is `shadow`.
+    /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  p_j ← r_j + β_j (p_j − ω_j v_j) with the new r_j.
     #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
-    fn bicgstab_update(
+    fn bicgstab_step(
         &self,
         alpha: &[Complex64],
         omega: &[Complex64],
-        p: &Self::Vector,
+        beta: &[Complex64],
+        v: &Self::Vector,
         t: &Self::Vector,
-        shadow: &Self::Vector,
         x: &mut Self::Vector,
-        s: &mut Self::Vector,
-        rho: &mut [Complex64],
-        norm2: &mut [f64],
+        r: &mut Self::Vector,
+        p: &mut Self::Vector,
     ) -> Result<(), Self::Error> {
+        let n = alpha.len();
         self.axpy(alpha, p, x)?;
-        self.axpy(omega, s, x)?;
-        with_coefficients(omega.len(), |j| -omega[j], |minus| self.axpy(minus, t, s))?;
-        self.dot(shadow, s, rho)?;
-        self.norm2(s, norm2)
+        self.axpy(omega, r, x)?;
+        with_coefficients(n, |j| -omega[j], |minus| self.axpy(minus, t, r))?;
+        with_coefficients(n, |j| -omega[j], |minus| self.axpy(minus, v, p))?;
+        with_coefficients(n, |_| ONE, |ones| self.axpby(ones, r, beta, p))
     }
 }
 
@@ -192,6 +176,62 @@ pub trait ConvertFrom<S: VectorSpace<Error = Self::Error>>: VectorSpace {
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 }
 
+/// The sums of [`LinearOperator::apply_dots`] for one right-hand side, y = A x.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Dots {
+    /// (x, y)
+    pub x_y: Complex64,
+    /// (w, x)
+    pub w_x: Complex64,
+    /// (w, y)
+    pub w_y: Complex64,
+    /// ‖x‖²
+    pub x_x: f64,
+    /// ‖y‖²
+    pub y_y: f64,
+}
+
+/// The sums of [`Dots`] by the space's own reductions.
+pub(crate) fn all_dots<S: VectorSpace>(
+    space: &S,
+    x: &S::Vector,
+    y: &S::Vector,
+    w: &S::Vector,
+    dots: &mut [Dots],
+) -> Result<(), S::Error> {
+    const STACK: usize = 64;
+    let (mut products, mut norms) = ([Complex64::ZERO; STACK], [0.0; STACK]);
+    let (mut long, mut longer) = (Vec::new(), Vec::new());
+    let n = dots.len();
+    let (products, norms) = if n <= STACK {
+        (&mut products[..n], &mut norms[..n])
+    } else {
+        long.resize(n, Complex64::ZERO);
+        longer.resize(n, 0.0);
+        (&mut long[..], &mut longer[..])
+    };
+    space.dot_norm2(x, y, products, norms)?;
+    for (j, dots) in dots.iter_mut().enumerate() {
+        (dots.x_y, dots.x_x) = (products[j], norms[j]);
+    }
+    space.dot_norm2(y, w, products, norms)?;
+    for (j, dots) in dots.iter_mut().enumerate() {
+        (dots.w_y, dots.y_y) = (products[j].conj(), norms[j]);
+    }
+    space.dot(w, x, products)?;
+    for (j, dots) in dots.iter_mut().enumerate() {
+        dots.w_x = products[j];
+    }
+    Ok(())
+}
+
+impl Dots {
+    /// Whether all are numbers.
+    pub fn is_finite(&self) -> bool {
+        [self.x_y, self.w_x, self.w_y].iter().all(|z| z.is_finite()) && self.x_x.is_finite() && self.y_y.is_finite()
+    }
+}
+
 /// A linear operator on the vectors of `S`, applied to all right-hand sides of a block.
 ///
 /// An operator that needs scratch memory owns it (a `RefCell` is enough: solvers never apply an operator from inside
@@ -217,6 +257,20 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot_norm2(out, w, dot, norm2)?;
         dot.iter_mut().for_each(|d| *d = d.conj());
         Ok(())
+    }
+
+    /// `out` ← A x, with the sums that a half step of BiCGstab needs. Operators override it where one pass over memory
+    /// does both.
+    fn apply_dots(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dots: &mut [Dots],
+    ) -> Result<(), S::Error> {
+        self.apply(x, out)?;
+        all_dots(space, x, out, w, dots)
     }
 
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
@@ -246,6 +300,16 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
         (**self).apply_dot(space, x, out, w, dot, norm2)
+    }
+    fn apply_dots(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        dots: &mut [Dots],
+    ) -> Result<(), S::Error> {
+        (**self).apply_dots(space, x, out, w, dots)
     }
     fn flops(&self) -> f64 {
         (**self).flops()
