@@ -4,7 +4,7 @@
 //! right-hand side, because each has its own coefficients and finished ones are left alone.
 use crate::algebra::Complex;
 use crate::field::Field;
-use crate::storage::{Double, Half, Single, SiteFormat, SiteValue, Spinors};
+use crate::storage::{Double, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// y ← a x + b y; y is not read where b = 0.
@@ -273,27 +273,35 @@ crate::entry! { INSTANCES:
     kernel "blas_double" axpby_double: Axpby<Spinors<Double>>, registers 0;
     kernel "blas_single" axpby_single: Axpby<Spinors<Single>>, registers 0;
     kernel "blas_half" axpby_half: Axpby<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" axpby_fp16: Axpby<Spinors<Fp16>>, registers 0;
     reduce "blas_double" axpy_norm2_double: AxpyNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" axpy_norm2_single: AxpyNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" axpy_norm2_half: AxpyNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" axpy_norm2_fp16: AxpyNorm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" norm2_double: Norm2<Spinors<Double>>, registers 0;
     reduce "blas_single" norm2_single: Norm2<Spinors<Single>>, registers 0;
     reduce "blas_half" norm2_half: Norm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" norm2_fp16: Norm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" dot_norm2_double: DotNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" dot_norm2_single: DotNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" dot_norm2_half: DotNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" dot_norm2_fp16: DotNorm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" sub_norm2_double: SubNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" sub_norm2_single: SubNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" sub_norm2_half: SubNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" sub_norm2_fp16: SubNorm2<Spinors<Fp16>>, registers 0;
     kernel "blas_double" cg_update_double: CgUpdate<Spinors<Double>>, registers 0;
     kernel "blas_single" cg_update_single: CgUpdate<Spinors<Single>>, registers 0;
     kernel "blas_half" cg_update_half: CgUpdate<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" cg_update_fp16: CgUpdate<Spinors<Fp16>>, registers 0;
     kernel "blas_double" bicgstab_direction_double: BicgstabDirection<Spinors<Double>>, registers 0;
     kernel "blas_single" bicgstab_direction_single: BicgstabDirection<Spinors<Single>>, registers 0;
     kernel "blas_half" bicgstab_direction_half: BicgstabDirection<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" bicgstab_direction_fp16: BicgstabDirection<Spinors<Fp16>>, registers 0;
     reduce "blas_double" bicgstab_update_double: BicgstabUpdate<Spinors<Double>>, registers 0;
     reduce "blas_single" bicgstab_update_single: BicgstabUpdate<Spinors<Single>>, registers 0;
     reduce "blas_half" bicgstab_update_half: BicgstabUpdate<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" bicgstab_update_fp16: BicgstabUpdate<Spinors<Fp16>>, registers 0;
     kernel "convert" convert_double_double: Convert<Spinors<Double>, Spinors<Double>>, registers 0;
     kernel "convert" convert_double_single: Convert<Spinors<Double>, Spinors<Single>>, registers 0;
     kernel "convert" convert_double_half: Convert<Spinors<Double>, Spinors<Half>>, registers 0;
@@ -303,6 +311,13 @@ crate::entry! { INSTANCES:
     kernel "convert" convert_half_double: Convert<Spinors<Half>, Spinors<Double>>, registers 0;
     kernel "convert" convert_half_single: Convert<Spinors<Half>, Spinors<Single>>, registers 0;
     kernel "convert" convert_half_half: Convert<Spinors<Half>, Spinors<Half>>, registers 0;
+    kernel "convert" convert_double_fp16: Convert<Spinors<Double>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_single_fp16: Convert<Spinors<Single>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_half_fp16: Convert<Spinors<Half>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_fp16_double: Convert<Spinors<Fp16>, Spinors<Double>>, registers 0;
+    kernel "convert" convert_fp16_single: Convert<Spinors<Fp16>, Spinors<Single>>, registers 0;
+    kernel "convert" convert_fp16_half: Convert<Spinors<Fp16>, Spinors<Half>>, registers 0;
+    kernel "convert" convert_fp16_fp16: Convert<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
     kernel "convert" accumulate_double_double: Accumulate<Spinors<Double>, Spinors<Double>>, registers 0;
     kernel "convert" accumulate_double_single: Accumulate<Spinors<Double>, Spinors<Single>>, registers 0;
     kernel "convert" accumulate_double_half: Accumulate<Spinors<Double>, Spinors<Half>>, registers 0;
@@ -312,4 +327,11 @@ crate::entry! { INSTANCES:
     kernel "convert" accumulate_half_double: Accumulate<Spinors<Half>, Spinors<Double>>, registers 0;
     kernel "convert" accumulate_half_single: Accumulate<Spinors<Half>, Spinors<Single>>, registers 0;
     kernel "convert" accumulate_half_half: Accumulate<Spinors<Half>, Spinors<Half>>, registers 0;
+    kernel "convert" accumulate_double_fp16: Accumulate<Spinors<Double>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_single_fp16: Accumulate<Spinors<Single>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_half_fp16: Accumulate<Spinors<Half>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_fp16_double: Accumulate<Spinors<Fp16>, Spinors<Double>>, registers 0;
+    kernel "convert" accumulate_fp16_single: Accumulate<Spinors<Fp16>, Spinors<Single>>, registers 0;
+    kernel "convert" accumulate_fp16_half: Accumulate<Spinors<Fp16>, Spinors<Half>>, registers 0;
+    kernel "convert" accumulate_fp16_fp16: Accumulate<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
 }

@@ -9,7 +9,8 @@ use crate::algebra::{Complex, Real, Spinor, Su3, complex};
 use crate::field::{Clover, Field, Links};
 use crate::lattice::{Geometry, Site};
 use crate::storage::{
-    Block, CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors, lower_index,
+    Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors,
+    lower_index,
 };
 use crate::wilson::{Hopping, out_and_dot};
 use crate::{Kernel, Reduction};
@@ -338,9 +339,11 @@ crate::entry! { INSTANCES:
     setup "clover_setup" clover_convert_double: CloverConvert<Double>, registers 0;
     setup "clover_setup" clover_convert_single: CloverConvert<Single>, registers 0;
     setup "clover_setup" clover_convert_half: CloverConvert<Half>, registers 0;
+    setup "clover_setup" clover_convert_fp16: CloverConvert<Fp16>, registers 0;
     kernel "clover_double" clover_apply_double: CloverApply<Double>, registers 0;
     kernel "clover_single" clover_apply_single: CloverApply<Single>, registers 0;
     kernel "clover_half" clover_apply_half: CloverApply<Half>, registers 0;
+    kernel "clover_fp16" clover_apply_fp16: CloverApply<Fp16>, registers 0;
     kernel "clover_double" clover_dslash_double_18: CloverDslash<Double, Recon18, false>, registers 255;
     kernel "clover_double" clover_dslash_dagger_double_18: CloverDslash<Double, Recon18, true>, registers 255;
     kernel "clover_double" clover_dslash_add_double_18: CloverDslashAdd<Double, Recon18>, registers 255;
@@ -386,6 +389,21 @@ crate::entry! { INSTANCES:
     kernel "clover_half" clover_dslash_add_half_8: CloverDslashAdd<Half, Recon8>, registers 128;
     kernel "clover_half" clover_row_half_8: CloverRow<Half, Recon8, false>, registers 128;
     kernel "clover_half" clover_row_dagger_half_8: CloverRow<Half, Recon8, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_18: CloverDslash<Fp16, Recon18, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_18: CloverDslash<Fp16, Recon18, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_18: CloverDslashAdd<Fp16, Recon18>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_18: CloverRow<Fp16, Recon18, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_18: CloverRow<Fp16, Recon18, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_12: CloverDslash<Fp16, Recon12, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_12: CloverDslash<Fp16, Recon12, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_12: CloverDslashAdd<Fp16, Recon12>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_12: CloverRow<Fp16, Recon12, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_12: CloverRow<Fp16, Recon12, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_8: CloverDslash<Fp16, Recon8, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_8: CloverDslash<Fp16, Recon8, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_8: CloverDslashAdd<Fp16, Recon8>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_8: CloverRow<Fp16, Recon8, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_8: CloverRow<Fp16, Recon8, true>, registers 128;
     reduce "clover_double" clover_dslash_add_dot_double_18: CloverDslashAddDot<Double, Recon18>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_12: CloverDslashAddDot<Double, Recon12>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_8: CloverDslashAddDot<Double, Recon8>, registers 255;
@@ -395,4 +413,7 @@ crate::entry! { INSTANCES:
     reduce "clover_half" clover_dslash_add_dot_half_18: CloverDslashAddDot<Half, Recon18>, registers 128;
     reduce "clover_half" clover_dslash_add_dot_half_12: CloverDslashAddDot<Half, Recon12>, registers 128;
     reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_12: CloverDslashAddDot<Fp16, Recon12>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_8: CloverDslashAddDot<Fp16, Recon8>, registers 128;
 }

@@ -3,7 +3,7 @@
 use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
+use crate::storage::{Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// The hopping term from the other parity to the sites of `parity`.
@@ -188,6 +188,14 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_fp16_18: WilsonDslash<Fp16, Recon18, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_18: WilsonDslash<Fp16, Recon18, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_18: WilsonDslashAdd<Fp16, Recon18, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_18: WilsonDslashAdd<Fp16, Recon18, true>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_fp16_12: WilsonDslash<Fp16, Recon12, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_12: WilsonDslash<Fp16, Recon12, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_12: WilsonDslashAdd<Fp16, Recon12, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_12: WilsonDslashAdd<Fp16, Recon12, true>, registers 96;
     kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255;
     kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255;
     kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255;
@@ -200,6 +208,10 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_fp16_8: WilsonDslash<Fp16, Recon8, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_8: WilsonDslash<Fp16, Recon8, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_8: WilsonDslashAdd<Fp16, Recon8, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_8: WilsonDslashAdd<Fp16, Recon8, true>, registers 96;
     reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
@@ -209,4 +221,7 @@ crate::entry! { INSTANCES:
     reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_12: WilsonDslashAddDot<Fp16, Recon12>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112;
 }

@@ -9,7 +9,7 @@ use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, SpinorSpace, StagedG
 use crate::generate;
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Row {
     /// `wilson_dslash`, `axpy`, `copy` ….
     pub operator: &'static str,
-    /// `double`, `single`, `half`; empty for a copy.
+    /// `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
     /// `18`, `12`; empty where there are no links.
     pub reconstruct: &'static str,
@@ -254,6 +254,7 @@ pub fn blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
             IterationPrecision::Double => algebra::<B, Double>(&domain, options),
             IterationPrecision::Single => algebra::<B, Single>(&domain, options),
             IterationPrecision::Half => algebra::<B, Half>(&domain, options),
+            IterationPrecision::Fp16 => algebra::<B, Fp16>(&domain, options),
         }?);
     }
     rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);

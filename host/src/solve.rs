@@ -4,7 +4,7 @@ use crate::dirac::{CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, Schur, W
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use solvers::{
     BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, Info, Mixed, Observer, Precise, SolveError, System,
     VectorSpace, bicgstab, cgnr,
@@ -24,12 +24,16 @@ pub enum Method {
 
 /// Precision of the iteration. Reliable updates and the final check are always in double.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum IterationPrecision {
+    /// 64-bit floating point.
     #[default]
     Double,
+    /// 32-bit floating point.
     Single,
+    /// 16-bit fixed point with a norm per site.
     Half,
+    /// 16-bit floating point without one: faster, less precise, and for fields near 1 only.
+    Fp16,
 }
 
 /// How many reals of a link are kept.
@@ -46,7 +50,7 @@ pub enum Reconstruction {
 macro_rules! with_formats {
     ($precision:expr, $reconstruction:expr, $then:ident) => {
         with_formats!(@each $precision, $reconstruction, $then,
-            Double Single Half, Eighteen Recon18, Twelve Recon12, Eight Recon8)
+            Double Single Half Fp16, Eighteen Recon18, Twelve Recon12, Eight Recon8)
     };
     (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*, $a:ident $ra:ident, $b:ident $rb:ident,
         $c:ident $rc:ident) => {
@@ -140,6 +144,9 @@ impl Request {
             (IterationPrecision::Half, r) => {
                 (DeviceSpinor::<crate::backend::Cpu, Half>::bytes_for(sites, nrhs), link_bytes::<Half>(r, sites))
             }
+            (IterationPrecision::Fp16, r) => {
+                (DeviceSpinor::<crate::backend::Cpu, Fp16>::bytes_for(sites, nrhs), link_bytes::<Fp16>(r, sites))
+            }
         };
         let vectors = match self.method {
             Method::Bicgstab => 7,
@@ -160,6 +167,7 @@ impl Request {
                 IterationPrecision::Double => clover_bytes::<Double>(sites),
                 IterationPrecision::Single => clover_bytes::<Single>(sites),
                 IterationPrecision::Half => clover_bytes::<Half>(sites),
+                IterationPrecision::Fp16 => clover_bytes::<Fp16>(sites),
             };
             parts.push(("clover term and its inverse in double", clover_bytes::<Double>(sites)));
             parts.push(("clover term and its inverse of the iteration", iteration));

@@ -16,7 +16,7 @@ use ferrite_tests::reference::{
     Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
 use ferrite_tests::report::{Report, relative_error, worst_error};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +54,9 @@ macro_rules! every_format {
         $function::<Half, Recon18>($($argument),*);
         $function::<Half, Recon12>($($argument),*);
         $function::<Half, Recon8>($($argument),*);
+        $function::<Fp16, Recon18>($($argument),*);
+        $function::<Fp16, Recon12>($($argument),*);
+        $function::<Fp16, Recon8>($($argument),*);
     };
 }
 

@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// all, or some of double, single, half, joined with commas
+    /// all, or some of double, single, half, fp16, joined with commas
     #[arg(long, value_name = "NAMES", default_value = "all")]
     precision: String,
     /// all, or some of 18, 12, 8, joined with commas

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Names of the precisions.
-pub const PRECISIONS: [(&str, IterationPrecision); 3] = [
+pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
     ("double", IterationPrecision::Double),
     ("single", IterationPrecision::Single),
     ("half", IterationPrecision::Half),
+    ("fp16", IterationPrecision::Fp16),
 ];
 /// Names of the reconstructions.
 pub const RECONSTRUCTIONS: [(&str, Reconstruction); 3] =

@@ -8,7 +8,7 @@ use ferrite::domain::{Domain, Result};
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{FullSpinor, SpinorSpace};
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Half, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Single};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
@@ -273,7 +273,14 @@ pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) ->
     convert::<B, Single, Half>(backend, case, report)?;
     convert::<B, Half, Double>(backend, case, report)?;
     convert::<B, Half, Single>(backend, case, report)?;
-    convert::<B, Half, Half>(backend, case, report)
+    convert::<B, Half, Half>(backend, case, report)?;
+    convert::<B, Double, Fp16>(backend, case, report)?;
+    convert::<B, Single, Fp16>(backend, case, report)?;
+    convert::<B, Half, Fp16>(backend, case, report)?;
+    convert::<B, Fp16, Double>(backend, case, report)?;
+    convert::<B, Fp16, Single>(backend, case, report)?;
+    convert::<B, Fp16, Half>(backend, case, report)?;
+    convert::<B, Fp16, Fp16>(backend, case, report)
 }
 
 fn convert<B: Backend, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
