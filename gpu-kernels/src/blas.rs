@@ -4,7 +4,7 @@
 //! right-hand side, because each has its own coefficients and finished ones are left alone.
 use crate::algebra::Complex;
 use crate::field::Field;
-use crate::storage::{Double, Half, Single, SiteFormat, SiteValue, Spinors};
+use crate::storage::{Double, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// y ← a x + b y; y is not read where b = 0.
@@ -155,71 +155,41 @@ unsafe impl<F: SiteFormat> Kernel for CgUpdate<F> {
     }
 }
 
-/// The search direction of BiCGstab: p ← r + β (p − ω v).
+/// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r = s − ω t (s is kept in r), p ← r + β (p − ω v).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct BicgstabDirection<F: SiteFormat> {
-    /// p
-    pub p: Field<F>,
-    /// r
-    pub r: Field<F>,
-    /// v
-    pub v: Field<F>,
-    /// β
-    pub beta: Complex<F::Real>,
-    /// ω
-    pub omega: Complex<F::Real>,
-}
-// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<F: SiteFormat> Kernel for BicgstabDirection<F> {
-    const NAME: &'static [&'static str] = &["bicgstab_direction", F::NAME];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe {
-            let (beta, omega) = (self.beta, self.omega);
-            let (p, r, v) = (self.p.load_own(i, rhs), self.r.load(i, rhs), self.v.load(i, rhs));
-            let shifted = v.pairs(p, |v, p| (-omega).mul_add(v, p));
-            self.p.store(i, rhs, &shifted.pairs(r, |p, r| beta.mul_add(p, r)));
-        }
-    }
-}
-
-/// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r = s − ω t (s is kept in r); returns
-/// \[Re (r̃, r), Im (r̃, r), ‖r‖²\].
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct BicgstabUpdate<F: SiteFormat> {
+pub struct BicgstabStep<F: SiteFormat> {
     /// x
     pub x: Field<F>,
-    /// p
-    pub p: Field<F>,
     /// s before, r after
     pub r: Field<F>,
+    /// p
+    pub p: Field<F>,
+    /// v
+    pub v: Field<F>,
     /// t
     pub t: Field<F>,
-    /// r̃, the shadow residual
-    pub shadow: Field<F>,
     /// α
     pub alpha: Complex<F::Real>,
     /// ω
     pub omega: Complex<F::Real>,
+    /// β
+    pub beta: Complex<F::Real>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<F: SiteFormat> Reduction for BicgstabUpdate<F> {
-    const NAME: &'static [&'static str] = &["bicgstab_update", F::NAME];
-    type Values = [f64; 3];
+unsafe impl<F: SiteFormat> Kernel for BicgstabStep<F> {
+    const NAME: &'static [&'static str] = &["bicgstab_step", F::NAME];
     #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
+    unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let (alpha, omega) = (self.alpha, self.omega);
-            let (x, p, s) = (self.x.load_own(i, rhs), self.p.load(i, rhs), self.r.load_own(i, rhs));
+            let (alpha, omega, beta) = (self.alpha, self.omega, self.beta);
+            let (x, p, s) = (self.x.load_own(i, rhs), self.p.load_own(i, rhs), self.r.load_own(i, rhs));
             let x = p.pairs(x, |p, x| alpha.mul_add(p, x));
             self.x.store(i, rhs, &s.pairs(x, |s, x| omega.mul_add(s, x)));
-            let t = self.t.load(i, rhs);
-            let r = t.pairs(s, |t, s| (-omega).mul_add(t, s));
+            let r = self.t.load(i, rhs).pairs(s, |t, s| (-omega).mul_add(t, s));
             self.r.store(i, rhs, &r);
-            let dot = self.shadow.load(i, rhs).dot(r);
-            [dot.re, dot.im, r.norm2()]
+            let shifted = self.v.load(i, rhs).pairs(p, |v, p| (-omega).mul_add(v, p));
+            self.p.store(i, rhs, &shifted.pairs(r, |p, r| beta.mul_add(p, r)));
         }
     }
 }
@@ -277,27 +247,31 @@ crate::entry! { INSTANCES:
     kernel "blas_double" axpby_double: Axpby<Spinors<Double>>, registers 0;
     kernel "blas_single" axpby_single: Axpby<Spinors<Single>>, registers 0;
     kernel "blas_half" axpby_half: Axpby<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" axpby_fp16: Axpby<Spinors<Fp16>>, registers 0;
     reduce "blas_double" axpy_norm2_double: AxpyNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" axpy_norm2_single: AxpyNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" axpy_norm2_half: AxpyNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" axpy_norm2_fp16: AxpyNorm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" norm2_double: Norm2<Spinors<Double>>, registers 0;
     reduce "blas_single" norm2_single: Norm2<Spinors<Single>>, registers 0;
     reduce "blas_half" norm2_half: Norm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" norm2_fp16: Norm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" dot_norm2_double: DotNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" dot_norm2_single: DotNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" dot_norm2_half: DotNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" dot_norm2_fp16: DotNorm2<Spinors<Fp16>>, registers 0;
     reduce "blas_double" sub_norm2_double: SubNorm2<Spinors<Double>>, registers 0;
     reduce "blas_single" sub_norm2_single: SubNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" sub_norm2_half: SubNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" sub_norm2_fp16: SubNorm2<Spinors<Fp16>>, registers 0;
     kernel "blas_double" cg_update_double: CgUpdate<Spinors<Double>>, registers 0;
     kernel "blas_single" cg_update_single: CgUpdate<Spinors<Single>>, registers 0;
     kernel "blas_half" cg_update_half: CgUpdate<Spinors<Half>>, registers 0;
-    kernel "blas_double" bicgstab_direction_double: BicgstabDirection<Spinors<Double>>, registers 0;
-    kernel "blas_single" bicgstab_direction_single: BicgstabDirection<Spinors<Single>>, registers 0;
-    kernel "blas_half" bicgstab_direction_half: BicgstabDirection<Spinors<Half>>, registers 0;
-    reduce "blas_double" bicgstab_update_double: BicgstabUpdate<Spinors<Double>>, registers 0;
-    reduce "blas_single" bicgstab_update_single: BicgstabUpdate<Spinors<Single>>, registers 0;
-    reduce "blas_half" bicgstab_update_half: BicgstabUpdate<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" cg_update_fp16: CgUpdate<Spinors<Fp16>>, registers 0;
+    kernel "blas_double" bicgstab_step_double: BicgstabStep<Spinors<Double>>, registers 0;
+    kernel "blas_single" bicgstab_step_single: BicgstabStep<Spinors<Single>>, registers 0;
+    kernel "blas_half" bicgstab_step_half: BicgstabStep<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" bicgstab_step_fp16: BicgstabStep<Spinors<Fp16>>, registers 0;
     kernel "convert" convert_double_double: Convert<Spinors<Double>, Spinors<Double>>, registers 0;
     kernel "convert" convert_double_single: Convert<Spinors<Double>, Spinors<Single>>, registers 0;
     kernel "convert" convert_double_half: Convert<Spinors<Double>, Spinors<Half>>, registers 0;
@@ -307,6 +281,13 @@ crate::entry! { INSTANCES:
     kernel "convert" convert_half_double: Convert<Spinors<Half>, Spinors<Double>>, registers 0;
     kernel "convert" convert_half_single: Convert<Spinors<Half>, Spinors<Single>>, registers 0;
     kernel "convert" convert_half_half: Convert<Spinors<Half>, Spinors<Half>>, registers 0;
+    kernel "convert" convert_double_fp16: Convert<Spinors<Double>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_single_fp16: Convert<Spinors<Single>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_half_fp16: Convert<Spinors<Half>, Spinors<Fp16>>, registers 0;
+    kernel "convert" convert_fp16_double: Convert<Spinors<Fp16>, Spinors<Double>>, registers 0;
+    kernel "convert" convert_fp16_single: Convert<Spinors<Fp16>, Spinors<Single>>, registers 0;
+    kernel "convert" convert_fp16_half: Convert<Spinors<Fp16>, Spinors<Half>>, registers 0;
+    kernel "convert" convert_fp16_fp16: Convert<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
     kernel "convert" accumulate_double_double: Accumulate<Spinors<Double>, Spinors<Double>>, registers 0;
     kernel "convert" accumulate_double_single: Accumulate<Spinors<Double>, Spinors<Single>>, registers 0;
     kernel "convert" accumulate_double_half: Accumulate<Spinors<Double>, Spinors<Half>>, registers 0;
@@ -316,4 +297,11 @@ crate::entry! { INSTANCES:
     kernel "convert" accumulate_half_double: Accumulate<Spinors<Half>, Spinors<Double>>, registers 0;
     kernel "convert" accumulate_half_single: Accumulate<Spinors<Half>, Spinors<Single>>, registers 0;
     kernel "convert" accumulate_half_half: Accumulate<Spinors<Half>, Spinors<Half>>, registers 0;
+    kernel "convert" accumulate_double_fp16: Accumulate<Spinors<Double>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_single_fp16: Accumulate<Spinors<Single>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_half_fp16: Accumulate<Spinors<Half>, Spinors<Fp16>>, registers 0;
+    kernel "convert" accumulate_fp16_double: Accumulate<Spinors<Fp16>, Spinors<Double>>, registers 0;
+    kernel "convert" accumulate_fp16_single: Accumulate<Spinors<Fp16>, Spinors<Single>>, registers 0;
+    kernel "convert" accumulate_fp16_half: Accumulate<Spinors<Fp16>, Spinors<Half>>, registers 0;
+    kernel "convert" accumulate_fp16_fp16: Accumulate<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
 }

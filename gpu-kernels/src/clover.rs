@@ -9,9 +9,10 @@ use crate::algebra::{Complex, Real, Spinor, Su3, complex};
 use crate::field::{Clover, Field, Links};
 use crate::lattice::{Geometry, Site};
 use crate::storage::{
-    Block, CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors, lower_index,
+    Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors,
+    lower_index,
 };
-use crate::wilson::{Hopping, out_and_dot};
+use crate::wilson::{Hopping, all_dots, out_and_dot};
 use crate::{Kernel, Reduction};
 
 /// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
@@ -259,16 +260,18 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> 
     const NAME: &'static [&'static str] = &["clover_dslash_add", P::NAME, R::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.compute(i, rhs)) }
+        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
     }
 }
 
 impl<P: CloverFormat, R: LinkFormat<P>> CloverDslashAdd<P, R> {
+    /// The sum, and x.
     #[inline(always)]
-    unsafe fn compute(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+    unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
         unsafe {
             let hops = self.inverse.apply(i, &self.hopping.apply::<false>(i, rhs));
-            sum(self.x.load_own(i, rhs), self.b, hops)
+            let x = self.x.load_own(i, rhs);
+            (sum(x, self.b, hops), x)
         }
     }
 }
@@ -291,9 +294,34 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDot<
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         unsafe {
-            let out = self.add.compute(i, rhs);
+            let (out, _) = self.add.compute(i, rhs);
             self.add.out.store(i, rhs, &out);
             out_and_dot(&self.w, i, rhs, &out)
+        }
+    }
+}
+
+/// [`CloverDslashAdd`] that also returns [`all_dots`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CloverDslashAddDots<P: Precision, R> {
+    /// The sum.
+    pub add: CloverDslashAdd<P, R>,
+    /// w, on the same parity.
+    pub w: Field<Spinors<P>>,
+}
+// SAFETY: as for `CloverDslashAdd`; w is not written.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDots<P, R> {
+    const NAME: &'static [&'static str] = &["clover_dslash_add_dots", P::NAME, R::NAME];
+    type Values = [f64; 8];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
+        unsafe {
+            let (out, x) = self.add.compute(i, rhs);
+            self.add.out.store(i, rhs, &out);
+            all_dots(&x, &out, &self.w.load(i, rhs))
         }
     }
 }
@@ -338,9 +366,11 @@ crate::entry! { INSTANCES:
     setup "clover_setup" clover_convert_double: CloverConvert<Double>, registers 0;
     setup "clover_setup" clover_convert_single: CloverConvert<Single>, registers 0;
     setup "clover_setup" clover_convert_half: CloverConvert<Half>, registers 0;
+    setup "clover_setup" clover_convert_fp16: CloverConvert<Fp16>, registers 0;
     kernel "clover_double" clover_apply_double: CloverApply<Double>, registers 0;
     kernel "clover_single" clover_apply_single: CloverApply<Single>, registers 0;
     kernel "clover_half" clover_apply_half: CloverApply<Half>, registers 0;
+    kernel "clover_fp16" clover_apply_fp16: CloverApply<Fp16>, registers 0;
     kernel "clover_double" clover_dslash_double_18: CloverDslash<Double, Recon18, false>, registers 255;
     kernel "clover_double" clover_dslash_dagger_double_18: CloverDslash<Double, Recon18, true>, registers 255;
     kernel "clover_double" clover_dslash_add_double_18: CloverDslashAdd<Double, Recon18>, registers 255;
@@ -386,13 +416,43 @@ crate::entry! { INSTANCES:
     kernel "clover_half" clover_dslash_add_half_8: CloverDslashAdd<Half, Recon8>, registers 128;
     kernel "clover_half" clover_row_half_8: CloverRow<Half, Recon8, false>, registers 128;
     kernel "clover_half" clover_row_dagger_half_8: CloverRow<Half, Recon8, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_18: CloverDslash<Fp16, Recon18, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_18: CloverDslash<Fp16, Recon18, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_18: CloverDslashAdd<Fp16, Recon18>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_18: CloverRow<Fp16, Recon18, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_18: CloverRow<Fp16, Recon18, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_12: CloverDslash<Fp16, Recon12, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_12: CloverDslash<Fp16, Recon12, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_12: CloverDslashAdd<Fp16, Recon12>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_12: CloverRow<Fp16, Recon12, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_12: CloverRow<Fp16, Recon12, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_fp16_8: CloverDslash<Fp16, Recon8, false>, registers 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_8: CloverDslash<Fp16, Recon8, true>, registers 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_8: CloverDslashAdd<Fp16, Recon8>, registers 128;
+    kernel "clover_fp16" clover_row_fp16_8: CloverRow<Fp16, Recon8, false>, registers 128;
+    kernel "clover_fp16" clover_row_dagger_fp16_8: CloverRow<Fp16, Recon8, true>, registers 128;
     reduce "clover_double" clover_dslash_add_dot_double_18: CloverDslashAddDot<Double, Recon18>, registers 255;
+    reduce "clover_double" clover_dslash_add_dots_double_18: CloverDslashAddDots<Double, Recon18>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_12: CloverDslashAddDot<Double, Recon12>, registers 255;
+    reduce "clover_double" clover_dslash_add_dots_double_12: CloverDslashAddDots<Double, Recon12>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_8: CloverDslashAddDot<Double, Recon8>, registers 255;
+    reduce "clover_double" clover_dslash_add_dots_double_8: CloverDslashAddDots<Double, Recon8>, registers 255;
     reduce "clover_single" clover_dslash_add_dot_single_18: CloverDslashAddDot<Single, Recon18>, registers 168;
+    reduce "clover_single" clover_dslash_add_dots_single_18: CloverDslashAddDots<Single, Recon18>, registers 168;
     reduce "clover_single" clover_dslash_add_dot_single_12: CloverDslashAddDot<Single, Recon12>, registers 168;
+    reduce "clover_single" clover_dslash_add_dots_single_12: CloverDslashAddDots<Single, Recon12>, registers 168;
     reduce "clover_single" clover_dslash_add_dot_single_8: CloverDslashAddDot<Single, Recon8>, registers 168;
+    reduce "clover_single" clover_dslash_add_dots_single_8: CloverDslashAddDots<Single, Recon8>, registers 168;
     reduce "clover_half" clover_dslash_add_dot_half_18: CloverDslashAddDot<Half, Recon18>, registers 128;
+    reduce "clover_half" clover_dslash_add_dots_half_18: CloverDslashAddDots<Half, Recon18>, registers 128;
     reduce "clover_half" clover_dslash_add_dot_half_12: CloverDslashAddDot<Half, Recon12>, registers 128;
+    reduce "clover_half" clover_dslash_add_dots_half_12: CloverDslashAddDots<Half, Recon12>, registers 128;
     reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128;
+    reduce "clover_half" clover_dslash_add_dots_half_8: CloverDslashAddDots<Half, Recon8>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_18: CloverDslashAddDots<Fp16, Recon18>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_12: CloverDslashAddDot<Fp16, Recon12>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_12: CloverDslashAddDots<Fp16, Recon12>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_8: CloverDslashAddDot<Fp16, Recon8>, registers 128;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_8: CloverDslashAddDots<Fp16, Recon8>, registers 128;
 }

@@ -70,7 +70,7 @@ macro_rules! values {
         }
     )*};
 }
-values! { 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; }
+values! { 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 8: 0 1 2 3 4 5 6 7; }
 
 /// One compiled kernel: what [`entry!`](crate::entry) records about it.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_b
 use crate::field::{Field, Links, ThinLinks};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
+use crate::storage::{Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
@@ -238,18 +238,23 @@ crate::entry! { INSTANCES:
     setup "transfer" pack_spinor_double: PackSpinor<Double>, registers 0;
     setup "transfer" pack_spinor_single: PackSpinor<Single>, registers 0;
     setup "transfer" pack_spinor_half: PackSpinor<Half>, registers 0;
+    setup "transfer" pack_spinor_fp16: PackSpinor<Fp16>, registers 0;
     setup "transfer" unpack_spinor_double: UnpackSpinor<Double>, registers 0;
     setup "transfer" unpack_spinor_single: UnpackSpinor<Single>, registers 0;
     setup "transfer" unpack_spinor_half: UnpackSpinor<Half>, registers 0;
+    setup "transfer" unpack_spinor_fp16: UnpackSpinor<Fp16>, registers 0;
     setup "transfer" pack_links_double_18: PackLinks<Double, Recon18>, registers 0;
     setup "transfer" pack_links_double_12: PackLinks<Double, Recon12>, registers 0;
     setup "transfer" pack_links_single_18: PackLinks<Single, Recon18>, registers 0;
     setup "transfer" pack_links_single_12: PackLinks<Single, Recon12>, registers 0;
     setup "transfer" pack_links_half_18: PackLinks<Half, Recon18>, registers 0;
     setup "transfer" pack_links_half_12: PackLinks<Half, Recon12>, registers 0;
+    setup "transfer" pack_links_fp16_18: PackLinks<Fp16, Recon18>, registers 0;
+    setup "transfer" pack_links_fp16_12: PackLinks<Fp16, Recon12>, registers 0;
     setup "transfer" pack_links_double_8: PackLinks<Double, Recon8>, registers 0;
     setup "transfer" pack_links_single_8: PackLinks<Single, Recon8>, registers 0;
     setup "transfer" pack_links_half_8: PackLinks<Half, Recon8>, registers 0;
+    setup "transfer" pack_links_fp16_8: PackLinks<Fp16, Recon8>, registers 0;
     setup "transfer" pack_thin_links: PackThinLinks, registers 0;
     setup "transfer" unpack_thin_links: UnpackThinLinks, registers 0;
     observe "transfer" singular_links: SingularLinks, registers 0;

@@ -3,7 +3,7 @@
 use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
+use crate::storage::{Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// The hopping term from the other parity to the sites of `parity`.
@@ -108,16 +108,17 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
         &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.compute(i, rhs)) }
+        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
     }
 }
 
 impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> WilsonDslashAdd<P, R, DAGGER> {
+    /// The sum, and x.
     #[inline(always)]
-    unsafe fn compute(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+    unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
         let (hops, x) = unsafe { (self.hopping.apply::<DAGGER>(i, rhs), self.x.load_own(i, rhs)) };
         let (a, b) = (self.a, self.b);
-        x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)))
+        (x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im))), x)
     }
 }
 
@@ -141,7 +142,7 @@ unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for WilsonDslashAddDot<P, 
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         unsafe {
-            let out = self.add.compute(i, rhs);
+            let (out, _) = self.add.compute(i, rhs);
             self.add.out.store(i, rhs, &out);
             out_and_dot(&self.w, i, rhs, &out)
         }
@@ -161,6 +162,39 @@ pub(crate) unsafe fn out_and_dot<P: Precision>(
 ) -> [f64; 3] {
     let dot = unsafe { w.load(i, rhs) }.dot(*out);
     [dot.re, dot.im, out.norm2()]
+}
+
+/// [`WilsonDslashAdd`] that also returns [`all_dots`]: what a half step of BiCGstab needs of A x.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct WilsonDslashAddDots<P: Precision, R> {
+    /// The sum.
+    pub add: WilsonDslashAdd<P, R, false>,
+    /// w, on the same parity.
+    pub w: Field<Spinors<P>>,
+}
+
+// SAFETY: as for `WilsonDslashAdd`; w is not written.
+unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for WilsonDslashAddDots<P, R> {
+    const NAME: &'static [&'static str] = &["wilson_dslash_add_dots", P::NAME, R::NAME];
+    type Values = [f64; 8];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
+        unsafe {
+            let (out, x) = self.add.compute(i, rhs);
+            self.add.out.store(i, rhs, &out);
+            all_dots(&x, &out, &self.w.load(i, rhs))
+        }
+    }
+}
+
+/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] at one site.
+#[inline(always)]
+pub(crate) fn all_dots<T: Real>(x: &Spinor<T>, y: &Spinor<T>, w: &Spinor<T>) -> [f64; 8] {
+    let (xy, wx, wy) = (x.dot(*y), w.dot(*x), w.dot(*y));
+    [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
 }
 
 crate::entry! { INSTANCES:
@@ -188,6 +222,14 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_fp16_18: WilsonDslash<Fp16, Recon18, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_18: WilsonDslash<Fp16, Recon18, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_18: WilsonDslashAdd<Fp16, Recon18, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_18: WilsonDslashAdd<Fp16, Recon18, true>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_fp16_12: WilsonDslash<Fp16, Recon12, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_12: WilsonDslash<Fp16, Recon12, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_12: WilsonDslashAdd<Fp16, Recon12, false>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_12: WilsonDslashAdd<Fp16, Recon12, true>, registers 96;
     kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255;
     kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255;
     kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255;
@@ -200,13 +242,32 @@ crate::entry! { INSTANCES:
     kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96;
     kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96;
     kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_fp16_8: WilsonDslash<Fp16, Recon8, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_8: WilsonDslash<Fp16, Recon8, true>, registers 96;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_8: WilsonDslashAdd<Fp16, Recon8, false>, registers 112;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_8: WilsonDslashAdd<Fp16, Recon8, true>, registers 96;
     reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255;
+    reduce "wilson_double" wilson_dslash_add_dots_double_18: WilsonDslashAddDots<Double, Recon18>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255;
+    reduce "wilson_double" wilson_dslash_add_dots_double_12: WilsonDslashAddDots<Double, Recon12>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
+    reduce "wilson_double" wilson_dslash_add_dots_double_8: WilsonDslashAddDots<Double, Recon8>, registers 255;
     reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dots_single_18: WilsonDslashAddDots<Single, Recon18>, registers 168;
     reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dots_single_12: WilsonDslashAddDots<Single, Recon12>, registers 168;
     reduce "wilson_single" wilson_dslash_add_dot_single_8: WilsonDslashAddDot<Single, Recon8>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dots_single_8: WilsonDslashAddDots<Single, Recon8>, registers 168;
     reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dots_half_18: WilsonDslashAddDots<Half, Recon18>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dots_half_8: WilsonDslashAddDots<Half, Recon8>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_18: WilsonDslashAddDots<Fp16, Recon18>, registers 120;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_12: WilsonDslashAddDot<Fp16, Recon12>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_12: WilsonDslashAddDots<Fp16, Recon12>, registers 120;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120;
 }

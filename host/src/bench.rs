@@ -13,7 +13,7 @@ use crate::workload::{self, Extent, Visit};
 pub struct Row {
     /// `wilson_dslash`, `axpy`, `copy` ….
     pub operator: &'static str,
-    /// `double`, `single`, `half`; empty for a copy.
+    /// `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
     /// `18`, `12`; empty where there are no links.
     pub reconstruct: &'static str,

@@ -9,7 +9,7 @@ use crate::domain::{Domain, Result};
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, LinearOperator, VectorSpace};
 use std::sync::Arc;
@@ -203,6 +203,7 @@ pub(crate) fn linear_algebra<B: Backend>(backend: &B, options: &Options, extent:
             IterationPrecision::Double => algebra_in::<B, Double>(&domain, options, extent, visit),
             IterationPrecision::Single => algebra_in::<B, Single>(&domain, options, extent, visit),
             IterationPrecision::Half => algebra_in::<B, Half>(&domain, options, extent, visit),
+            IterationPrecision::Fp16 => algebra_in::<B, Fp16>(&domain, options, extent, visit),
         }?;
     }
     Ok(())
@@ -211,7 +212,7 @@ pub(crate) fn linear_algebra<B: Backend>(backend: &B, options: &Options, extent:
 fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
     let nrhs = options.nrhs;
     let space = SpinorSpace::<B, P>::new(domain, nrhs);
-    let [x, mut y, z, w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
+    let [x, mut y, z, mut w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
     let sites = options.lattice.half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
@@ -236,10 +237,9 @@ fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, e
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    visit(operation("bicgstab_direction", 4 * one, 8.0), &mut || space.bicgstab_direction(&a, &b, &x, &z, &mut y))?;
-    visit(operation("bicgstab_update", 7 * one, 18.0), &mut || {
+    visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
         let none = vec![Complex64::ZERO; nrhs];
-        space.bicgstab_update(&none, &none, &x, &z, &w, &mut v, &mut y, &mut dots, &mut norms)
+        space.bicgstab_step(&none, &none, &none, &x, &z, &mut w, &mut v, &mut y)
     })?;
     if extent == Extent::Shown {
         return Ok(());
@@ -254,6 +254,7 @@ fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, e
             IterationPrecision::Double => conversions::<B, P, Double>(domain, &x, &mut y, visit),
             IterationPrecision::Single => conversions::<B, P, Single>(domain, &x, &mut y, visit),
             IterationPrecision::Half => conversions::<B, P, Half>(domain, &x, &mut y, visit),
+            IterationPrecision::Fp16 => conversions::<B, P, Fp16>(domain, &x, &mut y, visit),
         }?;
     }
     Ok(())

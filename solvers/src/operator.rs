@@ -1,6 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::traits::{ConvertFrom, Dots, LinearOperator, VectorSpace, all_dots, with_coefficients};
+use crate::traits::{ConvertFrom, Dots, LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -172,7 +172,7 @@ pub trait System {
         dots: &mut [Dots],
     ) -> Result<(), Self::Error> {
         self.apply_sloppy(x, out)?;
-        all_dots(self.sloppy(), x, out, w, dots)
+        self.sloppy().dots(x, out, w, dots)
     }
     /// `out` ← Â x in the sloppy space, with (x_j, Â x_j). `norm2` is scratch.
     fn apply_curvature_sloppy(

@@ -120,6 +120,34 @@ pub trait VectorSpace {
         )
     }
 
+    /// All of [`Dots`] for given x, y and w.
+    fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {
+        const STACK: usize = 64;
+        let (mut products, mut norms) = ([Complex64::ZERO; STACK], [0.0; STACK]);
+        let (mut long, mut longer) = (Vec::new(), Vec::new());
+        let n = out.len();
+        let (products, norms) = if n <= STACK {
+            (&mut products[..n], &mut norms[..n])
+        } else {
+            long.resize(n, Complex64::ZERO);
+            longer.resize(n, 0.0);
+            (&mut long[..], &mut longer[..])
+        };
+        self.dot_norm2(x, y, products, norms)?;
+        for (j, dots) in out.iter_mut().enumerate() {
+            (dots.x_y, dots.x_x) = (products[j], norms[j]);
+        }
+        self.dot_norm2(y, w, products, norms)?;
+        for (j, dots) in out.iter_mut().enumerate() {
+            (dots.w_y, dots.y_y) = (products[j].conj(), norms[j]);
+        }
+        self.dot(w, x, products)?;
+        for (j, dots) in out.iter_mut().enumerate() {
+            dots.w_x = products[j];
+        }
+        Ok(())
+    }
+
     /// The updates that end an iteration of BiCGstab, all from the vectors as they are on entry. `r` holds s then:
     ///
     /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  p_j ← r_j + β_j (p_j − ω_j v_j) with the new r_j.
@@ -191,40 +219,6 @@ pub struct Dots {
     pub y_y: f64,
 }
 
-/// The sums of [`Dots`] by the space's own reductions.
-pub(crate) fn all_dots<S: VectorSpace>(
-    space: &S,
-    x: &S::Vector,
-    y: &S::Vector,
-    w: &S::Vector,
-    dots: &mut [Dots],
-) -> Result<(), S::Error> {
-    const STACK: usize = 64;
-    let (mut products, mut norms) = ([Complex64::ZERO; STACK], [0.0; STACK]);
-    let (mut long, mut longer) = (Vec::new(), Vec::new());
-    let n = dots.len();
-    let (products, norms) = if n <= STACK {
-        (&mut products[..n], &mut norms[..n])
-    } else {
-        long.resize(n, Complex64::ZERO);
-        longer.resize(n, 0.0);
-        (&mut long[..], &mut longer[..])
-    };
-    space.dot_norm2(x, y, products, norms)?;
-    for (j, dots) in dots.iter_mut().enumerate() {
-        (dots.x_y, dots.x_x) = (products[j], norms[j]);
-    }
-    space.dot_norm2(y, w, products, norms)?;
-    for (j, dots) in dots.iter_mut().enumerate() {
-        (dots.w_y, dots.y_y) = (products[j].conj(), norms[j]);
-    }
-    space.dot(w, x, products)?;
-    for (j, dots) in dots.iter_mut().enumerate() {
-        dots.w_x = products[j];
-    }
-    Ok(())
-}
-
 impl Dots {
     /// Whether all are numbers.
     pub fn is_finite(&self) -> bool {
@@ -270,7 +264,7 @@ pub trait LinearOperator<S: VectorSpace> {
         dots: &mut [Dots],
     ) -> Result<(), S::Error> {
         self.apply(x, out)?;
-        all_dots(space, x, out, w, dots)
+        space.dots(x, out, w, dots)
     }
 
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all

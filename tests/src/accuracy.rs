@@ -1,14 +1,22 @@
 //! How accurate results can be in each precision.
 use crate::report::Tolerance;
-use gpu_kernels::storage::{Double, Half, Precision, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
 
 /// Rounding errors of a precision, from which all tolerances follow.
 pub trait Accuracy: Precision {
-    /// Largest relative error of one operation: 2⁻⁵³ or 2⁻²⁴.
+    /// Largest relative error of one operation in registers: 2⁻⁵³ or 2⁻²⁴.
     const UNIT: f64;
     /// Largest error of storing a component, relative to the largest component of its site. Half precision has the
-    /// codes u ∈ 0 … 65535 with value (u − 32767.5) · peak / 32767, hence half a step = peak / 65534.
+    /// codes u ∈ 0 … 65535 with value (u − 32767.5) · peak / 32767, hence half a step = peak / 65534. Fp16 has a mantissa
+    /// of 11 bits, hence 2⁻¹¹ of the component itself.
     const STORE: f64;
+    /// Rms error of storing a field, relative to its norm. Fixed point: errors are uniform in ± STORE · peak, with rms
+    /// STORE · peak / √3, and the peak of 24 normal components is 2.4 times their rms. Floating point: uniform in
+    /// ± STORE / m of a component with mantissa m from 1 to 2, and ⟨m²⟩ = 3 / (2 ln 2) where logarithms are uniform.
+    const STORE_RMS: f64;
+    /// Largest error of projecting a spinor, relative to what comes out, beyond `UNIT`: Fp16 rounds the sums of two
+    /// components to 11 bits.
+    const PROJECT: f64 = 0.0;
     /// A number of a link as it is kept, times `1 / LINK_SCALE` in its error.
     fn round_link(x: f64) -> f64;
     /// Double precision cannot be imitated in double: rounding to single stands for it, with this factor.
@@ -20,11 +28,11 @@ pub trait Accuracy: Precision {
     /// times larger and adds two errors over √2: twice the error of storage. Arithmetic: sixteen roundings of each of two
     /// terms, whose sum may be half as large.
     ///
-    /// *Relative*: errors of storage are uniform in ± half a step, that is ± STORE · peak, with rms STORE · peak / √3;
-    /// the peak of 24 normal components is 2.4 times their rms: 1.4 STORE. Roundings add up as a random walk.
+    /// *Relative*: that of storage, half as much again for small lattices; where arithmetic is no better than storage, its
+    /// roundings, which add up as a random walk.
     fn sum() -> Tolerance {
         Tolerance {
-            relative: if Self::STORE > Self::UNIT { 2.0 * Self::STORE } else { 4.0 * Self::UNIT },
+            relative: if Self::STORE > Self::UNIT { 1.5 * Self::STORE_RMS } else { 4.0 * Self::UNIT },
             worst: 2.02 * Self::STORE + 64.0 * Self::UNIT,
         }
     }
@@ -43,6 +51,7 @@ pub trait Accuracy: Precision {
 impl Accuracy for Double {
     const UNIT: f64 = f64::EPSILON / 2.0;
     const STORE: f64 = Self::UNIT;
+    const STORE_RMS: f64 = 0.4 * Self::STORE;
     const LINK_SCALE: f64 = f64::EPSILON / f32::EPSILON as f64;
     fn round_link(x: f64) -> f64 {
         Single::round_link(x)
@@ -51,6 +60,7 @@ impl Accuracy for Double {
 impl Accuracy for Single {
     const UNIT: f64 = f32::EPSILON as f64 / 2.0;
     const STORE: f64 = Self::UNIT;
+    const STORE_RMS: f64 = 0.4 * Self::STORE;
     fn round_link(x: f64) -> f64 {
         x as f32 as f64
     }
@@ -58,9 +68,26 @@ impl Accuracy for Single {
 impl Accuracy for Half {
     const UNIT: f64 = f32::EPSILON as f64 / 2.0;
     const STORE: f64 = 1.0 / 65534.0;
+    const STORE_RMS: f64 = 1.4 * Self::STORE;
     // Fixed point in steps of 2⁻¹⁵ from −1 to 1 − 2⁻¹⁵.
     fn round_link(x: f64) -> f64 {
         ((x * 32768.0).round() / 32768.0).min(1.0 - 1.0 / 32768.0)
+    }
+}
+impl Accuracy for Fp16 {
+    const UNIT: f64 = f32::EPSILON as f64 / 2.0;
+    const STORE: f64 = 1.0 / 2048.0;
+    const STORE_RMS: f64 = 0.4 * Self::STORE;
+    const PROJECT: f64 = Self::STORE;
+    // Squares of 11-bit numbers end in 0, 1 or 4 modulo 8. Where these bits are rounded away, errors have a sign in common
+    // and do not average out; a quarter of a unit is left.
+    fn stored_sum(n: usize) -> f64 {
+        Self::UNIT + summation(n)
+    }
+    // Eleven bits; below 2⁻¹⁴ multiples of 2⁻²⁴.
+    fn round_link(x: f64) -> f64 {
+        let unit = 2f64.powi((x.abs().log2().floor() as i32).max(-14) - 10);
+        (x / unit).round_ties_even() * unit
     }
 }
 

@@ -40,7 +40,8 @@ impl Reconstruction for Recon8 {
     // Sines and cosines of GPUs are good to 2⁻²⁰·⁵, eleven units.
     const ARITHMETIC: f64 = 12.0;
     fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
-        let phase = |z: Complex64| Complex64::cis(std::f64::consts::PI * round(z.arg() / std::f64::consts::PI));
+        // Phases φ are kept as tan(φ/4).
+        let phase = |z: Complex64| Complex64::cis(4.0 * round((z.arg() / 4.0).tan()).atan());
         let (a2, a3, b1) = (each(&round, u[0][1]), each(&round, u[0][2]), each(&round, u[1][0]));
         let square = a2.norm_sqr() + a3.norm_sqr();
         let a1 = (1.0 - square).max(0.0).sqrt() * phase(u[0][0]);
@@ -57,37 +58,40 @@ impl Reconstruction for Recon8 {
 }
 
 /// ‖δU‖ / √3, in the mean over the links (rms), and the largest |δU_ij|. Links are kept twice, forward as U, backward
-/// as U†.
+/// as U†. The mean is that of the links in space or in time, whichever is larger: an anisotropy gives them weights.
 pub fn errors<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> [f64; 2] {
-    let (mut square, mut worst) = (0.0, 0.0f64);
-    for link in gauge.links() {
+    let (mut squares, mut worst) = ([0.0f64; 2], 0.0f64);
+    for (k, link) in gauge.links().iter().enumerate() {
         for u in [*link, adjoint(link)] {
             let stored = R::rounded(&u, P::round_link);
             for (a, b) in stored.iter().flatten().zip(u.iter().flatten()) {
-                square += (a - b).norm_sqr() / 3.0;
+                squares[usize::from(k % 4 == 3)] += (a - b).norm_sqr() / 3.0;
                 worst = worst.max((a - b).norm());
             }
         }
     }
-    let mean = square / (2 * gauge.links().len()) as f64;
-    [mean.sqrt() * P::LINK_SCALE, worst * P::LINK_SCALE]
+    let volume = gauge.lattice().volume() as f64;
+    let mean = (squares[0] / (6.0 * volume)).max(squares[1] / (2.0 * volume)).sqrt();
+    [mean * P::LINK_SCALE, worst * P::LINK_SCALE]
 }
 
 /// Of the hopping term, made of a stored field.
 ///
-/// *Relative*: that of the links, (δU ψ) / ψ, hops being independent; that of storing the result; and the roundings of
-/// 48 products, each at most one unit, as a random walk.
+/// *Relative*: that of the links, (δU ψ) / ψ, hops being independent; that of storing the result; that of projecting,
+/// where it rounds as storage does; and the roundings of 48 products, each at most one unit, as a random walk.
 ///
-/// *Worst*: 8 hops, each the sum of two spins and three colours, so that errors of links and roundings enter 48 times,
-/// in units of the peak of the *input* around the site. The output, a sum of 8 random terms, is larger than that by a
+/// *Worst*: 8 hops, each the sum of two spins and three colours, so that errors of links, projection and roundings enter
+/// 48 times, in units of the peak of the *input* around the site. The output, a sum of 8 random terms, is larger than that by a
 /// factor near 3, which remains as a margin.
 pub fn hopping<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> Tolerance {
     let [mean, worst] = errors::<P, R>(gauge);
     // The storage of reconstructed numbers is exact in half precision compared with single-precision arithmetic.
     let factor = if P::STORE > P::UNIT { 1.5 } else { 1.5 + R::ARITHMETIC };
+    // Two errors of the same size and of random sign.
+    let projected = if P::PROJECT > 0.0 { 1.42 } else { 1.0 };
     Tolerance {
-        relative: factor * mean + P::sum().relative + 5.0 * P::UNIT,
-        worst: 48.0 * (factor * worst + P::UNIT) + P::sum().worst,
+        relative: factor * mean + projected * P::sum().relative + 5.0 * P::UNIT,
+        worst: 48.0 * (factor * worst + P::PROJECT + P::UNIT) + P::sum().worst,
     }
 }
 

@@ -455,7 +455,7 @@ fn benchmarks() {
     room.fails(2, "bench dslash --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
     room.fails(2, "bench copy --operator clover", &["--operator"]);
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
-    room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half"]);
+    room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half, fp16"]);
     room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
     room.fails(2, "bench solver --table 7", &["--table 7", "3, 4 and 5"]);
     room.fails(2, "bench solver --tol 2", &["--tol"]);
@@ -549,7 +549,7 @@ fn usage_mistakes() {
     let many =
         format!("{solve} --mass 0.1 --kappa 0.1 --source point:4,0,0,0,0,0 --tol 2 --precision quad --plot a.png");
     let parts =
-        ["5 mistakes", "--kappa", "outside the lattice 4×4×4×8", "--tol", "none of double, single, half", "SVG"];
+        ["5 mistakes", "--kappa", "outside the lattice 4×4×4×8", "--tol", "none of double, single, half, fp16", "SVG"];
     room.fails(2, &many, &parts);
     room.fails(2, solve, &["no mass", "no source"]);
     room.fails(2, "solve", &["no gauge field"]);
@@ -794,7 +794,7 @@ fn input_files() {
         "run.toml:2:8: mass: expected a number, found a value of type string",
         "run.toml:3:9: kappa: '0' is not a number above 0",
         "run.toml:5:32: source: 'rnd:1'",
-        "run.toml:6:13: precision: 'hlaf' is none of double, single, half; did you mean 'half'?",
+        "run.toml:6:13: precision: 'hlaf' is none of double, single, half, fp16; did you mean 'half'?",
         "run.toml:7:18: max-iterations: expected a whole number",
         "run.toml:8:9: gauge: absent.ildg: cannot open",
         "run.toml:9:20: keep-unconverged: expected true or false",

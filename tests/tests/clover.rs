@@ -293,7 +293,9 @@ fn ill_conditioned_solves_end_honestly() {
     let mut ends = [0, 0];
     let mut solve = |gauge: &HostGauge, params: CloverParams, solvable: Option<bool>| {
         let reference = CloverDirac::from_params(gauge, &params);
-        for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+        for precision in
+            [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+        {
             for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
                 let request =
                     Request { precision, method, max_iterations: 300, ..Request::new(Operator::Clover(params, schur)) };
@@ -340,7 +342,9 @@ fn a_singular_term_is_an_error() {
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let eta = generate::random_source(lattice, 2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(-4.0, TimeBoundary::Periodic), 1.0, 1.0);
-    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+    for precision in
+        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+    {
         for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
             let request = Request { precision, method, ..Request::new(Operator::Clover(params, schur)) };
             let result =

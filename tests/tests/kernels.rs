@@ -9,7 +9,7 @@ use ferrite::solve::{IterationPrecision, Request, solve_wilson};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
-use gpu_kernels::storage::{Double, Half, Recon18, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Recon18, Single};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -72,9 +72,12 @@ fn sums<P: Accuracy>(threads: usize) -> Vec<u64> {
 
 #[test]
 fn sums_have_the_same_bits_with_any_number_of_threads() {
-    for (name, sums) in
-        [("double", sums::<Double> as fn(usize) -> _), ("single", sums::<Single>), ("half", sums::<Half>)]
-    {
+    for (name, sums) in [
+        ("double", sums::<Double> as fn(usize) -> _),
+        ("single", sums::<Single>),
+        ("half", sums::<Half>),
+        ("fp16", sums::<Fp16>),
+    ] {
         let one = sums(1);
         assert_eq!(one, sums(1), "{name}, repeated");
         assert_eq!(one, sums(2), "{name}, two threads");

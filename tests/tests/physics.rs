@@ -16,7 +16,7 @@ use ferrite_tests::reference::{
     Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
 use ferrite_tests::report::{Report, relative_error, worst_error};
-use gpu_kernels::storage::{Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +54,9 @@ macro_rules! every_format {
         $function::<Half, Recon18>($($argument),*);
         $function::<Half, Recon12>($($argument),*);
         $function::<Half, Recon8>($($argument),*);
+        $function::<Fp16, Recon18>($($argument),*);
+        $function::<Fp16, Recon12>($($argument),*);
+        $function::<Fp16, Recon8>($($argument),*);
     };
 }
 
@@ -222,7 +225,9 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     sources.push(HostSpinor::zero(lattice));
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let reference = Dirac::new(&gauge, 0.1, -1.0);
-    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+    for precision in
+        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+    {
         let request = Request { precision, ..Request::new(params) };
         let (together, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
         assert!(report.converged);
@@ -284,7 +289,9 @@ fn milc_configuration_at_beta_6_is_solved() {
     let params = WilsonParams::from_kappa(0.15, TimeBoundary::Antiperiodic);
     let reference = Dirac::new(&gauge, params.mass, -1.0);
     let mut norms = Vec::new();
-    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+    for precision in
+        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+    {
         for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
             // The file is in single precision: its links are unitary to 1e-7 only, so that reconstructed ones are others,
             // even in double. An iteration that takes them for the same stalls.

@@ -7,10 +7,10 @@ use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::report::{relative_error, worst_error};
-use gpu_kernels::algebra::{Complex, Su3};
+use gpu_kernels::algebra::{Complex, Complex16, Phase, Su3};
 use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::random::Philox;
-use gpu_kernels::storage::{Double, Half, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Single};
 use num_complex::Complex64;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -97,6 +97,8 @@ proptest! {
         keeps::<Double>(seed, exponent)?;
         keeps::<Single>(seed, exponent)?;
         keeps::<Half>(seed, exponent)?;
+        // No factor here: without a norm, digits depend on how far below 2⁻¹⁴ a component is.
+        keeps::<Fp16>(seed, 0)?;
     }
 
     #[test]
@@ -109,6 +111,46 @@ proptest! {
             site.iter_mut().flatten().for_each(|z| *z *= size);
         }
         prop_assert!(worst_error(&[stored::<Half>(&source)], &[source]) <= Half::sum().worst);
+    }
+
+    #[test]
+    fn sixteen_bit_floats_are_the_nearest(re: f32, im in -70000f32..70000.0, small in -1e-4f32..1e-4) {
+        for x in [re, im, small] {
+            let y = Complex16::round(Complex { re: x, im: 1.0 }).widen().re;
+            if x.is_nan() {
+                prop_assert!(y.is_nan());
+            } else if x.abs() < 65520.0 {
+                // 2⁻¹¹ of the number; multiples of 2⁻²⁴ below 2⁻¹⁴.
+                prop_assert!((x - y).abs() as f64 <= (x.abs() as f64 / 2048.0).max(2f64.powi(-25)), "{} {}", x, y);
+                prop_assert!(x.is_sign_negative() == y.is_sign_negative());
+            } else {
+                prop_assert_eq!(y, x.signum() * f32::INFINITY);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_sixteen_bit_floats_are_rounded_once(a: u32, b: u32) {
+        let (x, y) = (Complex16(a).widen(), Complex16(b).widen());
+        let wide = |z: Complex<f32>| [z.re as f64, z.im as f64];
+        let ([a_re, a_im], [b_re, b_im]) = (wide(x), wide(y));
+        for (phase, re, im) in [
+            (Phase::One, a_re + b_re, a_im + b_im),
+            (Phase::MinusOne, a_re - b_re, a_im - b_im),
+            (Phase::I, a_re - b_im, a_im + b_re),
+            (Phase::MinusI, a_re + b_im, a_im - b_re),
+        ] {
+            let sum = Complex16(a).combine(phase, Complex16(b.rotate_left(16))).widen();
+            for (got, exact) in [(sum.re as f64, re), (sum.im as f64, im)] {
+                // Sums of two such floats are exact in double, and multiples of 2⁻²⁴: rounded only above 2⁻¹³.
+                let right = if exact.abs() < 65520.0 {
+                    (got - exact).abs() <= exact.abs() / 2048.0 && (exact.abs() > 2f64.powi(-13) || got == exact)
+                } else {
+                    got == exact.signum() * f64::INFINITY || got.is_nan() && exact.is_nan()
+                };
+                prop_assert!(right, "{:?} {:?} {:?}: {} is not {}", x, phase, y, got, exact);
+            }
+        }
     }
 
     #[test]

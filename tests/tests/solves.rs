@@ -37,7 +37,7 @@ fn every_scheme_ends_at_its_tolerance() {
 /// mistake in it; rounding, which differs between machines, moves them by one or two.
 #[test]
 fn iteration_counts_are_what_they_were() {
-    use IterationPrecision::{Double, Half, Single};
+    use IterationPrecision::{Double, Fp16, Half, Single};
     let lattice = Lattice::new([8, 8, 8, 16]).unwrap();
     let source = generate::random_source(lattice, 1);
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
@@ -54,11 +54,13 @@ fn iteration_counts_are_what_they_were() {
         (Method::Bicgstab, Double, reliable, 157),
         (Method::Bicgstab, Single, reliable, 156),
         (Method::Bicgstab, Half, reliable, 158),
+        (Method::Bicgstab, Fp16, reliable, 170),
         (Method::Bicgstab, Single, defect, 191),
         (Method::Bicgstab, Half, defect, 193),
         (Method::Cg, Double, reliable, 288),
         (Method::Cg, Single, reliable, 310),
         (Method::Cg, Half, reliable, 348),
+        (Method::Cg, Fp16, reliable, 350),
         (Method::Cg, Half, defect, 472),
         (Method::Cgne, Double, reliable, 288),
         (Method::Cgne, Half, reliable, 359),

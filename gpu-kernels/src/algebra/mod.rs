@@ -1,10 +1,12 @@
 //! Numbers, colour and spin.
+mod binary16;
 mod complex;
 pub mod elementary;
 mod real;
 mod spin;
 mod su3;
 
+pub use binary16::Complex16;
 pub use complex::{Complex, complex};
 pub use real::{Real, phase_from_quarter_tangent, quarter_tangent};
 pub use spin::{Axis, HalfSpinor, Phase, Projector, Scaled, Sign, Spinor, to_degrand_rossi, to_device_basis};

@@ -5,11 +5,9 @@
 //! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
 //! multiplied in when the hop is accumulated. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
 //! 1 − 2⁻¹⁵.
-use super::{Precision, STRIDE, TILE};
+use super::{Precision, TILE, words};
 use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, Spinor, complex};
-use crate::memory::{
-    Access, Chunk, Global, HalfChunk, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal,
-};
+use crate::memory::{Access, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
 /// 16-bit fixed point with a norm per site.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +18,7 @@ const BIAS: u32 = 0x4B00_0000;
 /// 256: the float whose unit in the last place is 2⁻¹⁵.
 const LINK_BIAS: u32 = 0x4380_0000;
 /// Offset of the norms in a tile.
-const NORMS: usize = 3 * STRIDE;
+const NORMS: usize = TILE * words::BYTES;
 /// The smallest norm that components are divided by: keeps the quotient finite.
 const SMALLEST: f32 = 1e-35;
 
@@ -48,23 +46,14 @@ fn twice(a: u32) -> Complex<f32> {
     biased(a) - biased(!a)
 }
 
-/// The twelve complex numbers of a spinor, spin-major, as words. The chunks are arranged so that the upper and the
-/// lower pair of spins are 24 contiguous bytes each in a chunk and a half.
-#[inline(always)]
-unsafe fn words(tile: Global, lane: usize, access: Access) -> [u32; 12] {
-    let at = |k: usize| unsafe { tile.load16(16 * lane + k * STRIDE, access).0 };
-    let (a, b, c) = (at(0), at(1), at(2));
-    [a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], c[2], c[3], b[2], b[3]]
-}
-
 impl Precision for Half {
     type Real = f32;
     const NAME: &'static str = "half";
-    const SPINOR_BYTES: usize = 52;
+    const SPINOR_BYTES: usize = words::BYTES + 4;
 
     #[inline(always)]
     unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
-        let (w, norm) = unsafe { (words(tile, lane, access), tile.load4(NORMS + 4 * lane, access)) };
+        let (w, norm) = unsafe { (words::load(tile, lane, access), tile.load4(NORMS + 4 * lane, access)) };
         let half = norm * 0.5;
         let value = |j: usize| twice(w[j]).scale(half);
         let colour = |s: usize| Colour([value(3 * s), value(3 * s + 1), value(3 * s + 2)]);
@@ -74,16 +63,11 @@ impl Precision for Half {
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
         let scale = unsafe { tile.load4(NORMS + 4 * lane, Access::Shared) };
         let value = if p.axis == Axis::T {
-            let (chunk, tail) = if p.kept() == 0 { (0, 0) } else { (2, 8) };
-            let (Chunk([a, b, c, d]), HalfChunk([e, f])) = unsafe {
-                (
-                    tile.load16(16 * lane + chunk * STRIDE, Access::Shared),
-                    tile.load8(16 * lane + STRIDE + tail, Access::Shared),
-                )
-            };
-            HalfSpinor([Colour([twice(a), twice(b), twice(c)]), Colour([twice(d), twice(e), twice(f)])])
+            let w = unsafe { words::load_kept(tile, lane, p) };
+            let at = |j: usize| twice(w[j]);
+            HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])])
         } else {
-            let w = unsafe { words(tile, lane, Access::Shared) };
+            let w = unsafe { words::load(tile, lane, Access::Shared) };
             let [(j, f), (k, g)] = p.partners();
             let join = |s: usize, t: usize, phase: Phase| {
                 let at = |c: usize| combine(w[3 * s + c], w[3 * t + c], phase);
@@ -112,10 +96,7 @@ impl Precision for Half {
         };
         unsafe {
             tile.store4(NORMS + 4 * lane, norm);
-            let put = |k: usize, w: [u32; 4]| tile.store16(16 * lane + k * STRIDE, Chunk(w));
-            put(0, [word(0, 0), word(0, 1), word(0, 2), word(1, 0)]);
-            put(1, [word(1, 1), word(1, 2), word(3, 1), word(3, 2)]);
-            put(2, [word(2, 0), word(2, 1), word(2, 2), word(3, 0)]);
+            words::store(tile, lane, word);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Links: how many of a matrix's reals are kept, and pairs of links per direction.
-use super::{Double, Half, Precision, STRIDE, Single, TILE};
+use super::{Double, Fp16, Half, Precision, STRIDE, Single, TILE};
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
@@ -183,6 +183,9 @@ link_format!(Single, Recon18: 9 chunks and 0 bytes);
 link_format!(Single, Recon12: 6 chunks and 0 bytes);
 link_format!(Half, Recon18: 4 chunks and 8 bytes);
 link_format!(Half, Recon12: 3 chunks and 0 bytes);
+link_format!(Fp16, Recon18: 4 chunks and 8 bytes);
+link_format!(Fp16, Recon12: 3 chunks and 0 bytes);
+link_format!(Fp16, Recon8: 2 chunks and 0 bytes);
 
 /// Word `i` of a pair.
 #[inline(always)]

@@ -6,13 +6,16 @@
 //! (`shared` measurements: docs/measurements/dslash.md).
 mod clover;
 mod double;
+mod fp16;
 mod half;
 mod links;
 mod single;
 mod spinor;
+mod words;
 
 pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
+pub use fp16::Fp16;
 pub use half::Half;
 pub use links::{LinkFormat, Recon8, Recon12, Recon18, Reconstruct};
 pub use single::Single;
@@ -30,10 +33,12 @@ pub(crate) const STRIDE: usize = 16 * TILE;
 pub trait Precision: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Real;
-    /// `double`, `single`, `half`
+    /// `double`, `single`, `half`, `fp16`
     const NAME: &'static str;
     /// Bytes of one four-spin spinor.
     const SPINOR_BYTES: usize;
+    /// Whether numbers can be too large or too small for the format in fields as they occur.
+    const HAS_RANGE: bool = false;
     /// Reads a spinor of the tile at `tile`.
     ///
     /// # Safety

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Most values that a reduction sums.
-const MOST_VALUES: usize = 4;
+const MOST_VALUES: usize = 8;
 /// Sites that one task takes. Fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
 
@@ -212,6 +212,7 @@ impl Backend for Cpu {
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
+        const { assert!(K::Values::COUNT <= MOST_VALUES) };
         let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
             let tasks = (0..blocks * nrhs).into_par_iter();

@@ -15,8 +15,10 @@ pub use embedded::{KernelImage, kernel_images};
 
 use gpu_kernels::{Kernel, Reduction};
 
+/// Most right-hand sides of a block of vectors.
+pub const MAX_RHS: usize = 64;
 /// Right-hand sides × values that one round of reductions can hold.
-pub const REDUCTION_SLOTS: usize = 256;
+pub const REDUCTION_SLOTS: usize = 8 * MAX_RHS;
 
 /// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
 use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use serde_json::json;
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -150,6 +150,9 @@ impl Job {
             (P::Double, R::Eight) => self.apply::<B, Double, Recon8>(domain, gauge, sources),
             (P::Single, R::Eight) => self.apply::<B, Single, Recon8>(domain, gauge, sources),
             (P::Half, R::Eight) => self.apply::<B, Half, Recon8>(domain, gauge, sources),
+            (P::Fp16, R::Eighteen) => self.apply::<B, Fp16, Recon18>(domain, gauge, sources),
+            (P::Fp16, R::Twelve) => self.apply::<B, Fp16, Recon12>(domain, gauge, sources),
+            (P::Fp16, R::Eight) => self.apply::<B, Fp16, Recon8>(domain, gauge, sources),
         }
     }
     fn apply<B: Backend, P: CloverFormat, R: LinkFormat<P>>(

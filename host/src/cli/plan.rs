@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Names of the precisions.
-pub const PRECISIONS: [(&str, IterationPrecision); 3] = [
+pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
     ("double", IterationPrecision::Double),
     ("single", IterationPrecision::Single),
     ("half", IterationPrecision::Half),
+    ("fp16", IterationPrecision::Fp16),
 ];
 /// Names of the reconstructions.
 pub const RECONSTRUCTIONS: [(&str, Reconstruction); 3] =
@@ -257,7 +258,7 @@ fn sources(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Sour
             }
         }
     }
-    let most = ferrite::backend::REDUCTION_SLOTS / 4;
+    let most = ferrite::backend::MAX_RHS;
     if sources.len() > most {
         settings.wrong(&given[0], format!("{} sources, but at most {most} can be solved together", sources.len()));
         sound = false;

@@ -74,7 +74,7 @@ pub struct OperatorFlags {
     /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
-    /// double, single or half [default: double]
+    /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
     /// Reals kept of a link: 18, 12 or 8 [default: 12 if the links are in SU(3)]
@@ -211,6 +211,7 @@ fn off_su3_limit(precision: IterationPrecision) -> f64 {
         IterationPrecision::Double => 1e-12,
         IterationPrecision::Single => 1e-6,
         IterationPrecision::Half => 1e-4,
+        IterationPrecision::Fp16 => 1e-3,
     }
 }
 

@@ -5,10 +5,12 @@ use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
-use gpu_kernels::clover::{CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverRow};
+use gpu_kernels::clover::{
+    CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverDslashAddDots, CloverRow,
+};
 use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18};
 use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -162,6 +164,20 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     }
 }
 
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
+    /// The second of the two passes of the symmetric M̂ x.
+    fn last(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        odd: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> CloverDslashAdd<P, R> {
+        let b = P::Real::from_f64(-self.hop() * self.hop());
+        let (inverse, hopping) = (self.clover.inverse(0), self.wilson.hopping(odd, 0));
+        CloverDslashAdd { out: out.view(), x: x.view(), b, inverse, hopping }
+    }
+}
+
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddClover<B, P, R> {
     fn apply_dot(
         &self,
@@ -180,10 +196,23 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         }
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        let b = P::Real::from_f64(-self.hop() * self.hop());
-        let (inverse, hopping) = (self.clover.inverse(0), self.wilson.hopping(&odd, 0));
-        let add = CloverDslashAdd::<P, R> { out: out.view(), x: x.view(), b, inverse, hopping };
-        space.dot_of(&CloverDslashAddDot { add, w: w.view() }, dot, norm2)
+        space.dot_of(&CloverDslashAddDot { add: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+    }
+    fn apply_dots(
+        &self,
+        space: &SpinorSpace<B, P>,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        dots: &mut [Dots],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.schur == Schur::Asymmetric {
+            self.apply(x, out)?;
+            return space.dots(x, out, w, dots);
+        }
+        let mut odd = self.odd.borrow_mut();
+        self.dslash(1, false, x, &mut odd)?;
+        space.dots_of(&CloverDslashAddDots { add: self.last(x, &odd, out), w: w.view() }, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

@@ -6,9 +6,9 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::storage::{LinkFormat, Precision};
-use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot};
+use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot, WilsonDslashAddDots};
 use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -206,6 +206,20 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
     }
 }
 
+impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+    /// The second of the two passes of M̂ x.
+    fn last(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        odd: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+    ) -> WilsonDslashAdd<P, R, false> {
+        let kappa = self.wilson.params.kappa();
+        let (a, b) = (P::Real::ONE, P::Real::from_f64(-kappa * kappa));
+        WilsonDslashAdd { out: out.view(), x: x.view(), a, b, hopping: self.wilson.hopping(odd, 0) }
+    }
+}
+
 impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
     fn apply_dot(
         &self,
@@ -216,13 +230,21 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, false, x, &mut odd)?;
-        let (a, b) = (P::Real::ONE, P::Real::from_f64(-kappa * kappa));
-        let (hopping, out, x) = (self.wilson.hopping(&odd, 0), out.view(), x.view());
-        let add = WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping };
-        space.dot_of(&WilsonDslashAddDot { add, w: w.view() }, dot, norm2)
+        space.dot_of(&WilsonDslashAddDot { add: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+    }
+    fn apply_dots(
+        &self,
+        space: &SpinorSpace<B, P>,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        dots: &mut [Dots],
+    ) -> std::result::Result<(), DeviceError> {
+        let mut odd = self.odd.borrow_mut();
+        self.wilson.dslash(1, false, x, &mut odd)?;
+        space.dots_of(&WilsonDslashAddDots { add: self.last(x, &odd, out), w: w.view() }, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

@@ -5,9 +5,9 @@ use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::solve::IterationPrecision;
-use gpu_kernels::storage::{Double, Half, Precision, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use solvers::{ConvertFrom, Dots, LinearOperator, VectorSpace};
 use std::rc::Rc;
 
 /// A [`SpinorSpace`] in one of the formats.
@@ -18,6 +18,8 @@ pub enum AnySpace<B> {
     Single(SpinorSpace<B, Single>),
     /// Half precision, 16-bit fixed point.
     Half(SpinorSpace<B, Half>),
+    /// 16-bit floating point.
+    Fp16(SpinorSpace<B, Fp16>),
 }
 
 /// A block of vectors of an [`AnySpace`].
@@ -28,6 +30,8 @@ pub enum AnySpinor<B: Backend> {
     Single(DeviceSpinor<B, Single>),
     /// Half precision, 16-bit fixed point.
     Half(DeviceSpinor<B, Half>),
+    /// 16-bit floating point.
+    Fp16(DeviceSpinor<B, Fp16>),
 }
 
 /// An even-odd Dirac operator on an [`AnySpace`].
@@ -38,6 +42,8 @@ pub enum AnyOperator<B: Backend> {
     Single(Rc<dyn EvenOdd<B, Single>>),
     /// Half precision, 16-bit fixed point.
     Half(Rc<dyn EvenOdd<B, Half>>),
+    /// 16-bit floating point.
+    Fp16(Rc<dyn EvenOdd<B, Fp16>>),
 }
 
 /// Evaluates an expression with the values inside enums of the same format.
@@ -47,6 +53,7 @@ macro_rules! on_format {
             $kind::Double($name) => $then,
             $kind::Single($name) => $then,
             $kind::Half($name) => $then,
+            $kind::Fp16($name) => $then,
         }
     };
     ($($subject:expr => $kind:ident($name:ident)),+; $then:expr) => {
@@ -54,6 +61,7 @@ macro_rules! on_format {
             ($($kind::Double($name)),+) => $then,
             ($($kind::Single($name)),+) => $then,
             ($($kind::Half($name)),+) => $then,
+            ($($kind::Fp16($name)),+) => $then,
             _ => unreachable!("vectors, operators and spaces of one solve have one format"),
         }
     };
@@ -66,6 +74,7 @@ impl<B: Backend> AnySpace<B> {
             IterationPrecision::Double => AnySpace::Double(SpinorSpace::new(domain, nrhs)),
             IterationPrecision::Single => AnySpace::Single(SpinorSpace::new(domain, nrhs)),
             IterationPrecision::Half => AnySpace::Half(SpinorSpace::new(domain, nrhs)),
+            IterationPrecision::Fp16 => AnySpace::Fp16(SpinorSpace::new(domain, nrhs)),
         }
     }
     /// `to` ← `from`, rounded to nearest where that is necessary.
@@ -98,6 +107,7 @@ impl<B: Backend> VectorSpace for AnySpace<B> {
             AnySpace::Double(s) => AnySpinor::Double(s.allocate()?),
             AnySpace::Single(s) => AnySpinor::Single(s.allocate()?),
             AnySpace::Half(s) => AnySpinor::Half(s.allocate()?),
+            AnySpace::Fp16(s) => AnySpinor::Fp16(s.allocate()?),
         })
     }
     fn zero(&self, x: &mut AnySpinor<B>) -> Result {
@@ -138,32 +148,20 @@ impl<B: Backend> VectorSpace for AnySpace<B> {
         on_format!(self => AnySpace(s), r => AnySpinor(r), x => AnySpinor(x), p => AnySpinor(p);
             s.cg_update(alpha, beta, r, x, p))
     }
-    fn bicgstab_direction(
-        &self,
-        beta: &[Complex64],
-        omega: &[Complex64],
-        r: &AnySpinor<B>,
-        v: &AnySpinor<B>,
-        p: &mut AnySpinor<B>,
-    ) -> Result {
-        on_format!(self => AnySpace(s), r => AnySpinor(r), v => AnySpinor(v), p => AnySpinor(p);
-            s.bicgstab_direction(beta, omega, r, v, p))
-    }
-    fn bicgstab_update(
+    fn bicgstab_step(
         &self,
         alpha: &[Complex64],
         omega: &[Complex64],
-        p: &AnySpinor<B>,
+        beta: &[Complex64],
+        v: &AnySpinor<B>,
         t: &AnySpinor<B>,
-        shadow: &AnySpinor<B>,
         x: &mut AnySpinor<B>,
         r: &mut AnySpinor<B>,
-        rho: &mut [Complex64],
-        norm2: &mut [f64],
+        p: &mut AnySpinor<B>,
     ) -> Result {
-        on_format!(self => AnySpace(s), p => AnySpinor(p), t => AnySpinor(t), shadow => AnySpinor(shadow),
-            x => AnySpinor(x), r => AnySpinor(r);
-            s.bicgstab_update(alpha, omega, p, t, shadow, x, r, rho, norm2))
+        on_format!(self => AnySpace(s), v => AnySpinor(v), t => AnySpinor(t), x => AnySpinor(x), r => AnySpinor(r),
+            p => AnySpinor(p);
+            s.bicgstab_step(alpha, omega, beta, v, t, x, r, p))
     }
 }
 
@@ -216,6 +214,17 @@ impl<B: Backend> LinearOperator<AnySpace<B>> for AnyOperator<B> {
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnySpinor(x), out => AnySpinor(out),
             w => AnySpinor(w); a.apply_dot(s, x, out, w, dot, norm2))
+    }
+    fn apply_dots(
+        &self,
+        space: &AnySpace<B>,
+        x: &AnySpinor<B>,
+        out: &mut AnySpinor<B>,
+        w: &AnySpinor<B>,
+        dots: &mut [Dots],
+    ) -> Result {
+        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnySpinor(x), out => AnySpinor(out),
+            w => AnySpinor(w); a.apply_dots(s, x, out, w, dots))
     }
     fn flops(&self) -> f64 {
         on_format!(self => AnyOperator(a); a.flops())

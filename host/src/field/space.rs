@@ -1,15 +1,13 @@
 //! Spinors of one parity as a vector space for the solvers.
 use super::spinor::DeviceSpinor;
-use crate::backend::{Backend, REDUCTION_SLOTS};
+use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::algebra::{Complex, Real};
-use gpu_kernels::blas::{
-    Accumulate, Axpby, AxpyNorm2, BicgstabDirection, BicgstabUpdate, CgUpdate, Convert, DotNorm2, Norm2, SubNorm2,
-};
+use gpu_kernels::blas::{Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, SubNorm2};
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::{Precision, Spinors};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, VectorSpace};
+use solvers::{ConvertFrom, Dots, VectorSpace};
 use std::marker::PhantomData;
 
 /// The space of blocks of `nrhs` spinor fields of one parity in precision `P`.
@@ -22,7 +20,7 @@ pub struct SpinorSpace<B, P> {
 impl<B: Backend, P: Precision> SpinorSpace<B, P> {
     /// Blocks of `nrhs` vectors; at most a fixed number, given by the space for sums.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
-        assert!((1..=REDUCTION_SLOTS / 4).contains(&nrhs), "between 1 and {} right-hand sides", REDUCTION_SLOTS / 4);
+        assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
         SpinorSpace { domain: domain.clone(), nrhs, precision: PhantomData }
     }
     /// Where the vectors live.
@@ -41,6 +39,22 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
         for (j, values) in sums.chunks_exact(3).enumerate() {
             dot[j] = Complex64::new(values[0], values[1]);
             norm2[j] = values[2];
+        }
+        Ok(())
+    }
+    /// Runs a kernel that returns \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all
+    /// right-hand sides at once.
+    pub(crate) fn dots_of<K>(&self, kernel: &K, dots: &mut [Dots]) -> Result
+    where
+        K: gpu_kernels::Reduction<Values = [f64; 8]>,
+    {
+        self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
+        let mut sums = [0.0; REDUCTION_SLOTS];
+        let sums = &mut sums[..8 * self.nrhs];
+        self.domain.sums(sums)?;
+        for (dots, s) in dots.iter_mut().zip(sums.chunks_exact(8)) {
+            let complex = |k: usize| Complex64::new(s[k], s[k + 1]);
+            *dots = Dots { x_y: complex(0), w_x: complex(2), w_y: complex(4), x_x: s[6], y_y: s[7] };
         }
         Ok(())
     }
@@ -91,6 +105,11 @@ impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
     fn nrhs(&self) -> usize {
         self.nrhs
     }
+    /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
+    /// 10⁵ times as high.
+    fn comfortable_norm(&self) -> Option<f64> {
+        P::HAS_RANGE.then(|| 0.25 * (24.0 * self.domain.global().half_volume() as f64).sqrt())
+    }
     fn allocate(&self) -> Result<Self::Vector> {
         DeviceSpinor::zero(&self.domain, self.nrhs)
     }
@@ -136,46 +155,26 @@ impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
         let real = |c: f64| coefficient(Complex64::new(c, 0.0));
         self.each(|j| CgUpdate { x: view(x, j), p: view(p, j), r: view(r, j), a: real(alpha[j]), b: real(beta[j]) })
     }
-    fn bicgstab_direction(
-        &self,
-        beta: &[Complex64],
-        omega: &[Complex64],
-        r: &Self::Vector,
-        v: &Self::Vector,
-        p: &mut Self::Vector,
-    ) -> Result {
-        self.each(|j| BicgstabDirection {
-            p: view(p, j),
-            r: view(r, j),
-            v: view(v, j),
-            beta: coefficient(beta[j]),
-            omega: coefficient(omega[j]),
-        })
-    }
-    fn bicgstab_update(
+    fn bicgstab_step(
         &self,
         alpha: &[Complex64],
         omega: &[Complex64],
-        p: &Self::Vector,
+        beta: &[Complex64],
+        v: &Self::Vector,
         t: &Self::Vector,
-        shadow: &Self::Vector,
         x: &mut Self::Vector,
-        s: &mut Self::Vector,
-        rho: &mut [Complex64],
-        norm2: &mut [f64],
+        r: &mut Self::Vector,
+        p: &mut Self::Vector,
     ) -> Result {
-        let kernel = |j: usize| BicgstabUpdate {
+        self.each(|j| BicgstabStep {
             x: view(x, j),
+            r: view(r, j),
             p: view(p, j),
-            r: view(s, j),
+            v: view(v, j),
             t: view(t, j),
-            shadow: view(shadow, j),
             alpha: coefficient(alpha[j]),
             omega: coefficient(omega[j]),
-        };
-        self.sum_each(kernel, |j, [re, im, n]| {
-            rho[j] = Complex64::new(re, im);
-            norm2[j] = n;
+            beta: coefficient(beta[j]),
         })
     }
 }

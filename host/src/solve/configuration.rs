@@ -5,7 +5,7 @@ use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, StagedGauge};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

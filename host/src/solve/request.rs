@@ -15,12 +15,16 @@ pub enum Method {
 
 /// Precision of the iteration. The final check is always in double.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum IterationPrecision {
+    /// 64-bit floating point.
     #[default]
     Double,
+    /// 32-bit floating point.
     Single,
+    /// 16-bit fixed point with a norm per site.
     Half,
+    /// 16-bit floating point without one: faster and less precise. Solvers keep vectors near 1, where it has its digits.
+    Fp16,
 }
 
 /// How many reals of a link are kept.
@@ -59,7 +63,7 @@ impl Default for Correction {
 macro_rules! with_formats {
     ($precision:expr, $reconstruction:expr, $then:ident) => {
         with_formats!(@each $precision, $reconstruction, $then,
-            Double Single Half, Eighteen Recon18, Twelve Recon12, Eight Recon8)
+            Double Single Half Fp16, Eighteen Recon18, Twelve Recon12, Eight Recon8)
     };
     (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*, $a:ident $ra:ident, $b:ident $rb:ident,
         $c:ident $rc:ident) => {

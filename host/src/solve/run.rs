@@ -132,16 +132,17 @@ impl Rung {
     fn check(&self) -> std::result::Result<(), &'static str> {
         use IterationPrecision as P;
         match (self.outer, self.precision) {
-            (P::Double, _) | (P::Single, P::Single | P::Half) => Ok(()),
+            (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
             (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
-            (P::Half, _) => Err("the outer precision is double or single"),
+            (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
         }
     }
-    /// The next one up: first the iteration becomes as precise as the solver's check, then the check double, then the
+    /// The next one up: from floating to fixed point, which has more digits; then the iteration becomes as precise as the solver's check, then the check double, then the
     /// iteration too, and at last on the very links.
     fn next(self) -> Option<Rung> {
         use IterationPrecision as P;
         match self {
+            Rung { precision: P::Fp16, .. } => Some(Rung { precision: P::Half, ..self }),
             Rung { precision: P::Half, .. } => Some(Rung { precision: P::Single, ..self }),
             Rung { outer: P::Single, .. } => Some(Rung { outer: P::Double, ..self }),
             Rung { precision: P::Single, .. } => Some(Rung { precision: P::Double, ..self }),

@@ -13,7 +13,7 @@ use ferrite::field::{DeviceGauge, FullSpinor};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, SolveFailure, solve_wilson};
-use gpu_kernels::storage::{CloverFormat, Double, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use solvers::LinearOperator;
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ pub fn clover_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report)
         clover::<B, Half, Recon18>(backend, case, params, &reference, report)?;
         clover::<B, Half, Recon12>(backend, case, params, &reference, report)?;
         clover::<B, Half, Recon8>(backend, case, params, &reference, report)?;
+        clover::<B, Fp16, Recon18>(backend, case, params, &reference, report)?;
+        clover::<B, Fp16, Recon12>(backend, case, params, &reference, report)?;
+        clover::<B, Fp16, Recon8>(backend, case, params, &reference, report)?;
     }
     Ok(())
 }
@@ -62,7 +65,8 @@ pub fn large_clover_kernels<B: Backend>(backend: &B, report: &mut Report) -> Res
     let reference = CloverDirac::from_params(&case.gauge, params);
     clover::<B, Double, Recon18>(backend, &case, params, &reference, report)?;
     clover::<B, Single, Recon8>(backend, &case, params, &reference, report)?;
-    clover::<B, Half, Recon12>(backend, &case, params, &reference, report)
+    clover::<B, Half, Recon12>(backend, &case, params, &reference, report)?;
+    clover::<B, Fp16, Recon12>(backend, &case, params, &reference, report)
 }
 
 /// What storing the blocks of A or of A⁻¹ does, from the matrices and the fields in question.
@@ -84,16 +88,10 @@ fn support(psi: &HostSpinor) -> impl Iterator<Item = usize> {
 }
 
 impl<P: Accuracy> Budget<'_, P> {
-    /// Largest error of an element, relative to the largest element of its site: half a step of 2⁻¹⁵, or a rounding.
-    /// In double nothing is rounded, but elements come out of sums and of an elimination with a few roundings each.
+    /// Largest error of an element, relative to the largest element of its site: half a step, or a rounding. In double
+    /// nothing is rounded, but elements come out of sums and of an elimination with a few roundings each.
     fn step() -> f64 {
-        if P::STORE > P::UNIT {
-            1.0 / 65536.0
-        } else if P::UNIT > Double::UNIT {
-            P::UNIT
-        } else {
-            3.0 * P::UNIT
-        }
+        if P::STORE > Double::STORE { P::STORE } else { 3.0 * P::UNIT }
     }
     /// Of `out` = A ψ, or A⁻¹ ψ.
     ///
@@ -244,7 +242,12 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
             // Two factors, of which the first comes in with h² ‖D A⁻¹‖ < 1; and A ψ, or ψ.
             let tol = both(twice(stage[usize::from(dagger)]), tolerances[0]);
             let result = even.download()?;
-            report.fields(scope, &format!("clover schur, {name}"), result.clone(), &expected, tol);
+            let operation = format!("clover schur, {name}");
+            if !dagger {
+                let (w, compared) = ((&eta, &stored_eta[..]), (&result[..], &expected[..], tol));
+                super::apply_dot(&operator, (input, &stored), w, compared, (scope, &operation), report)?;
+            }
+            report.fields(scope, &operation, result.clone(), &expected, tol);
             images.push((result, tol));
         }
         // (η, M̂ ψ) = (M̂† η, ψ). Rounded links and blocks are the same on both sides; errors of storage and arithmetic
@@ -293,7 +296,9 @@ pub fn clover_solves<B: Backend>(
     for params in parameters(mass) {
         let reference = CloverDirac::from_params(&case.gauge, &params);
         let mut first = None;
-        for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+        for precision in
+            [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+        {
             for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
                 for method in [Method::Bicgstab, Method::Cg] {
                     for schur in SCHURS {

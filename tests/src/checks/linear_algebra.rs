@@ -8,7 +8,7 @@ use ferrite::domain::{Domain, Result};
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{FullSpinor, SpinorSpace};
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Half, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Single};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
@@ -217,7 +217,6 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
 
     fn solver_updates(&self, report: &mut Report) -> Result {
         let Algebra { x, y, z, v, w, a, b, one, space, .. } = self;
-        let n = one.len();
         let real = |c: &[Complex64]| c.iter().map(|c| c.re).collect::<Vec<_>>();
         let complex = |c: &[f64]| c.iter().map(|&c| c.into()).collect::<Vec<Complex64>>();
 
@@ -232,33 +231,21 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         let expected = sum(&[(one, &z.stored), (&complex(&beta), &y.stored)]);
         report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, P::sum());
 
-        // p ← r + β (p − ω v)
-        let (beta, omega) = (a, b);
-        let mut new_p = y.copy(space)?;
+        // x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v), with s in w, p in y, v in z and t in v.
+        let (alpha, omega, beta) = (a, b, a);
+        let (mut new_x, mut r, mut new_p) = (x.copy(space)?, w.copy(space)?, y.copy(space)?);
         for parity in 0..2 {
-            space.bicgstab_direction(beta, omega, z.half(parity), v.half(parity), new_p.parity_mut(parity))?;
+            let (x, r, p) = (new_x.parity_mut(parity), r.parity_mut(parity), new_p.parity_mut(parity));
+            space.bicgstab_step(alpha, omega, beta, z.half(parity), v.half(parity), x, r, p)?;
         }
-        let product: Vec<_> = beta.iter().zip(omega).map(|(b, o)| -b * o).collect();
-        let expected = sum(&[(one, &z.stored), (beta, &y.stored), (&product, &v.stored)]);
-        report.fields(&self.scope, "bicgstab_direction", new_p.download()?, &expected, P::sum());
-
-        // x ← x + α p + ω s, r ← s − ω t, ρ = (r̃, r), ‖r‖²
-        let (alpha, omega) = (a, b);
-        let (mut new_x, mut r) = (x.copy(space)?, w.copy(space)?);
+        let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);
+        report.fields(&self.scope, "bicgstab_step, x", new_x.download()?, &expected, P::sum());
         let minus: Vec<_> = omega.iter().map(|o| -o).collect();
         let expected = sum(&[(one, &w.stored), (&minus, &v.stored)]);
-        let (mut rho, mut norm) = (vec![Complex64::ZERO; n], vec![0.0; n]);
-        for parity in 0..2 {
-            let (p, t, shadow) = (y.half(parity), v.half(parity), z.half(parity));
-            let (x, s) = (new_x.parity_mut(parity), r.parity_mut(parity));
-            space.bicgstab_update(alpha, omega, p, t, shadow, x, s, &mut rho, &mut norm)?;
-            let norms = Self::norms(parity, &expected);
-            self.numbers(report, "bicgstab_update, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
-            self.dots(report, "bicgstab_update, dot", parity, &rho, (&z.stored, &expected), P::fused_sum(self.terms()));
-        }
-        report.fields(&self.scope, "bicgstab_update, r", r.download()?, &expected, P::sum());
-        let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);
-        report.fields(&self.scope, "bicgstab_update, x", new_x.download()?, &expected, P::sum());
+        report.fields(&self.scope, "bicgstab_step, r", r.download()?, &expected, P::sum());
+        let product: Vec<_> = beta.iter().zip(omega).map(|(b, o)| -b * o).collect();
+        let expected = sum(&[(one, &expected), (beta, &y.stored), (&product, &z.stored)]);
+        report.fields(&self.scope, "bicgstab_step, p", new_p.download()?, &expected, P::sum());
         Ok(())
     }
 }
@@ -273,7 +260,14 @@ pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) ->
     convert::<B, Single, Half>(backend, case, report)?;
     convert::<B, Half, Double>(backend, case, report)?;
     convert::<B, Half, Single>(backend, case, report)?;
-    convert::<B, Half, Half>(backend, case, report)
+    convert::<B, Half, Half>(backend, case, report)?;
+    convert::<B, Double, Fp16>(backend, case, report)?;
+    convert::<B, Single, Fp16>(backend, case, report)?;
+    convert::<B, Half, Fp16>(backend, case, report)?;
+    convert::<B, Fp16, Double>(backend, case, report)?;
+    convert::<B, Fp16, Single>(backend, case, report)?;
+    convert::<B, Fp16, Half>(backend, case, report)?;
+    convert::<B, Fp16, Fp16>(backend, case, report)
 }
 
 fn convert<B: Backend, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {

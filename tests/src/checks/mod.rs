@@ -13,14 +13,18 @@ pub use quenched::{distance, quenched};
 pub use solves::{schemes, solves};
 pub use wilson::wilson;
 
-use crate::report::{Report, Scope};
+use crate::accuracy::Accuracy;
+use crate::reference::{dot, norm2, on_parity};
+use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::field::StagedGauge;
 use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::{FullSpinor, SpinorSpace, StagedGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Half, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{Dots, LinearOperator};
 
 /// Right-hand sides of a block.
 pub const NRHS: usize = 3;
@@ -76,6 +80,56 @@ pub fn large_case() -> Case {
     Case::new(generate::random(Lattice::new([8, 8, 8, 16]).expect("even extents"), 6), 190)
 }
 
+/// M̂ ψ with the sums that solvers need of it, in one pass: the bits of M̂ ψ by itself, (w, M̂ ψ) and ‖M̂ ψ‖². `image` is
+/// M̂ ψ as the operator gave it, `expected` what the reference says, within `tol`. The sums see what is not yet rounded.
+fn apply_dot<B: Backend, P: Accuracy>(
+    operator: &impl LinearOperator<SpinorSpace<B, P>>,
+    (psi, stored_psi): (&FullSpinor<B, P>, &[HostSpinor]),
+    (w, stored_w): (&FullSpinor<B, P>, &[HostSpinor]),
+    (image, expected, tol): (&[HostSpinor], &[HostSpinor], Tolerance),
+    (scope, name): (&Scope, &str),
+    report: &mut Report,
+) -> Result {
+    let n = expected.len();
+    let domain = psi.even.domain();
+    let space = SpinorSpace::<B, P>::new(domain, n);
+    let mut out = FullSpinor::<B, P>::zero(domain, n)?;
+    let (mut dots, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
+    operator.apply_dot(&space, &psi.even, &mut out.even, &w.even, &mut dots, &mut norms)?;
+    report.holds(scope, &format!("{name} with sums, bits of the field"), out.download()? == image);
+    let mut all = vec![Dots::default(); n];
+    operator.apply_dots(&space, &psi.even, &mut out.even, &w.even, &mut all)?;
+    report.holds(scope, &format!("{name} with all sums, bits of the field"), out.download()? == image);
+    let tol = 2.0 * tol.relative + P::fused_sum(12 * domain.local().half_volume());
+    for j in 0..n {
+        let (w, norm) = (on_parity(0, &stored_w[j]), norm2(&expected[j]));
+        let (product, scale) = (dot(&w, &expected[j]), (norm2(&w) * norm).sqrt());
+        report.number(scope, &format!("{name} with sums, norm"), norms[j], norm, norm, tol);
+        report.number(scope, &format!("{name} with sums, real part"), dots[j].re, product.re, scale, tol);
+        report.number(scope, &format!("{name} with sums, imaginary part"), dots[j].im, product.im, scale, tol);
+        let x = on_parity(0, &stored_psi[j]);
+        let (x_x, w_w) = (norm2(&x), norm2(&w));
+        for (what, got, exact, scale) in [
+            ("(x, y)", all[j].x_y, dot(&x, &expected[j]), (x_x * norm).sqrt()),
+            ("(w, x)", all[j].w_x, dot(&w, &x), (w_w * x_x).sqrt()),
+            ("(w, y)", all[j].w_y, product, scale),
+            ("|x|^2", all[j].x_x.into(), x_x.into(), x_x),
+            ("|y|^2", all[j].y_y.into(), norm.into(), norm),
+        ] {
+            report.number(scope, &format!("{name} with all sums, {what}, real part"), got.re, exact.re, scale, tol);
+            report.number(
+                scope,
+                &format!("{name} with all sums, {what}, imaginary part"),
+                got.im,
+                exact.im,
+                scale,
+                tol,
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Every check of kernels on one case.
 pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
     wilson::<B, Double, Recon18>(backend, case, report)?;
@@ -84,6 +138,8 @@ pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Res
     wilson::<B, Single, Recon12>(backend, case, report)?;
     wilson::<B, Half, Recon18>(backend, case, report)?;
     wilson::<B, Half, Recon12>(backend, case, report)?;
+    wilson::<B, Fp16, Recon18>(backend, case, report)?;
+    wilson::<B, Fp16, Recon12>(backend, case, report)?;
     // Reconstruct 8 is not for links whose first row is (a, 0, 0); solves keep such fields with 12.
     let singular = StagedGauge::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
     let expected = case.gauge.links().iter().filter(|u| u[0][1].norm_sqr() + u[0][2].norm_sqr() < 1e-6).count();
@@ -92,6 +148,7 @@ pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Res
         wilson::<B, Double, Recon8>(backend, case, report)?;
         wilson::<B, Single, Recon8>(backend, case, report)?;
         wilson::<B, Half, Recon8>(backend, case, report)?;
+        wilson::<B, Fp16, Recon8>(backend, case, report)?;
     }
     fields(backend, case, report)
 }
@@ -100,9 +157,11 @@ pub fn fields<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Resu
     linear_algebra::<B, Double>(backend, case, report)?;
     linear_algebra::<B, Single>(backend, case, report)?;
     linear_algebra::<B, Half>(backend, case, report)?;
+    linear_algebra::<B, Fp16>(backend, case, report)?;
     conversions(backend, case, report)?;
     not_a_number::<B, Double>(backend, report)?;
     not_a_number::<B, Single>(backend, report)?;
     not_a_number::<B, Half>(backend, report)?;
+    not_a_number::<B, Fp16>(backend, report)?;
     plaquette(backend, case, report)
 }

@@ -17,7 +17,9 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
     let boundary = TimeBoundary::Antiperiodic;
     let reference = Dirac::new(&case.gauge, mass, -1.0);
     let mut first = None;
-    for precision in [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half] {
+    for precision in
+        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+    {
         for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
             for method in [Method::Bicgstab, Method::Cg] {
                 let operator = WilsonParams::from_mass(mass, boundary);
@@ -48,13 +50,22 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
 /// Every pair of precisions × way of correction × method ends at the residual that was asked for, by the reference, and
 /// says the truth about it.
 pub fn schemes<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
-    use IterationPrecision::{Double, Half, Single};
+    use IterationPrecision::{Double, Fp16, Half, Single};
     let domain = case.domain(backend)?;
     let configuration = Configuration::new(&domain, &case.gauge);
     let sources = case.block(2);
     let reference = Dirac::new(&case.gauge, mass, -1.0);
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-    for (outer, precision) in [(Double, Double), (Double, Single), (Double, Half), (Single, Single), (Single, Half)] {
+    let pairs = [
+        (Double, Double),
+        (Double, Single),
+        (Double, Half),
+        (Double, Fp16),
+        (Single, Single),
+        (Single, Half),
+        (Single, Fp16),
+    ];
+    for (outer, precision) in pairs {
         // In single a residual is a difference of numbers with errors of 6e-8 each, a hundred times that with the links'.
         let tol = if outer == Double { 1e-10 } else { 1e-5 };
         for correction in [Correction::default(), Correction::Defect { inner_tol: 0.05 }] {

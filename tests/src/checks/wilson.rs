@@ -85,7 +85,12 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
                 schur.apply(&psi.even, &mut schur_out.even)?;
             }
             let expected = each(&|j| reference.schur(dagger, &stored[j]));
-            report.fields(&scope, "wilson schur", schur_out.download()?, &expected, twice(tol));
+            let image = schur_out.download()?;
+            if !dagger {
+                let compared = (&image[..], &expected[..], twice(tol));
+                super::apply_dot(&schur, (&psi, &stored), (&x, &stored_x), compared, (&scope, "wilson schur"), report)?;
+            }
+            report.fields(&scope, "wilson schur", image, &expected, twice(tol));
         }
 
         // From the full system to the even sites and back; both halves of the source differ from those of `psi`.

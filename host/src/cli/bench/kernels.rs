@@ -4,7 +4,7 @@ use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
-use ferrite::backend::{Cpu, REDUCTION_SLOTS};
+use ferrite::backend::{Cpu, MAX_RHS};
 use ferrite::bench::{self, Options, Row};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
@@ -55,7 +55,7 @@ pub struct Common {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// all, or some of double, single, half, joined with commas
+    /// all, or some of double, single, half, fp16, joined with commas
     #[arg(long, value_name = "NAMES", default_value = "all")]
     precision: String,
     /// all, or some of 18, 12, 8, joined with commas
@@ -84,7 +84,7 @@ pub fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome
 
 /// Refuses more right-hand sides than kernels can sum for at once.
 pub fn check_nrhs(nrhs: usize) -> Outcome {
-    let most = REDUCTION_SLOTS / 4;
+    let most = MAX_RHS;
     if (1..=most).contains(&nrhs) {
         return Ok(());
     }

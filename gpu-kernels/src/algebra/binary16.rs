@@ -1,0 +1,211 @@
+//! Complex numbers of two 16-bit floats (IEEE 754 binary16) in one word.
+//!
+//! Such a float has 11 bits of mantissa: numbers from 2⁻¹⁴ to 65504 are rounded by 2⁻¹¹ at most, relative to themselves,
+//! smaller ones to multiples of 2⁻²⁴. What is larger becomes infinite, and a NaN stays one.
+use super::{Complex, Phase, complex};
+
+/// A complex number of two 16-bit floats, the real part in the low half of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Complex16(pub u32);
+
+impl Complex16 {
+    /// Rounds to nearest, ties to even.
+    #[inline(always)]
+    pub fn round(z: Complex<f32>) -> Self {
+        Complex16(machine::round(z))
+    }
+    /// Exact.
+    #[inline(always)]
+    pub fn widen(self) -> Complex<f32> {
+        machine::widen(self.0)
+    }
+    /// a + phase · b, rounded to nearest, where `exchanged` holds b with its parts exchanged. Both parts of the sum are
+    /// one instruction of a GPU for ±i b, which needs them so, and two for ±b.
+    #[inline(always)]
+    pub fn combine(self, phase: Phase, exchanged: Self) -> Self {
+        Complex16(machine::combine(self.0, phase, exchanged.0))
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod machine {
+    use super::*;
+    use core::arch::asm;
+
+    /// An instruction on registers of 32 bits.
+    macro_rules! instruction {
+        ($text:literal, $($operand:expr),*) => {{
+            let out: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe { asm!($text, out(reg32) out, $(in(reg32) $operand,)* options(pure, nomem, nostack)) }
+            out
+        }};
+    }
+    #[inline(always)]
+    pub fn round(z: Complex<f32>) -> u32 {
+        // The first operand becomes the high half.
+        instruction!("cvt.rn.f16x2.f32 {0}, {1}, {2};", z.im, z.re)
+    }
+    #[inline(always)]
+    pub fn widen(w: u32) -> Complex<f32> {
+        let (re, im): (f32, f32);
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            asm!("{{ .reg .b16 low, high; mov.b32 {{low, high}}, {2};",
+                "cvt.f32.f16 {0}, low; cvt.f32.f16 {1}, high; }}",
+                out(reg32) re, out(reg32) im, in(reg32) w, options(pure, nomem, nostack));
+        }
+        complex(re, im)
+    }
+    #[inline(always)]
+    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> u32 {
+        let back = || instruction!("prmt.b32 {0}, {1}, {1}, 0x1032;", exchanged);
+        // Times ∓1 and ±1, which is exact, and one rounding.
+        let signed = |signs: u32| instruction!("fma.rn.f16x2 {0}, {1}, {2}, {3};", exchanged, signs, a);
+        match phase {
+            Phase::One => instruction!("add.rn.f16x2 {0}, {1}, {2};", a, back()),
+            Phase::MinusOne => instruction!("sub.rn.f16x2 {0}, {1}, {2};", a, back()),
+            Phase::I => signed(0x3C00_BC00),
+            Phase::MinusI => signed(0xBC00_3C00),
+        }
+    }
+}
+
+/// The same bits by 32-bit arithmetic: without branches, so that it is vectorised.
+#[cfg(not(target_arch = "nvptx64"))]
+mod machine {
+    use super::*;
+
+    /// Bits by which the mantissas differ.
+    const SHIFT: u32 = 13;
+    /// The difference of the exponents' offsets, 127 − 15, as a 16-bit float.
+    const OFFSET: u32 = 112 << 10;
+    /// 2⁻¹⁴ as a 32-bit float: below it 16-bit floats are multiples of 2⁻²⁴.
+    const SMALLEST_NORMAL: u32 = 113 << 23;
+    /// 65520 as a 32-bit float: from here on rounding ends at infinity.
+    const OVERFLOW: u32 = 0x477F_F000;
+    const INFINITY: u32 = 0x7C00;
+    const INFINITY_32: u32 = 0x7F80_0000;
+    /// The NaN that a GPU makes of any.
+    const NAN: u32 = 0x7FFF;
+
+    #[inline(always)]
+    fn narrow(x: f32) -> u32 {
+        let (sign, size) = (x.to_bits() >> 16 & 0x8000, x.to_bits() & 0x7FFF_FFFF);
+        // Half a unit in the last place, less a little where the last bit is 0 and a tie goes down. The carry may run
+        // into the exponent, which is then right too.
+        let normal = ((size + 0xFFF + (size >> SHIFT & 1)) >> SHIFT).wrapping_sub(OFFSET);
+        // The last place of numbers from ½ to 1 is 2⁻²⁴.
+        let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let finite = if size < SMALLEST_NORMAL { small } else { normal };
+        let rounded = if size < OVERFLOW { finite } else { INFINITY };
+        if size > INFINITY_32 { NAN } else { rounded | sign }
+    }
+    #[inline(always)]
+    fn wide(h: u32) -> f32 {
+        let (sign, size) = ((h & 0x8000) << 16, h & 0x7FFF);
+        // Times 2¹¹², which moves the exponent and is right for subnormal numbers too.
+        let finite = (f32::from_bits(size << SHIFT) * f32::from_bits((127 + 112) << 23)).to_bits();
+        f32::from_bits(sign | if size < INFINITY { finite } else { INFINITY_32 | size << SHIFT })
+    }
+
+    #[inline(always)]
+    pub fn round(z: Complex<f32>) -> u32 {
+        narrow(z.re) | narrow(z.im) << 16
+    }
+    #[inline(always)]
+    pub fn widen(w: u32) -> Complex<f32> {
+        complex(wide(w & 0xFFFF), wide(w >> 16))
+    }
+    /// A sum in 24 bits and then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
+    #[inline(always)]
+    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> u32 {
+        round(phase.combine(widen(a), widen(exchanged.rotate_left(16))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of a finite code, from the definition.
+    fn value(code: u32) -> f64 {
+        let (exponent, mantissa) = ((code >> 10 & 31) as i32, (code & 1023) as f64);
+        let size =
+            if exponent == 0 { mantissa } else { (mantissa + 1024.0) * 2f64.powi(exponent - 1) } * 2f64.powi(-24);
+        if code & 0x8000 == 0 { size } else { -size }
+    }
+    fn code(x: f32) -> u32 {
+        Complex16::round(complex(x, 0.0)).0
+    }
+
+    #[test]
+    fn every_code_is_its_value_and_comes_back() {
+        for code in 0..0x10000u32 {
+            let word = Complex16(code | 0x3C00 << 16);
+            let z = word.widen();
+            assert_eq!(z.im, 1.0);
+            match code & 0x7FFF {
+                0x7C00 => assert_eq!(z.re, if code == 0x7C00 { f32::INFINITY } else { f32::NEG_INFINITY }),
+                0x7C01.. => assert!(z.re.is_nan()),
+                _ => assert_eq!(z.re as f64, value(code)),
+            }
+            let back = Complex16::round(z);
+            if z.re.is_nan() {
+                assert_eq!(back.0, 0x3C00_7FFF);
+            } else {
+                assert_eq!(back, word);
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_is_to_nearest_and_ties_are_even() {
+        // Around and between all neighbours; above the largest number a step further would be 65536.
+        for low in 0..0x7C00u32 {
+            let (below, above) = (value(low), if low < 0x7BFF { value(low + 1) } else { 65536.0 });
+            let middle = ((below + above) / 2.0) as f32;
+            assert_eq!(middle as f64, (below + above) / 2.0, "exact in 32 bits");
+            let even = if low % 2 == 0 { low } else { low + 1 };
+            assert_eq!(code(middle), even);
+            assert_eq!(code(-middle), even | 0x8000);
+            assert_eq!(code(middle.next_down()), low);
+            assert_eq!(code(middle.next_up()), low + 1);
+        }
+        assert_eq!(code(f32::MAX), 0x7C00);
+        assert_eq!(code(-1e-30), 0x8000);
+        assert_eq!(code(f32::NAN), 0x7FFF);
+    }
+
+    #[test]
+    fn sums_are_rounded_once() {
+        // Codes of all sizes; exact sums in double.
+        let codes: std::vec::Vec<u32> = (0..0x7C00).step_by(37).flat_map(|c| [c, c | 0x8000]).collect();
+        // Real parts are low in a sum, and high in what is exchanged.
+        let (real, imaginary) = (|code: u32| Complex16(code), |code: u32| Complex16(code << 16));
+        for &a in &codes {
+            for &b in &codes {
+                let exact = value(a) + value(b);
+                let got = real(a).combine(Phase::One, imaginary(b)).0 & 0xFFFF;
+                if exact.abs() >= 65520.0 {
+                    assert_eq!(got & 0x7FFF, 0x7C00);
+                    continue;
+                }
+                let off = (value(got) - exact).abs();
+                let (size, sign) = (got & 0x7FFF, got & 0x8000);
+                for other in [size.wrapping_sub(1), size + 1].into_iter().filter(|c| *c < 0x7C00) {
+                    let distance = (value(other | sign) - exact).abs();
+                    assert!(off < distance || off == distance && got % 2 == 0, "{a:04x} + {b:04x}");
+                }
+                // The other phases are the same sum: a − (−b), and ± i b exchanges the parts.
+                let minus = b ^ 0x8000;
+                assert_eq!(real(a).combine(Phase::MinusOne, imaginary(minus)).0 & 0xFFFF, got);
+                assert_eq!(real(a).combine(Phase::I, real(minus)).0 & 0xFFFF, got);
+                assert_eq!(real(a).combine(Phase::MinusI, real(b)).0 & 0xFFFF, got);
+                assert_eq!(imaginary(a).combine(Phase::I, imaginary(b)).0 >> 16, got);
+                assert_eq!(imaginary(a).combine(Phase::MinusI, imaginary(minus)).0 >> 16, got);
+            }
+        }
+    }
+}

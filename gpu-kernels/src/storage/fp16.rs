@@ -1,0 +1,147 @@
+//! 16-bit floating point (IEEE 754 binary16) without a norm: half precision with fewer instructions and fewer bits.
+//!
+//! Spinors are projected in pairs of 16-bit numbers, real and imaginary part at once, and then widened for arithmetic in
+//! f32; links are 16-bit floats too. The two lower spins are kept with real and imaginary part exchanged, as four of the
+//! six projections in space, those with ±i, take them.
+//!
+//! There is no norm per site, hence a range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
+//! components of a site must stay below 65504 as well. Fields are to be kept near 1; what is too large becomes infinite,
+//! which every norm shows.
+use super::{Precision, TILE, words};
+use crate::algebra::{Axis, Colour, Complex, Complex16, HalfSpinor, Projector, Real, Scaled, Spinor, complex};
+use crate::memory::{Access, Global};
+
+/// 16-bit floating point.
+#[derive(Clone, Copy, Debug)]
+pub struct Fp16;
+
+/// A number of spin `spin` as it is kept, or back.
+#[inline(always)]
+fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
+    if spin < 2 { z } else { complex(z.im, z.re) }
+}
+
+impl Precision for Fp16 {
+    type Real = f32;
+    const NAME: &'static str = "fp16";
+    const SPINOR_BYTES: usize = words::BYTES;
+    const HAS_RANGE: bool = true;
+
+    #[inline(always)]
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+        let w = unsafe { words::load(tile, lane, access) };
+        let at = |s: usize, c: usize| kept(s, Complex16(w[3 * s + c]).widen());
+        let colour = |s: usize| Colour([at(s, 0), at(s, 1), at(s, 2)]);
+        Spinor([colour(0), colour(1), colour(2), colour(3)])
+    }
+    #[inline(always)]
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+        if p.axis == Axis::T {
+            let w = unsafe { words::load_kept(tile, lane, p) };
+            let at = |j: usize| kept(p.kept(), Complex16(w[j]).widen());
+            let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
+            return Scaled { value, scale: 2.0 };
+        }
+        let w = unsafe { words::load(tile, lane, Access::Shared) };
+        let [(j, f), (k, g)] = p.partners();
+        let join = |s: usize, t: usize, phase| {
+            let at = |c: usize| Complex16(w[3 * s + c]).combine(phase, Complex16(w[3 * t + c])).widen();
+            Colour([at(0), at(1), at(2)])
+        };
+        Scaled { value: HalfSpinor([join(0, j, f), join(1, k, g)]), scale: f32::ONE }
+    }
+    #[inline(always)]
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+        unsafe { words::store(tile, lane, |spin, c| Complex16::round(kept(spin, s.0[spin].0[c])).0) }
+    }
+
+    const LINK_WORDS: usize = 1;
+    #[inline(always)]
+    fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {
+        Complex16(word(j)).widen()
+    }
+    #[inline(always)]
+    fn encode_link(z: Complex<f64>) -> [u32; 4] {
+        [Complex16::round(z.cast()).0, 0, 0, 0]
+    }
+}
+
+const _: () = assert!((TILE * Fp16::SPINOR_BYTES).is_multiple_of(128), "tiles stay aligned to cache lines");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Chunk;
+
+    /// A spinor of numbers of several sizes and both signs, made of a seed.
+    fn spinor(seed: u32) -> Spinor<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 65536.0 - 128.0
+        };
+        let mut s = Spinor::ZERO;
+        s.0.iter_mut().flat_map(|colour| &mut colour.0).for_each(|z| *z = complex(next(), 0.01 * next()));
+        s
+    }
+    fn numbers(colours: &[Colour<f32>]) -> impl Iterator<Item = f32> {
+        colours.iter().flat_map(|colour| colour.0).flat_map(|z| [z.re, z.im])
+    }
+
+    #[test]
+    fn spinors_come_back_rounded_and_projected() {
+        let mut memory = [Chunk::default(); TILE * words::BYTES / 16];
+        let tile = Global(memory.as_mut_ptr().cast());
+        for lane in 0..TILE {
+            unsafe { Fp16::store_spinor(tile, lane, &spinor(lane as u32)) };
+        }
+        for lane in 0..TILE {
+            let exact = spinor(lane as u32);
+            let stored = unsafe { Fp16::load_spinor(tile, lane, Access::Shared) };
+            for (x, y) in numbers(&exact.0).zip(numbers(&stored.0)) {
+                assert!((x - y).abs() <= x.abs() / 2048.0);
+            }
+            for axis in [Axis::X, Axis::Y, Axis::Z, Axis::T] {
+                for p in [Projector::plus(axis), Projector::minus(axis)] {
+                    let (expected, got) = (stored.project(p), unsafe { Fp16::load_projected(tile, lane, p) });
+                    assert_eq!(expected.scale, got.scale);
+                    let rounded = expected.value.0.map(|colour| colour.map(|z| Complex16::round(z).widen()));
+                    assert_eq!(HalfSpinor(rounded), got.value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hops_in_time_read_two_spins_only() {
+        let mut memory = [Chunk::default(); TILE * words::BYTES / 16];
+        let tile = Global(memory.as_mut_ptr().cast());
+        for p in [Projector::plus(Axis::T), Projector::minus(Axis::T)] {
+            let mut s = spinor(1);
+            let dropped = 2 - p.kept();
+            s.0[dropped..dropped + 2].fill(Colour([complex(f32::NAN, f32::NAN); 3]));
+            unsafe { Fp16::store_spinor(tile, 5, &s) };
+            let h = unsafe { Fp16::load_projected(tile, 5, p) };
+            assert!(numbers(&h.value.0).all(f32::is_finite));
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_infinite() {
+        let mut memory = [Chunk::default(); TILE * words::BYTES / 16];
+        let tile = Global(memory.as_mut_ptr().cast());
+        let mut s = spinor(2);
+        s.0[1].0[2].im = 1e5;
+        s.0[3].0[0] = complex(4e4, f32::NAN);
+        s.0[0].0[0] = complex(0.0, -4e4);
+        let (stored, projected) = unsafe {
+            Fp16::store_spinor(tile, 0, &s);
+            // In x, −i times spin 3 joins spin 0: 0 + NaN and −4 · 10⁴ − 4 · 10⁴.
+            (Fp16::load_spinor(tile, 0, Access::Shared), Fp16::load_projected(tile, 0, Projector::minus(Axis::X)))
+        };
+        assert_eq!(stored.0[1].0[2].im, f32::INFINITY);
+        assert!(stored.0[3].0[0].im.is_nan() && stored.0[3].0[0].re.is_finite());
+        let sum = projected.value.0[0].0[0];
+        assert!(sum.re.is_nan() && sum.im == f32::NEG_INFINITY, "{sum:?}");
+    }
+}
