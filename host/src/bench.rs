@@ -5,13 +5,17 @@ use crate::dirac::{
     WilsonParams,
 };
 use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::HostGauge;
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, SpinorSpace, StagedGauge};
-use crate::generate;
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use crate::{gauge_fixing, generate};
+use gpu_kernels::storage::{
+    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// One measured operation.
@@ -21,7 +25,7 @@ pub struct Row {
     pub operator: &'static str,
     /// `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
-    /// `18`, `12`; empty where there are no links.
+    /// `18`, `12`, `12t` …; empty where there are no links.
     pub reconstruct: &'static str,
     /// X, Y, Z, T.
     pub lattice: [usize; 4],
@@ -37,6 +41,47 @@ pub struct Row {
     pub fraction_of_copy: f64,
 }
 
+/// How links are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// In any gauge.
+    Plain(Reconstruction),
+    /// In temporal gauge, where links in t are read across the boundary only.
+    Temporal(Reconstruction),
+}
+
+impl Links {
+    /// Whether there are kernels for them in a precision. In temporal gauge 12 reals are kept in every precision, 8 in
+    /// double and single.
+    pub fn exist_in(self, precision: IterationPrecision) -> bool {
+        let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
+        match self {
+            Links::Plain(_) | Links::Temporal(Reconstruction::Twelve) => true,
+            Links::Temporal(Reconstruction::Eight) => floating,
+            Links::Temporal(Reconstruction::Eighteen) => false,
+        }
+    }
+    fn is_temporal(self) -> bool {
+        matches!(self, Links::Temporal(_))
+    }
+}
+
+/// Calls a macro with the types of a precision and of links that [exist in it](Links::exist_in); no rows for others.
+macro_rules! with_links {
+    ($precision:expr, $links:expr, $then:ident) => {
+        match ($links, $precision) {
+            (Links::Plain(reconstruction), precision) => with_formats!(precision, reconstruction, $then),
+            (Links::Temporal(Reconstruction::Twelve), IterationPrecision::Double) => $then!(Double, Recon12T),
+            (Links::Temporal(Reconstruction::Twelve), IterationPrecision::Single) => $then!(Single, Recon12T),
+            (Links::Temporal(Reconstruction::Twelve), IterationPrecision::Half) => $then!(Half, Recon12T),
+            (Links::Temporal(Reconstruction::Twelve), IterationPrecision::Fp16) => $then!(Fp16, Recon12T),
+            (Links::Temporal(Reconstruction::Eight), IterationPrecision::Double) => $then!(Double, Recon8T),
+            (Links::Temporal(Reconstruction::Eight), IterationPrecision::Single) => $then!(Single, Recon8T),
+            (Links::Temporal(_), _) => Vec::new(),
+        }
+    };
+}
+
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -44,8 +89,8 @@ pub struct Options {
     pub lattice: Lattice,
     /// Precisions.
     pub precisions: Vec<IterationPrecision>,
-    /// Link reconstructions.
-    pub reconstructions: Vec<Reconstruction>,
+    /// How links are kept; what does not exist in a precision is left out.
+    pub links: Vec<Links>,
     /// Right-hand sides.
     pub nrhs: usize,
 }
@@ -104,20 +149,33 @@ pub fn copy<B: Backend>(backend: &B) -> Result<Vec<Row>> {
 pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(backend)?;
     let domain = Domain::single(backend.clone(), options.lattice)?;
-    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
     let mut rows = Vec::new();
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
-            macro_rules! measure {
-                ($precision:ident, $recon:ident) => {
-                    wilson::<B, $precision, $recon>(&staged, options)?
-                };
+    let gauge = generate::random(options.lattice, 1);
+    for (gauge, links) in gauges(&gauge, options) {
+        let staged = StagedGauge::upload(&domain, &gauge)?;
+        for &precision in &options.precisions {
+            for &links in &links {
+                macro_rules! measure {
+                    ($precision:ident, $recon:ident) => {
+                        wilson::<B, $precision, $recon>(&staged, options)?
+                    };
+                }
+                rows.extend(with_links!(precision, links, measure));
             }
-            rows.extend(with_formats!(precision, reconstruction, measure));
         }
     }
     rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
     Ok(rows)
+}
+
+/// The links as they are, and in temporal gauge, each with the formats to measure in that gauge, where there are any.
+fn gauges<'a>(gauge: &'a HostGauge, options: &'a Options) -> impl Iterator<Item = (Cow<'a, HostGauge>, Vec<Links>)> {
+    [false, true].into_iter().filter_map(move |temporal| {
+        let links: Vec<_> = options.links.iter().copied().filter(|links| links.is_temporal() == temporal).collect();
+        let in_gauge =
+            || if temporal { Cow::Owned(gauge_fixing::temporal_gauge(gauge).0) } else { Cow::Borrowed(gauge) };
+        (!links.is_empty()).then(|| (in_gauge(), links))
+    })
 }
 
 fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, options: &Options) -> Result<Vec<Row>> {
@@ -127,7 +185,7 @@ fn wilson<B: Backend, P: Precision, R: LinkFormat<P>>(staged: &StagedGauge<B>, o
     let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
     let sites = options.lattice.half_volume() as f64;
     let row = |operator, flops: f64, spinors: usize, seconds: f64| {
-        let bytes = sites * (R::SITE_BYTES + options.nrhs * spinors * P::SPINOR_BYTES) as f64;
+        let bytes = sites * (R::READ_BYTES + options.nrhs * spinors * P::SPINOR_BYTES) as f64;
         Row {
             operator,
             precision: P::NAME,
@@ -164,18 +222,20 @@ pub fn clover<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     let domain = Domain::single(backend.clone(), options.lattice)?;
     // Weak enough that no clover block is near singular.
     let gauge = generate::weak_field(options.lattice, 1, 0.2);
-    let staged = StagedGauge::upload(&domain, &gauge)?;
     let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
-    let term = params.term(&staged.pack::<Double, Recon18>()?)?;
     let mut rows = Vec::new();
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
-            macro_rules! measure {
-                ($precision:ident, $recon:ident) => {
-                    clover_rows::<B, $precision, $recon>(&staged, &term, params, options)?
-                };
+    for (gauge, links) in gauges(&gauge, options) {
+        let staged = StagedGauge::upload(&domain, &gauge)?;
+        let term = params.term(&staged.pack::<Double, Recon18>()?)?;
+        for &precision in &options.precisions {
+            for &links in &links {
+                macro_rules! measure {
+                    ($precision:ident, $recon:ident) => {
+                        clover_rows::<B, $precision, $recon>(&staged, &term, params, options)?
+                    };
+                }
+                rows.extend(with_links!(precision, links, measure));
             }
-            rows.extend(with_formats!(precision, reconstruction, measure));
         }
     }
     rows.iter_mut().for_each(|row| row.fraction_of_copy = row.gbps * 1e9 / bandwidth);
@@ -219,7 +279,7 @@ fn clover_rows<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
         let [input, out, ..] = &mut fields;
         operator.apply(input, out)
     })?;
-    let bytes = sites * (R::SITE_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    let bytes = sites * (R::READ_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
     Ok(vec![
         row("clover_dslash", (DSLASH_FLOPS + CLOVER_FLOPS) * sites, bytes, dslash),
         row("clover_matrix", operator.flops(), operator.bytes(), matrix),

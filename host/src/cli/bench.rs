@@ -1,27 +1,39 @@
 //! `ferrite bench`.
 use super::device::on_device;
-use super::plan::{PRECISIONS, RECONSTRUCTIONS};
+use super::plan::PRECISIONS;
 use super::text::lattice;
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::backend::{Cpu, REDUCTION_SLOTS};
-use ferrite::bench::{self, Options, Row};
+use ferrite::bench::{self, Links, Options, Row};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
+use ferrite::solve::Reconstruction;
 use gpu_kernels::storage::{Double, Recon18};
 use serde_json::json;
 use std::fmt::Write;
+
+/// Names of what `--reconstruct` selects.
+const LINKS: [(&str, Links); 5] = [
+    ("18", Links::Plain(Reconstruction::Eighteen)),
+    ("12", Links::Plain(Reconstruction::Twelve)),
+    ("8", Links::Plain(Reconstruction::Eight)),
+    ("12t", Links::Temporal(Reconstruction::Twelve)),
+    ("8t", Links::Temporal(Reconstruction::Eight)),
+];
 
 const EXAMPLES: &str = "\
 Examples:
   ferrite bench dslash --lattice 32,32,32,32
   ferrite bench dslash --precision single,half --reconstruct 12 --nrhs 4 --json
   ferrite bench dslash --operator clover --precision half
+  ferrite bench dslash --precision single --reconstruct 12,12t
   ferrite bench copy --backend cpu
 
 GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not
 counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
-every spinor once. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
+every spinor once; in temporal gauge (12t, 8t) the links in t, which are 1 and not read, do not count. The share of copy
+is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,7 +62,7 @@ pub struct Arguments {
     /// all, or some of double, single, half, fp16, joined with commas
     #[arg(long, value_name = "NAMES", default_value = "all")]
     precision: String,
-    /// all, or some of 18, 12, 8, joined with commas
+    /// all, or some of 18, 12, 8, and 12t, 8t in temporal gauge, joined with commas; 8t in double and single only
     #[arg(long, value_name = "NUMBERS", default_value = "all")]
     reconstruct: String,
     /// Right-hand sides in one call
@@ -77,7 +89,10 @@ fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec
 /// Times and prints a table.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let precisions = choose("precision", &args.precision, &PRECISIONS)?;
-    let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
+    let links = choose("reconstruct", &args.reconstruct, &LINKS)?;
+    if args.what == What::Dslash && !precisions.iter().any(|&p| links.iter().any(|links| links.exist_in(p))) {
+        return Err(Failure::refused("--reconstruct 8t is there in double and single precision only"));
+    }
     let (wilson, clover) = match (args.what, args.operator.as_deref()) {
         (What::Dslash, None | Some("wilson")) => (true, false),
         (What::Dslash, Some("clover")) => (false, true),
@@ -115,7 +130,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         }
     }
     device.require(&needs, &format!("the benchmark on {lattice}"))?;
-    let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
+    let options = Options { lattice, precisions, links, nrhs: args.nrhs };
     let rows = on_device!(&device, backend => match args.what {
         What::Dslash => {
             let mut rows = if wilson { bench::dslash(backend, &options)? } else { Vec::new() };
