@@ -9,8 +9,8 @@ use crate::algebra::{Complex, Real, Spinor, Su3, complex};
 use crate::field::{Clover, Field, Links};
 use crate::lattice::{Geometry, Site};
 use crate::storage::{
-    Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors,
-    lower_index,
+    Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
+    Single, Spinors, lower_index,
 };
 use crate::wilson::{Hopping, all_dots, out_and_dot};
 use crate::{Kernel, Reduction};
@@ -455,4 +455,46 @@ crate::entry! { INSTANCES:
     reduce "clover_fp16" clover_dslash_add_dots_fp16_12: CloverDslashAddDots<Fp16, Recon12>, registers 128;
     reduce "clover_fp16" clover_dslash_add_dot_fp16_8: CloverDslashAddDot<Fp16, Recon8>, registers 128;
     reduce "clover_fp16" clover_dslash_add_dots_fp16_8: CloverDslashAddDots<Fp16, Recon8>, registers 128;
+    kernel "clover_double_t" clover_dslash_double_12t: CloverDslash<Double, Recon12T, false>, registers 255;
+    kernel "clover_double_t" clover_dslash_dagger_double_12t: CloverDslash<Double, Recon12T, true>, registers 255;
+    kernel "clover_double_t" clover_dslash_add_double_12t: CloverDslashAdd<Double, Recon12T>, registers 255;
+    kernel "clover_double_t" clover_row_double_12t: CloverRow<Double, Recon12T, false>, registers 255;
+    kernel "clover_double_t" clover_row_dagger_double_12t: CloverRow<Double, Recon12T, true>, registers 255;
+    kernel "clover_double_t" clover_dslash_double_8t: CloverDslash<Double, Recon8T, false>, registers 255;
+    kernel "clover_double_t" clover_dslash_dagger_double_8t: CloverDslash<Double, Recon8T, true>, registers 255;
+    kernel "clover_double_t" clover_dslash_add_double_8t: CloverDslashAdd<Double, Recon8T>, registers 255;
+    kernel "clover_double_t" clover_row_double_8t: CloverRow<Double, Recon8T, false>, registers 255;
+    kernel "clover_double_t" clover_row_dagger_double_8t: CloverRow<Double, Recon8T, true>, registers 255;
+    kernel "clover_single_t" clover_dslash_single_12t: CloverDslash<Single, Recon12T, false>, registers 168;
+    kernel "clover_single_t" clover_dslash_dagger_single_12t: CloverDslash<Single, Recon12T, true>, registers 168;
+    kernel "clover_single_t" clover_dslash_add_single_12t: CloverDslashAdd<Single, Recon12T>, registers 168;
+    kernel "clover_single_t" clover_row_single_12t: CloverRow<Single, Recon12T, false>, registers 168;
+    kernel "clover_single_t" clover_row_dagger_single_12t: CloverRow<Single, Recon12T, true>, registers 168;
+    kernel "clover_single_t" clover_dslash_single_8t: CloverDslash<Single, Recon8T, false>, registers 168;
+    kernel "clover_single_t" clover_dslash_dagger_single_8t: CloverDslash<Single, Recon8T, true>, registers 168;
+    kernel "clover_single_t" clover_dslash_add_single_8t: CloverDslashAdd<Single, Recon8T>, registers 168;
+    kernel "clover_single_t" clover_row_single_8t: CloverRow<Single, Recon8T, false>, registers 168;
+    kernel "clover_single_t" clover_row_dagger_single_8t: CloverRow<Single, Recon8T, true>, registers 168;
+    kernel "clover_half_t" clover_dslash_half_12t: CloverDslash<Half, Recon12T, false>, registers 128;
+    kernel "clover_half_t" clover_dslash_dagger_half_12t: CloverDslash<Half, Recon12T, true>, registers 128;
+    kernel "clover_half_t" clover_dslash_add_half_12t: CloverDslashAdd<Half, Recon12T>, registers 128;
+    kernel "clover_half_t" clover_row_half_12t: CloverRow<Half, Recon12T, false>, registers 128;
+    kernel "clover_half_t" clover_row_dagger_half_12t: CloverRow<Half, Recon12T, true>, registers 128;
+    kernel "clover_fp16_t" clover_dslash_fp16_12t: CloverDslash<Fp16, Recon12T, false>, registers 128;
+    kernel "clover_fp16_t" clover_dslash_dagger_fp16_12t: CloverDslash<Fp16, Recon12T, true>, registers 128;
+    kernel "clover_fp16_t" clover_dslash_add_fp16_12t: CloverDslashAdd<Fp16, Recon12T>, registers 128;
+    kernel "clover_fp16_t" clover_row_fp16_12t: CloverRow<Fp16, Recon12T, false>, registers 128;
+    kernel "clover_fp16_t" clover_row_dagger_fp16_12t: CloverRow<Fp16, Recon12T, true>, registers 128;
+    reduce "clover_double_t" clover_dslash_add_dot_double_12t: CloverDslashAddDot<Double, Recon12T>, registers 255;
+    reduce "clover_double_t" clover_dslash_add_dots_double_12t: CloverDslashAddDots<Double, Recon12T>, registers 255;
+    reduce "clover_double_t" clover_dslash_add_dot_double_8t: CloverDslashAddDot<Double, Recon8T>, registers 255;
+    reduce "clover_double_t" clover_dslash_add_dots_double_8t: CloverDslashAddDots<Double, Recon8T>, registers 255;
+    reduce "clover_single_t" clover_dslash_add_dot_single_12t: CloverDslashAddDot<Single, Recon12T>, registers 168;
+    reduce "clover_single_t" clover_dslash_add_dots_single_12t: CloverDslashAddDots<Single, Recon12T>, registers 168;
+    reduce "clover_single_t" clover_dslash_add_dot_single_8t: CloverDslashAddDot<Single, Recon8T>, registers 168;
+    reduce "clover_single_t" clover_dslash_add_dots_single_8t: CloverDslashAddDots<Single, Recon8T>, registers 168;
+    reduce "clover_half_t" clover_dslash_add_dot_half_12t: CloverDslashAddDot<Half, Recon12T>, registers 128;
+    reduce "clover_half_t" clover_dslash_add_dots_half_12t: CloverDslashAddDots<Half, Recon12T>, registers 128;
+    reduce "clover_fp16_t" clover_dslash_add_dot_fp16_12t: CloverDslashAddDot<Fp16, Recon12T>, registers 128;
+    reduce "clover_fp16_t" clover_dslash_add_dots_fp16_12t: CloverDslashAddDots<Fp16, Recon12T>, registers 128;
 }

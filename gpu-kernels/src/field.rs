@@ -138,6 +138,16 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
     pub unsafe fn forward(&self, i: u32, mu: usize) -> Su3<P::Real> {
         R::forward(&unsafe { self.pair(i, mu) })
     }
+    /// Both links of direction `mu` at site `i`, for hops.
+    ///
+    /// # Safety
+    /// The site exists, and the links are in temporal gauge if `R` says so.
+    #[inline(always)]
+    pub unsafe fn direction(&self, i: u32, mu: usize) -> Direction<P, R> {
+        let unit = R::TEMPORAL && mu == 3;
+        let pair = if unit { None } else { Some(unsafe { self.pair(i, mu) }) };
+        Direction { links: *self, i, mu, pair }
+    }
     /// Writes U_μ(x) or U†_μ(x−μ̂).
     ///
     /// # Safety
@@ -147,6 +157,44 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
         unsafe {
             let (tile, lane) = self.tile(i);
             R::store_link(tile, lane, mu, forward, u)
+        }
+    }
+}
+
+/// Both links of a direction at a site, as hops see them. In temporal gauge those in t are read where a hop crosses the
+/// boundary, and are 1 elsewhere.
+#[derive(Clone, Copy)]
+pub struct Direction<P: Precision, R: LinkFormat<P>> {
+    links: Links<P, R>,
+    i: u32,
+    mu: usize,
+    /// `None`: not read yet.
+    pair: Option<R::Pair>,
+}
+
+impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
+    /// U_μ(x) h
+    ///
+    /// # Safety
+    /// As [`Links::direction`]; `across` says whether the hop crosses the boundary in t.
+    #[inline(always)]
+    pub unsafe fn forward(&self, h: Scaled<P::Real>, across: bool) -> Scaled<P::Real> {
+        match self.pair {
+            Some(pair) => R::forward(&pair) * h,
+            None if across => R::forward(&unsafe { self.links.pair(self.i, self.mu) }) * h,
+            None => h,
+        }
+    }
+    /// U†_μ(x−μ̂) h
+    ///
+    /// # Safety
+    /// As [`forward`](Self::forward).
+    #[inline(always)]
+    pub unsafe fn backward(&self, h: Scaled<P::Real>, across: bool) -> Scaled<P::Real> {
+        match self.pair {
+            Some(pair) => R::backward(&pair) * h,
+            None if across => R::backward(&unsafe { self.links.pair(self.i, self.mu) }) * h,
+            None => h,
         }
     }
 }

@@ -6,7 +6,9 @@ use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_b
 use crate::field::{Field, Links, ThinLinks};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, Spinors};
+use crate::storage::{
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Spinors,
+};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
@@ -221,6 +223,8 @@ pub struct SingularLinks {
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
+    /// 1: links in t count only across the boundary, as in temporal gauge the others are not kept.
+    pub temporal: u32,
 }
 // SAFETY: reads only.
 unsafe impl Reduction for SingularLinks {
@@ -228,9 +232,11 @@ unsafe impl Reduction for SingularLinks {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
-        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        let x = self.geometry.site(i, self.parity);
+        let site = self.geometry.lexicographic(&x);
         let singular = |mu: usize| Recon8::is_singular(&unsafe { host_link(&self.host, site, mu) }) as u32 as f64;
-        [singular(0) + singular(1) + singular(2) + singular(3)]
+        let in_time = if self.temporal == 0 || self.geometry.wraps(&x, 3, true) { singular(3) } else { 0.0 };
+        [singular(0) + singular(1) + singular(2) + in_time]
     }
 }
 
@@ -257,5 +263,11 @@ crate::entry! { INSTANCES:
     setup "transfer" pack_links_fp16_8: PackLinks<Fp16, Recon8>, registers 0;
     setup "transfer" pack_thin_links: PackThinLinks, registers 0;
     setup "transfer" unpack_thin_links: UnpackThinLinks, registers 0;
+    setup "transfer" pack_links_double_12t: PackLinks<Double, Recon12T>, registers 0;
+    setup "transfer" pack_links_single_12t: PackLinks<Single, Recon12T>, registers 0;
+    setup "transfer" pack_links_half_12t: PackLinks<Half, Recon12T>, registers 0;
+    setup "transfer" pack_links_fp16_12t: PackLinks<Fp16, Recon12T>, registers 0;
+    setup "transfer" pack_links_double_8t: PackLinks<Double, Recon8T>, registers 0;
+    setup "transfer" pack_links_single_8t: PackLinks<Single, Recon8T>, registers 0;
     observe "transfer" singular_links: SingularLinks, registers 0;
 }

@@ -3,7 +3,9 @@
 use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
-use crate::storage::{Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single, SiteValue, Spinors};
+use crate::storage::{
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, SiteValue, Spinors,
+};
 use crate::{Kernel, Reduction};
 
 /// The hopping term from the other parity to the sites of `parity`.
@@ -36,21 +38,23 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
         macro_rules! hop {
             ($mu:literal, $axis:ident) => {
                 unsafe {
-                    let links = self.links.pair(i, $mu);
+                    let links = self.links.direction(i, $mu);
                     let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
                     if DAGGER {
                         (minus, plus) = (plus, minus);
                     }
                     let mut ahead = self.input.projected(self.geometry.neighbour(&x, $mu, true), rhs, minus);
+                    let across = $mu == 3 && self.geometry.wraps(&x, $mu, true);
                     if $mu == 3 {
-                        ahead = ahead.times(self.time_factor(self.geometry.wraps(&x, $mu, true)));
+                        ahead = ahead.times(self.time_factor(across));
                     }
-                    sum.add_projected(R::forward(&links) * ahead, minus);
+                    sum.add_projected(links.forward(ahead, across), minus);
                     let mut behind = self.input.projected(self.geometry.neighbour(&x, $mu, false), rhs, plus);
+                    let across = $mu == 3 && self.geometry.wraps(&x, $mu, false);
                     if $mu == 3 {
-                        behind = behind.times(self.time_factor(self.geometry.wraps(&x, $mu, false)));
+                        behind = behind.times(self.time_factor(across));
                     }
-                    sum.add_projected(R::backward(&links) * behind, plus);
+                    sum.add_projected(links.backward(behind, across), plus);
                 }
             };
         }
@@ -270,4 +274,40 @@ crate::entry! { INSTANCES:
     reduce "wilson_fp16" wilson_dslash_add_dots_fp16_12: WilsonDslashAddDots<Fp16, Recon12>, registers 120;
     reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112;
     reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120;
+    kernel "wilson_double_t" wilson_dslash_double_12t: WilsonDslash<Double, Recon12T, false>, registers 232;
+    kernel "wilson_double_t" wilson_dslash_dagger_double_12t: WilsonDslash<Double, Recon12T, true>, registers 232;
+    kernel "wilson_double_t" wilson_dslash_add_double_12t: WilsonDslashAdd<Double, Recon12T, false>, registers 232;
+    kernel "wilson_double_t" wilson_dslash_add_dagger_double_12t: WilsonDslashAdd<Double, Recon12T, true>, registers 232;
+    kernel "wilson_single_t" wilson_dslash_single_12t: WilsonDslash<Single, Recon12T, false>, registers 168;
+    kernel "wilson_single_t" wilson_dslash_dagger_single_12t: WilsonDslash<Single, Recon12T, true>, registers 168;
+    kernel "wilson_single_t" wilson_dslash_add_single_12t: WilsonDslashAdd<Single, Recon12T, false>, registers 168;
+    kernel "wilson_single_t" wilson_dslash_add_dagger_single_12t: WilsonDslashAdd<Single, Recon12T, true>, registers 168;
+    kernel "wilson_half_t" wilson_dslash_half_12t: WilsonDslash<Half, Recon12T, false>, registers 96;
+    kernel "wilson_half_t" wilson_dslash_dagger_half_12t: WilsonDslash<Half, Recon12T, true>, registers 96;
+    kernel "wilson_half_t" wilson_dslash_add_half_12t: WilsonDslashAdd<Half, Recon12T, false>, registers 96;
+    kernel "wilson_half_t" wilson_dslash_add_dagger_half_12t: WilsonDslashAdd<Half, Recon12T, true>, registers 96;
+    kernel "wilson_fp16_t" wilson_dslash_fp16_12t: WilsonDslash<Fp16, Recon12T, false>, registers 96;
+    kernel "wilson_fp16_t" wilson_dslash_dagger_fp16_12t: WilsonDslash<Fp16, Recon12T, true>, registers 96;
+    kernel "wilson_fp16_t" wilson_dslash_add_fp16_12t: WilsonDslashAdd<Fp16, Recon12T, false>, registers 112;
+    kernel "wilson_fp16_t" wilson_dslash_add_dagger_fp16_12t: WilsonDslashAdd<Fp16, Recon12T, true>, registers 96;
+    kernel "wilson_double_t" wilson_dslash_double_8t: WilsonDslash<Double, Recon8T, false>, registers 255;
+    kernel "wilson_double_t" wilson_dslash_dagger_double_8t: WilsonDslash<Double, Recon8T, true>, registers 255;
+    kernel "wilson_double_t" wilson_dslash_add_double_8t: WilsonDslashAdd<Double, Recon8T, false>, registers 255;
+    kernel "wilson_double_t" wilson_dslash_add_dagger_double_8t: WilsonDslashAdd<Double, Recon8T, true>, registers 255;
+    kernel "wilson_single_t" wilson_dslash_single_8t: WilsonDslash<Single, Recon8T, false>, registers 128;
+    kernel "wilson_single_t" wilson_dslash_dagger_single_8t: WilsonDslash<Single, Recon8T, true>, registers 128;
+    kernel "wilson_single_t" wilson_dslash_add_single_8t: WilsonDslashAdd<Single, Recon8T, false>, registers 128;
+    kernel "wilson_single_t" wilson_dslash_add_dagger_single_8t: WilsonDslashAdd<Single, Recon8T, true>, registers 128;
+    reduce "wilson_double_t" wilson_dslash_add_dot_double_12t: WilsonDslashAddDot<Double, Recon12T>, registers 255;
+    reduce "wilson_double_t" wilson_dslash_add_dots_double_12t: WilsonDslashAddDots<Double, Recon12T>, registers 255;
+    reduce "wilson_double_t" wilson_dslash_add_dot_double_8t: WilsonDslashAddDot<Double, Recon8T>, registers 255;
+    reduce "wilson_double_t" wilson_dslash_add_dots_double_8t: WilsonDslashAddDots<Double, Recon8T>, registers 255;
+    reduce "wilson_single_t" wilson_dslash_add_dot_single_12t: WilsonDslashAddDot<Single, Recon12T>, registers 168;
+    reduce "wilson_single_t" wilson_dslash_add_dots_single_12t: WilsonDslashAddDots<Single, Recon12T>, registers 168;
+    reduce "wilson_single_t" wilson_dslash_add_dot_single_8t: WilsonDslashAddDot<Single, Recon8T>, registers 168;
+    reduce "wilson_single_t" wilson_dslash_add_dots_single_8t: WilsonDslashAddDots<Single, Recon8T>, registers 168;
+    reduce "wilson_half_t" wilson_dslash_add_dot_half_12t: WilsonDslashAddDot<Half, Recon12T>, registers 112;
+    reduce "wilson_half_t" wilson_dslash_add_dots_half_12t: WilsonDslashAddDots<Half, Recon12T>, registers 120;
+    reduce "wilson_fp16_t" wilson_dslash_add_dot_fp16_12t: WilsonDslashAddDot<Fp16, Recon12T>, registers 112;
+    reduce "wilson_fp16_t" wilson_dslash_add_dots_fp16_12t: WilsonDslashAddDots<Fp16, Recon12T>, registers 120;
 }

@@ -15,7 +15,7 @@ pub struct Row {
     pub operator: &'static str,
     /// `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
-    /// `18`, `12`; empty where there are no links.
+    /// `18`, `12`, `12t` …; empty where there are no links.
     pub reconstruct: &'static str,
     /// X, Y, Z, T.
     pub lattice: [usize; 4],
@@ -38,7 +38,7 @@ pub struct Options {
     pub lattice: Lattice,
     /// Precisions.
     pub precisions: Vec<IterationPrecision>,
-    /// Link reconstructions.
+    /// How links are kept; what does not exist in a precision is left out.
     pub reconstructions: Vec<Reconstruction>,
     /// Right-hand sides.
     pub nrhs: usize,

@@ -8,7 +8,7 @@
 //! | [`field::host`] | fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi basis |
 //! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
-//! | [`smear`] | smearing of sources and links |
+//! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal gauge |
 //! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
 //! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
 //! | [`domain`] | a device, this process's part of the lattice, the other processes |
@@ -53,8 +53,10 @@ pub mod dirac;
 pub mod domain;
 pub mod field;
 pub mod files;
+pub mod gauge_fixing;
 pub mod generate;
 pub mod lattice;
+mod matrix;
 pub mod measure;
 pub mod quenched;
 pub mod smear;

@@ -3,6 +3,7 @@
 //! All are computed in double precision on the host, in parallel, and summed in a fixed order: the same field gives
 //! the same bits whatever the number of threads.
 use crate::field::host::{HostGauge, Matrix};
+use crate::matrix::product;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -112,7 +113,8 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     independent
 }
 
-fn reunitarise_link(u: &mut Matrix) {
+/// [`reunitarise`] for one matrix near SU(3).
+pub(crate) fn reunitarise_link(u: &mut Matrix) {
     normalise(&mut u[0]);
     let [first, second, third] = u;
     let overlap: Complex64 = first.iter().zip(&*second).map(|(a, b)| a.conj() * b).sum();
@@ -143,10 +145,6 @@ fn site_plaquettes(gauge: &HostGauge, site: usize) -> [f64; 2] {
         }
     }
     sums
-}
-
-fn product(a: &Matrix, b: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j]))
 }
 
 fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {

@@ -15,6 +15,7 @@
 //! # Ok::<(), ferrite::lattice::LatticeError>(())
 //! ```
 use crate::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use crate::matrix::adjoint;
 use crate::measure;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -63,9 +64,6 @@ fn product(a: &Matrix, b: &Matrix, dagger: bool) -> Matrix {
     std::array::from_fn(|i| {
         std::array::from_fn(|j| (0..3).map(|k| a[i][k] * if dagger { b[j][k].conj() } else { b[k][j] }).sum())
     })
-}
-fn adjoint(a: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
 }
 
 /// The W in SU(3) with the largest Re tr W V†, found from V made unitary by its rows and improved in SU(2) subgroups

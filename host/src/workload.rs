@@ -6,12 +6,17 @@ use crate::dirac::{
     WilsonParams,
 };
 use crate::domain::{Domain, Result};
+use crate::field::host::HostGauge;
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use crate::gauge_fixing::temporal_gauge;
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{
+    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Something that can be called again and again.
@@ -44,9 +49,10 @@ pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Res
 /// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
 pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
     let domain = Domain::single(backend.clone(), options.lattice)?;
-    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
+    let gauge = generate::random(options.lattice, 1);
+    for (gauge, reconstructions) in gauges(&gauge, options) {
+        let staged = StagedGauge::upload(&domain, &gauge)?;
+        for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
                     wilson_in::<B, $precision, $recon>(&staged, options, extent, visit)?
@@ -56,6 +62,28 @@ pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent,
         }
     }
     Ok(())
+}
+
+/// The links as they are and in temporal gauge, each with the formats for links in that gauge, where there are any.
+fn gauges<'a>(
+    gauge: &'a HostGauge,
+    options: &'a Options,
+) -> impl Iterator<Item = (Cow<'a, HostGauge>, Vec<Reconstruction>)> {
+    [false, true].into_iter().filter_map(move |temporal| {
+        let all = options.reconstructions.iter().copied();
+        let formats: Vec<_> = all.filter(|format| format.is_temporal() == temporal).collect();
+        let fixed = || if temporal { Cow::Owned(temporal_gauge(gauge).0) } else { Cow::Borrowed(gauge) };
+        (!formats.is_empty()).then(|| (fixed(), formats))
+    })
+}
+
+/// All pairs for which there are kernels.
+fn formats(
+    options: &Options,
+    reconstructions: &[Reconstruction],
+) -> impl Iterator<Item = (IterationPrecision, Reconstruction)> {
+    let pairs = options.precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
+    pairs.filter(|(precision, format)| format.exists_in(*precision))
 }
 
 fn wilson_in<B: Backend, P: Precision, R: LinkFormat<P>>(
@@ -74,7 +102,7 @@ fn wilson_in<B: Backend, P: Precision, R: LinkFormat<P>>(
         precision: P::NAME,
         reconstruct: R::NAME,
         flops: flops * sites * nrhs as f64,
-        bytes: sites * (R::SITE_BYTES + nrhs * spinors * P::SPINOR_BYTES) as f64,
+        bytes: sites * (R::READ_BYTES + nrhs * spinors * P::SPINOR_BYTES) as f64,
     };
     let daggers: &[_] = match extent {
         Extent::Shown => &[(false, "wilson_dslash", "wilson_dslash_add")],
@@ -106,11 +134,11 @@ pub(crate) fn clover<B: Backend>(backend: &B, options: &Options, extent: Extent,
     let domain = Domain::single(backend.clone(), options.lattice)?;
     // Weak enough that no clover block is near singular.
     let gauge = generate::weak_field(options.lattice, 1, 0.2);
-    let staged = StagedGauge::upload(&domain, &gauge)?;
     let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
-    let term = params.term(&staged.pack::<Double, Recon18>()?)?;
-    for &precision in &options.precisions {
-        for &reconstruction in &options.reconstructions {
+    for (gauge, reconstructions) in gauges(&gauge, options) {
+        let staged = StagedGauge::upload(&domain, &gauge)?;
+        let term = params.term(&staged.pack::<Double, Recon18>()?)?;
+        for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
                     clover_in::<B, $precision, $recon>(&staged, &term, params, options, extent, visit)?
@@ -144,7 +172,7 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
         flops: flops * nrhs as f64,
         bytes,
     };
-    let dslash_bytes = sites * (R::SITE_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    let dslash_bytes = sites * (R::READ_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
     let dslash = |name| operation(name, (DSLASH_FLOPS + CLOVER_FLOPS) * sites, dslash_bytes);
     let mut calls = 0;
     visit(dslash("clover_dslash"), &mut || {
@@ -171,7 +199,7 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     visit(matrix("clover_asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
     visit(matrix("clover_asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
     // What the way to the full system and back takes from the Wilson operator.
-    let bytes = sites * (R::SITE_BYTES + nrhs * 3 * P::SPINOR_BYTES) as f64;
+    let bytes = sites * (R::READ_BYTES + nrhs * 3 * P::SPINOR_BYTES) as f64;
     visit(operation("wilson_dslash_add", DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
     })

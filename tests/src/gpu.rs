@@ -44,6 +44,13 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
     checks::large_clover_kernels(&cpu, &mut on_cpu)?;
     report.absorb(compare(&on_gpu, &on_cpu));
     report.absorb(on_gpu);
+    for case in checks::temporal_cases() {
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        checks::temporal_kernels(gpu, &case, &mut on_gpu)?;
+        checks::temporal_kernels(&cpu, &case, &mut on_cpu)?;
+        report.absorb(compare(&on_gpu, &on_cpu));
+        report.absorb(on_gpu);
+    }
     checks::quenched(gpu, &mut report)?;
     tuning::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");

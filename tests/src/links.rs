@@ -4,7 +4,7 @@ use crate::accuracy::Accuracy;
 use crate::reference::adjoint;
 use crate::report::Tolerance;
 use ferrite::field::host::{HostGauge, Matrix};
-use gpu_kernels::storage::{Recon8, Recon12, Recon18, Reconstruct};
+use gpu_kernels::storage::{Recon8, Recon12, Recon18, Reconstruct, Temporal};
 use num_complex::Complex64;
 
 /// A reconstruction as the paper writes it.
@@ -56,12 +56,23 @@ impl Reconstruction for Recon8 {
         [[a1, a2, a3], b, c]
     }
 }
+impl<R: Reconstruction> Reconstruction for Temporal<R>
+where
+    Temporal<R>: Reconstruct,
+{
+    const ARITHMETIC: f64 = R::ARITHMETIC;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        R::rounded(u, round)
+    }
+}
 
 /// ‖δU‖ / √3, in the mean over the links (rms), and the largest |δU_ij|. Links are kept twice, forward as U, backward
-/// as U†. The mean is that of the links in space or in time, whichever is larger: an anisotropy gives them weights.
+/// as U†. The mean is that of the links in space or in time, whichever is larger: an anisotropy gives them weights. In temporal gauge links in t are not kept on any slice but the last.
 pub fn errors<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> [f64; 2] {
     let (mut squares, mut worst) = ([0.0f64; 2], 0.0f64);
-    for (k, link) in gauge.links().iter().enumerate() {
+    let (lattice, last) = (gauge.lattice(), gauge.lattice().size()[3] - 1);
+    let kept = |k: usize| !R::TEMPORAL || k % 4 != 3 || lattice.coordinates(k / 4)[3] == last;
+    for (k, link) in gauge.links().iter().enumerate().filter(|(k, _)| kept(*k)) {
         for u in [*link, adjoint(link)] {
             let stored = R::rounded(&u, P::round_link);
             for (a, b) in stored.iter().flatten().zip(u.iter().flatten()) {
@@ -70,7 +81,7 @@ pub fn errors<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> [f64; 2] {
             }
         }
     }
-    let volume = gauge.lattice().volume() as f64;
+    let volume = lattice.volume() as f64;
     let mean = (squares[0] / (6.0 * volume)).max(squares[1] / (2.0 * volume)).sqrt();
     [mean * P::LINK_SCALE, worst * P::LINK_SCALE]
 }

@@ -452,6 +452,27 @@ fn benchmarks() {
     }
     let clover = room.json("bench dslash --lattice 4,4,4,4 --precision double --reconstruct 8 --operator clover");
     assert_eq!(clover["rows"].as_array().unwrap().len(), 2);
+    // In temporal gauge: 12 reals in every precision, 8 in double and single.
+    let temporal =
+        room.json("bench dslash --lattice 4,4,4,4 --precision single,half --reconstruct 12,12t,8t --operator all");
+    let temporal = temporal["rows"].as_array().unwrap();
+    let find = |operator, precision, reconstruct: &str| {
+        let is = |row: &&Value| {
+            row["operator"] == operator && row["precision"] == precision && row["reconstruct"] == reconstruct
+        };
+        let rows: Vec<_> = temporal.iter().filter(is).collect();
+        assert!(rows.len() <= 1);
+        rows.first().map(|row| row["gbps"].as_f64().unwrap() * row["microseconds"].as_f64().unwrap())
+    };
+    for operator in ["wilson_dslash", "wilson_dslash_add", "clover_dslash", "clover_matrix"] {
+        let [twelve, in_gauge, eight] = ["12", "12t", "8t"].map(|recon| find(operator, "single", recon).unwrap());
+        assert!(eight < in_gauge && in_gauge < twelve, "{operator}: {eight} {in_gauge} {twelve}");
+        assert!(find(operator, "half", "12t").is_some() && find(operator, "half", "8t").is_none());
+    }
+    // Three quarters of 384 bytes of links, and two spinors of 96.
+    let [twelve, in_gauge] = ["12", "12t"].map(|recon| find("wilson_dslash", "single", recon).unwrap());
+    assert!((in_gauge / twelve - (288.0 + 192.0) / (384.0 + 192.0)).abs() < 1e-9);
+    room.fails(2, "bench dslash --precision half,fp16 --reconstruct 8t", &["8t", "double and single"]);
     room.fails(2, "bench dslash --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
     room.fails(2, "bench copy --operator clover", &["--operator"]);
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));

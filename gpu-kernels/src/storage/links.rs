@@ -2,6 +2,7 @@
 use super::{Double, Fp16, Half, Precision, STRIDE, Single, TILE};
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
+use core::marker::PhantomData;
 
 /// Which elements of a link are kept and how the others come back.
 pub trait Reconstruct: Copy + Send + Sync + 'static {
@@ -9,6 +10,8 @@ pub trait Reconstruct: Copy + Send + Sync + 'static {
     const NAME: &'static str;
     /// Complex numbers kept per link.
     const KEPT: usize;
+    /// Whether links in t are the unit matrix, except across the boundary: hops in t then read a link only there.
+    const TEMPORAL: bool = false;
     /// The matrix from its kept numbers.
     fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>) -> Su3<T>;
     /// Kept number `j` of a matrix.
@@ -96,6 +99,36 @@ impl Reconstruct for Recon8 {
     }
 }
 
+/// Links in temporal gauge (Clark et al. 2009, section 4.3), kept as `R` keeps them: those in t are the unit matrix,
+/// except across the boundary, and are not read elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Temporal<R>(PhantomData<R>);
+
+macro_rules! temporal {
+    ($recon:ident: $name:literal) => {
+        impl Reconstruct for Temporal<$recon> {
+            const NAME: &'static str = $name;
+            const KEPT: usize = $recon::KEPT;
+            const TEMPORAL: bool = true;
+            #[inline(always)]
+            fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>) -> Su3<T> {
+                $recon::expand(at)
+            }
+            #[inline(always)]
+            fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+                $recon::reduce(u, j)
+            }
+        }
+    };
+}
+temporal!(Recon12: "12t");
+temporal!(Recon8: "8t");
+
+/// [`Recon12`] in temporal gauge.
+pub type Recon12T = Temporal<Recon12>;
+/// [`Recon8`] in temporal gauge.
+pub type Recon8T = Temporal<Recon8>;
+
 /// A reconstruction in a precision: how the pair of links of one direction is kept, U_μ(x) and U†_μ(x−μ̂).
 pub trait LinkFormat<P: Precision>: Reconstruct {
     /// The chunks of a pair.
@@ -104,6 +137,8 @@ pub trait LinkFormat<P: Precision>: Reconstruct {
     const PAIR_BYTES: usize;
     /// Bytes of the four pairs of a site.
     const SITE_BYTES: usize = 4 * Self::PAIR_BYTES;
+    /// Bytes of the links that the hopping term reads at a site away from the boundary in t.
+    const READ_BYTES: usize = if Self::TEMPORAL { 3 } else { 4 } * Self::PAIR_BYTES;
     /// Reads the pair of direction `mu`.
     ///
     /// # Safety
@@ -186,6 +221,30 @@ link_format!(Half, Recon12: 3 chunks and 0 bytes);
 link_format!(Fp16, Recon18: 4 chunks and 8 bytes);
 link_format!(Fp16, Recon12: 3 chunks and 0 bytes);
 link_format!(Fp16, Recon8: 2 chunks and 0 bytes);
+
+impl<P: Precision, R: LinkFormat<P>> LinkFormat<P> for Temporal<R>
+where
+    Temporal<R>: Reconstruct,
+{
+    type Pair = R::Pair;
+    const PAIR_BYTES: usize = R::PAIR_BYTES;
+    #[inline(always)]
+    unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> R::Pair {
+        unsafe { R::load_pair(tile, lane, mu) }
+    }
+    #[inline(always)]
+    fn forward(pair: &R::Pair) -> Su3<P::Real> {
+        R::forward(pair)
+    }
+    #[inline(always)]
+    fn backward(pair: &R::Pair) -> Su3<P::Real> {
+        R::backward(pair)
+    }
+    #[inline(always)]
+    unsafe fn store_link(tile: Global, lane: usize, mu: usize, forward: bool, u: &Su3<f64>) {
+        unsafe { R::store_link(tile, lane, mu, forward, u) }
+    }
+}
 
 /// Word `i` of a pair.
 #[inline(always)]

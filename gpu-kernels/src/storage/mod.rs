@@ -17,7 +17,7 @@ pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
 pub use fp16::Fp16;
 pub use half::Half;
-pub use links::{LinkFormat, Recon8, Recon12, Recon18, Reconstruct};
+pub use links::{LinkFormat, Recon8, Recon8T, Recon12, Recon12T, Recon18, Reconstruct, Temporal};
 pub use single::Single;
 pub use spinor::{SiteFormat, SiteValue, Spinors};
 

@@ -36,7 +36,7 @@ pub enum Table {
 impl Table {
     /// The table's columns, and more formats than the paper had.
     pub fn schemes(self) -> Vec<Scheme> {
-        use IterationPrecision::{Double, Half, Single};
+        use IterationPrecision::{Double, Fp16, Half, Single};
         use Reconstruction::{Eight, Eighteen, Twelve};
         let scheme = |precision, reconstruction, correction| Scheme {
             method: Method::Bicgstab,
@@ -57,12 +57,14 @@ impl Table {
             Table::Four => {
                 let defect = |inner_tol| Correction::Defect { inner_tol };
                 let mut all = over(Half, Twelve, &defect, &[1e-1, 1e-2]);
+                all.extend(over(Fp16, Twelve, &defect, &[1e-1]));
                 all.extend(over(Single, Eight, &defect, &[1e-3, 1e-4, 1e-5]));
                 all.extend(over(Single, Twelve, &defect, &[1e-5, 1e-6]));
                 all
             }
             Table::Five => {
                 let mut all = over(Half, Twelve, &reliable, &[1e-1, 1e-2, 1e-3]);
+                all.extend(over(Fp16, Twelve, &reliable, &[1e-1, 1e-2]));
                 all.extend(over(Single, Eight, &reliable, &[1e-1, 1e-2, 1e-3]));
                 all.extend(over(Single, Twelve, &reliable, &[1e-2, 1e-3]));
                 all

@@ -54,6 +54,9 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     settings.finish("the command line")?;
     let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
     let Some(output) = &plan.output else { return Err(Failure::refused("no output: give -o FILE")) };
+    if plan.reconstruction.is_some_and(Reconstruction::is_temporal) {
+        return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
+    }
     let device = choice.open()?;
     device.require(&memory(&plan), &format!("the operator on {}", plan.lattice()))?;
     let (file, sources) = inputs(&plan)?;
@@ -153,6 +156,7 @@ impl Job {
             (P::Fp16, R::Eighteen) => self.apply::<B, Fp16, Recon18>(domain, gauge, sources),
             (P::Fp16, R::Twelve) => self.apply::<B, Fp16, Recon12>(domain, gauge, sources),
             (P::Fp16, R::Eight) => self.apply::<B, Fp16, Recon8>(domain, gauge, sources),
+            (_, R::TwelveTemporal | R::EightTemporal) => unreachable!("refused before"),
         }
     }
     fn apply<B: Backend, P: CloverFormat, R: LinkFormat<P>>(

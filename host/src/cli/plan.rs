@@ -18,8 +18,13 @@ pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
     ("fp16", IterationPrecision::Fp16),
 ];
 /// Names of the reconstructions.
-pub const RECONSTRUCTIONS: [(&str, Reconstruction); 3] =
-    [("18", Reconstruction::Eighteen), ("12", Reconstruction::Twelve), ("8", Reconstruction::Eight)];
+pub const RECONSTRUCTIONS: [(&str, Reconstruction); 5] = [
+    ("18", Reconstruction::Eighteen),
+    ("12", Reconstruction::Twelve),
+    ("8", Reconstruction::Eight),
+    ("12t", Reconstruction::TwelveTemporal),
+    ("8t", Reconstruction::EightTemporal),
+];
 /// Names of the methods.
 pub const METHODS: [(&str, Method); 3] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne)];
 /// Names of the precisions that a solver's true residuals can have.

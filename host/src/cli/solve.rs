@@ -77,7 +77,7 @@ pub struct OperatorFlags {
     /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
-    /// Reals kept of a link: 18, 12 or 8 [default: 12 if the links are in SU(3)]
+    /// Reals kept of a link: 18, 12 or 8, or 12t or 8t in temporal gauge [default: 12 if the links are in SU(3)]
     #[arg(long, value_name = "N")]
     reconstruct: Option<String>,
     /// The result: .npy, or .lime for one field
@@ -224,7 +224,7 @@ pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> 
     let far =
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
     match plan.reconstruction {
-        Some(Reconstruction::Twelve | Reconstruction::Eight) if off > limit => {
+        Some(asked) if asked != Reconstruction::Eighteen && off > limit => {
             Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")))
         }
         Some(asked) => Ok(asked),

@@ -228,7 +228,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         CLOVER_MATRIX_FLOPS * self.wilson.domain().global().half_volume() as f64
     }
     fn bytes(&self) -> f64 {
-        let site = 5 * P::SPINOR_BYTES + 2 * R::SITE_BYTES + 2 * P::CLOVER_BYTES;
+        let site = 5 * P::SPINOR_BYTES + 2 * R::READ_BYTES + 2 * P::CLOVER_BYTES;
         (site * self.wilson.domain().global().half_volume()) as f64
     }
 }

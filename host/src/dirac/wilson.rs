@@ -260,7 +260,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
         (DSLASH_FLOPS + DSLASH_ADD_FLOPS) * self.wilson.domain().global().half_volume() as f64
     }
     fn bytes(&self) -> f64 {
-        let site = 5 * P::SPINOR_BYTES + 2 * R::SITE_BYTES;
+        let site = 5 * P::SPINOR_BYTES + 2 * R::READ_BYTES;
         (site * self.wilson.domain().global().half_volume()) as f64
     }
 }

@@ -27,11 +27,19 @@ impl<B: Backend> StagedGauge<B> {
     /// How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is nearly
     /// (a, 0, 0), as in the unit field.
     pub fn singular_links(&self) -> Result<usize> {
+        self.count_singular(false)
+    }
+    /// The same for links in temporal gauge, where those in t count across the boundary only.
+    pub fn singular_links_in_temporal_gauge(&self) -> Result<usize> {
+        self.count_singular(true)
+    }
+    fn count_singular(&self, temporal: bool) -> Result<usize> {
         for parity in 0..2 {
             let kernel = SingularLinks {
                 host: view::host_array(&self.buffer, 36 * self.domain.local().volume()),
                 geometry: self.domain.geometry(),
                 parity: parity as u32,
+                temporal: u32::from(temporal),
             };
             self.domain.backend().reduce(&kernel, self.domain.sites(), 1, parity)?;
         }
@@ -39,7 +47,8 @@ impl<B: Backend> StagedGauge<B> {
         self.domain.sums(&mut counts)?;
         Ok((counts[0] + counts[1]) as usize)
     }
-    /// A copy in precision `P` with reconstruction `R`.
+    /// A copy in precision `P` with reconstruction `R`. A reconstruction for temporal gauge takes for granted that the
+    /// links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
         let sites = self.domain.sites();
         let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, self.domain.local());

@@ -5,9 +5,13 @@ use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, StagedGauge};
-use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use crate::gauge_fixing::{Transformation, temporal_gauge};
+use gpu_kernels::storage::{
+    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+};
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,22 +19,35 @@ use std::sync::Arc;
 /// Links on the host, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g, B: Backend> {
     domain: Domain<B>,
-    gauge: &'g HostGauge,
+    gauge: Cow<'g, HostGauge>,
     staged: RefCell<Option<StagedGauge<B>>>,
     copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
     singular: Cell<Option<bool>>,
+    /// The same in temporal gauge, and the way there.
+    temporal: OnceCell<Box<(Configuration<'static, B>, Transformation)>>,
 }
 
 impl<'g, B: Backend> Configuration<'g, B> {
     /// Nothing is copied yet. `gauge` has the lattice of `domain`.
     pub fn new(domain: &Domain<B>, gauge: &'g HostGauge) -> Self {
+        Self::of(domain, Cow::Borrowed(gauge))
+    }
+    fn of(domain: &Domain<B>, gauge: Cow<'g, HostGauge>) -> Self {
         Configuration {
             domain: domain.clone(),
             gauge,
             staged: RefCell::default(),
             copies: RefCell::default(),
             singular: Cell::default(),
+            temporal: OnceCell::new(),
         }
+    }
+    /// The configuration in temporal gauge, and the transformation that leads there.
+    pub(super) fn in_temporal_gauge(&self) -> &(Configuration<'static, B>, Transformation) {
+        self.temporal.get_or_init(|| {
+            let (fixed, transformation) = temporal_gauge(&self.gauge);
+            Box::new((Configuration::of(&self.domain, Cow::Owned(fixed)), transformation))
+        })
     }
     /// Where the copies live.
     pub fn domain(&self) -> &Domain<B> {
@@ -40,7 +57,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
             Some(there) => staged.insert(there),
-            None => staged.insert(StagedGauge::upload(&self.domain, self.gauge)?),
+            None => staged.insert(StagedGauge::upload(&self.domain, &self.gauge)?),
         };
         make(staged)
     }
@@ -58,8 +75,8 @@ impl<'g, B: Backend> Configuration<'g, B> {
         self.copies.borrow_mut().insert(key, Box::new(links.clone()));
         Ok(links)
     }
-    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that reconstruct 8 cannot
-    /// keep are the caller's affair: see [`StagedGauge::singular_links`].
+    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
+    /// the caller's affair: see [`StagedGauge::singular_links`] and [`temporal_gauge`].
     pub fn operator(
         &self,
         operator: impl Into<Operator>,
@@ -69,17 +86,24 @@ impl<'g, B: Backend> Configuration<'g, B> {
     ) -> Result<AnyOperator<B>> {
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
-    /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular.
-    pub(super) fn possible(&self, asked: Reconstruction) -> Result<Reconstruction> {
-        if asked != Reconstruction::Eight {
-            return Ok(asked);
-        }
+    /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
+    /// kernels for 8.
+    pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
+        let (temporal, twelve) = match asked {
+            Reconstruction::Eight => (false, Reconstruction::Twelve),
+            Reconstruction::EightTemporal => (true, Reconstruction::TwelveTemporal),
+            other => return Ok(other),
+        };
+        let count = |staged: &StagedGauge<B>| match temporal {
+            true => staged.singular_links_in_temporal_gauge(),
+            false => staged.singular_links(),
+        };
         let singular = match self.singular.get() {
             Some(known) => known,
-            None => self.with_staged(StagedGauge::singular_links)? > 0,
+            None => self.with_staged(count)? > 0,
         };
         self.singular.set(Some(singular));
-        Ok(if singular { Reconstruction::Twelve } else { asked })
+        Ok(if singular || !asked.exists_in(precision) { twelve } else { asked })
     }
 }
 

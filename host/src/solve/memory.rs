@@ -2,7 +2,7 @@
 use super::request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats};
 use crate::backend::Cpu;
 use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor};
-use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single};
 
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on `sites` sites of one parity, with

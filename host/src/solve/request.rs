@@ -35,6 +35,22 @@ pub enum Reconstruction {
     #[default]
     Twelve,
     Eight,
+    /// 12, in temporal gauge: links in t are 1 and not read, except across the boundary.
+    TwelveTemporal,
+    /// 8 in temporal gauge, in double and single precision.
+    EightTemporal,
+}
+
+impl Reconstruction {
+    /// Whether links have to be in temporal gauge.
+    pub fn is_temporal(self) -> bool {
+        matches!(self, Reconstruction::TwelveTemporal | Reconstruction::EightTemporal)
+    }
+    /// Whether there are kernels for it in a precision.
+    pub fn exists_in(self, precision: IterationPrecision) -> bool {
+        let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
+        self != Reconstruction::EightTemporal || floating
+    }
 }
 
 /// How true residuals come into an iteration in lower precision.
@@ -59,19 +75,21 @@ impl Default for Correction {
     }
 }
 
-/// Calls a macro with the types of a precision and a reconstruction that are known at run time.
+/// Calls a macro with the types of a precision and a reconstruction that are known at run time. 8 reals in temporal gauge
+/// become 12 where there are none.
 macro_rules! with_formats {
     ($precision:expr, $reconstruction:expr, $then:ident) => {
         with_formats!(@each $precision, $reconstruction, $then,
-            Double Single Half Fp16, Eighteen Recon18, Twelve Recon12, Eight Recon8)
+            Double Recon8T, Single Recon8T, Half Recon12T, Fp16 Recon12T)
     };
-    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*, $a:ident $ra:ident, $b:ident $rb:ident,
-        $c:ident $rc:ident) => {
+    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident $last:ident),*) => {
         match ($precision, $reconstruction) {
             $(
-                (IterationPrecision::$p, Reconstruction::$a) => $then!($p, $ra),
-                (IterationPrecision::$p, Reconstruction::$b) => $then!($p, $rb),
-                (IterationPrecision::$p, Reconstruction::$c) => $then!($p, $rc),
+                (IterationPrecision::$p, Reconstruction::Eighteen) => $then!($p, Recon18),
+                (IterationPrecision::$p, Reconstruction::Twelve) => $then!($p, Recon12),
+                (IterationPrecision::$p, Reconstruction::Eight) => $then!($p, Recon8),
+                (IterationPrecision::$p, Reconstruction::TwelveTemporal) => $then!($p, Recon12T),
+                (IterationPrecision::$p, Reconstruction::EightTemporal) => $then!($p, $last),
             )*
         }
     };

@@ -32,9 +32,38 @@ impl<B: Backend> Configuration<'_, B> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
+        if !request.reconstruction.is_temporal() {
+            return self.solve_here(sources, guess, request, observer);
+        }
+        let (fixed, transformation) = self.in_temporal_gauge();
+        let rotate = |fields: &[HostSpinor]| {
+            let mut rotated = fields.to_vec();
+            rotated.iter_mut().for_each(|field| transformation.apply(field));
+            rotated
+        };
+        let back = |mut fields: Vec<HostSpinor>| {
+            fields.iter_mut().for_each(|field| transformation.apply_inverse(field));
+            fields
+        };
+        match fixed.solve_here(&rotate(sources), guess.map(rotate).as_deref(), request, observer) {
+            Ok((solutions, report)) => Ok((back(solutions), report)),
+            Err(SolveFailure::Unfinished { error, solutions, report }) => {
+                Err(SolveFailure::Unfinished { error, solutions: back(solutions), report })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+    /// The same, in the gauge of this configuration.
+    fn solve_here(
+        &self,
+        sources: &[HostSpinor],
+        guess: Option<&[HostSpinor]>,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
         let begin = Instant::now();
         let nrhs = sources.len();
-        let reconstruction = self.possible(request.reconstruction)?;
+        let reconstruction = self.possible(request.reconstruction, request.precision)?;
         let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction };
         rung.check().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
         let operators = Operators::new(self, request.operator, nrhs)?;

@@ -299,7 +299,12 @@ pub fn clover_solves<B: Backend>(
         for precision in
             [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
         {
-            for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+            for reconstruction in [
+                Reconstruction::Eighteen,
+                Reconstruction::Twelve,
+                Reconstruction::Eight,
+                Reconstruction::TwelveTemporal,
+            ] {
                 for method in [Method::Bicgstab, Method::Cg] {
                     for schur in SCHURS {
                         let operator = ferrite::solve::Operator::Clover(params, schur);

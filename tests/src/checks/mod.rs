@@ -4,6 +4,7 @@ mod gauge;
 mod linear_algebra;
 mod quenched;
 mod solves;
+mod temporal;
 mod wilson;
 
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
@@ -11,6 +12,7 @@ pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use quenched::{distance, quenched};
 pub use solves::{schemes, solves};
+pub use temporal::{temporal_cases, temporal_kernels};
 pub use wilson::wilson;
 
 use crate::accuracy::Accuracy;

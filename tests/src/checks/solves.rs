@@ -20,7 +20,13 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
     for precision in
         [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
     {
-        for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+        for reconstruction in [
+            Reconstruction::Eighteen,
+            Reconstruction::Twelve,
+            Reconstruction::Eight,
+            Reconstruction::TwelveTemporal,
+            Reconstruction::EightTemporal,
+        ] {
             for method in [Method::Bicgstab, Method::Cg] {
                 let operator = WilsonParams::from_mass(mass, boundary);
                 let request = Request { method, precision, reconstruction, ..Request::new(operator) };

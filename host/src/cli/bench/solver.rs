@@ -68,7 +68,7 @@ pub struct Arguments {
     seed: u64,
     /// Bare masses, joined with commas
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true,
-        default_values_t = [-0.70, -0.72, -0.74, -0.75, -0.76, -0.77, -0.78, -0.785, -0.79])]
+        default_values_t = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812])]
     masses: Vec<f64>,
     /// Random sources to average over
     #[arg(long, value_name = "N", default_value_t = 5)]

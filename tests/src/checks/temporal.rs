@@ -1,0 +1,133 @@
+//! Links in temporal gauge: every kernel for them, what it reads, and that nothing physical changes.
+use super::{Case, clover, parameters, wilson};
+use crate::accuracy::Accuracy;
+use crate::clover_reference::CloverDirac;
+use crate::links::{self, Reconstruction as Links};
+use crate::reference::{Dirac, adjoint, colour_multiply, field};
+use crate::report::Report;
+use ferrite::backend::Backend;
+use ferrite::dirac::{Anisotropy, TimeBoundary, Wilson, WilsonParams};
+use ferrite::domain::Result;
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::{DeviceGauge, FullSpinor, StagedGauge};
+use ferrite::gauge_fixing::{Transformation, temporal_gauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8T, Recon12T, Single};
+use std::sync::Arc;
+
+/// Lattices with different shares of hops across the boundary in t: a quarter, half, all of them, an eighth.
+pub fn temporal_cases() -> Vec<Case> {
+    let lattice = |size| Lattice::new(size).expect("even extents");
+    vec![
+        Case::new(generate::random(lattice([2, 4, 6, 8]), 31), 400),
+        Case::new(generate::weak_field(lattice([4, 4, 4, 4]), 32, 0.3), 430),
+        Case::new(generate::random(lattice([2, 2, 2, 2]), 33), 460),
+        Case::new(generate::random(lattice([8, 8, 4, 16]), 34), 490),
+    ]
+}
+
+/// Every check of the kernels for temporal gauge in every precision.
+pub fn temporal_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    let (gauge, g) = temporal_gauge(&case.gauge);
+    let fixed = Case { gauge, sources: case.sources.clone(), mass: case.mass };
+    // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
+    let staged = StagedGauge::upload(&fixed.domain(backend)?, &fixed.gauge)?;
+    let (all, kept) = (staged.singular_links()?, staged.singular_links_in_temporal_gauge()?);
+    let (volume, slices) = (fixed.lattice().volume(), fixed.lattice().size()[3]);
+    let scope = case.scope("recon-8t", "");
+    report.holds(&scope, "number of singular links", (kept, all) == (0, volume - volume / slices));
+
+    macro_rules! check {
+        ($($precision:ident $recon:ident),*) => {$(
+            wilson::<B, $precision, $recon>(backend, &fixed, report)?;
+            covariance::<B, $precision, $recon>(backend, case, &fixed.gauge, &g, report)?;
+            reading::<B, $precision, $recon>(backend, &fixed, report)?;
+        )*};
+    }
+    check!(Double Recon12T, Single Recon12T, Half Recon12T, Fp16 Recon12T, Double Recon8T, Single Recon8T);
+
+    let params = &parameters(case.mass)[1];
+    let reference = CloverDirac::from_params(&fixed.gauge, params);
+    clover::<B, Double, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<B, Single, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<B, Half, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<B, Fp16, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<B, Double, Recon8T>(backend, &fixed, params, &reference, report)?;
+    clover::<B, Single, Recon8T>(backend, &fixed, params, &reference, report)
+}
+
+/// D ψ, or D† ψ, by kernels; and ψ as it was stored.
+fn dslash<B: Backend, P: Accuracy, R: LinkFormat<P>>(
+    backend: &B,
+    (gauge, params): (&HostGauge, WilsonParams),
+    dagger: bool,
+    psi: &[HostSpinor],
+) -> Result<(Vec<HostSpinor>, Vec<HostSpinor>)> {
+    let domain = ferrite::domain::Domain::single(backend.clone(), gauge.lattice())?;
+    let wilson = Wilson::new(Arc::new(DeviceGauge::<B, P, R>::upload(&domain, gauge)?), params);
+    let mut input = FullSpinor::<B, P>::zero(&domain, psi.len())?;
+    let mut out = FullSpinor::<B, P>::zero(&domain, psi.len())?;
+    input.upload(psi)?;
+    for parity in 0..2 {
+        wilson.dslash(parity, dagger, input.parity(1 - parity), out.parity_mut(parity))?;
+    }
+    Ok((out.download()?, input.download()?))
+}
+
+/// D of the gauge-fixed links on a rotated field is the rotated D of the links as they were, which the reference
+/// computes; for one right-hand side and for three.
+fn covariance<B: Backend, P: Accuracy, R: LinkFormat<P> + Links>(
+    backend: &B,
+    case: &Case,
+    fixed: &HostGauge,
+    g: &Transformation,
+    report: &mut Report,
+) -> Result {
+    let tol = links::hopping::<P, R>(fixed);
+    let format = format!("{} recon-{}", P::NAME, R::NAME);
+    let anisotropic = Anisotropy { xi: 2.5, nu: 0.75 };
+    for (boundary, time_sign, anisotropy) in
+        [(TimeBoundary::Periodic, 1.0, Anisotropy::default()), (TimeBoundary::Antiperiodic, -1.0, anisotropic)]
+    {
+        let params = WilsonParams { mass: case.mass, boundary, anisotropy };
+        let reference = Dirac { space: anisotropy.space(), ..Dirac::new(&case.gauge, case.mass, time_sign) };
+        for (dagger, psi) in [(false, case.block(0)), (true, &case.block(1)[..1])] {
+            let rotated = |psi: &HostSpinor| {
+                let mut psi = psi.clone();
+                g.apply(&mut psi);
+                psi
+            };
+            let rotated: Vec<_> = psi.iter().map(rotated).collect();
+            let (got, stored) = dslash::<B, P, R>(backend, (fixed, params), dagger, &rotated)?;
+            // There and back by the reference's own multiplication.
+            let lattice = case.lattice();
+            let back =
+                |psi: &HostSpinor| field(lattice, |x| colour_multiply(&adjoint(&g.matrices()[x]), &psi.sites()[x]));
+            let there = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g.matrices()[x], &psi.sites()[x]));
+            let expected: Vec<_> = stored.iter().map(|psi| there(&reference.hopping(dagger, &back(psi)))).collect();
+            let scope = case.scope(&format, &format!("{boundary:?} {} rhs", psi.len()));
+            report.fields(&scope, "temporal gauge, D on the original links", got, &expected, tol);
+        }
+    }
+    Ok(())
+}
+
+/// What lies where links in t are 1 does not matter.
+fn reading<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, fixed: &Case, report: &mut Report) -> Result {
+    let lattice = fixed.lattice();
+    let mut other = generate::random(lattice, 99);
+    let last = lattice.size()[3] - 1;
+    for (k, link) in other.links_mut().iter_mut().enumerate() {
+        if k % 4 != 3 || lattice.coordinates(k / 4)[3] == last {
+            *link = fixed.gauge.links()[k];
+        }
+    }
+    let params = WilsonParams::from_mass(fixed.mass, TimeBoundary::Antiperiodic);
+    let psi = &fixed.block(2)[..1];
+    let (one, _) = dslash::<B, P, R>(backend, (&fixed.gauge, params), false, psi)?;
+    let (two, _) = dslash::<B, P, R>(backend, (&other, params), false, psi)?;
+    let scope = fixed.scope(&format!("{} recon-{}", P::NAME, R::NAME), "");
+    report.holds(&scope, "temporal gauge, links in t are read across the boundary only", one == two);
+    Ok(())
+}
