@@ -20,11 +20,11 @@ impl Complex16 {
     pub fn widen(self) -> Complex<f32> {
         machine::widen(self.0)
     }
-    /// a + phase · b, rounded to nearest, where `exchanged` holds b with its parts exchanged. Both parts of the sum are
-    /// one instruction of a GPU for ±i b, which needs them so, and two for ±b.
+    /// a + phase · b, rounded to nearest and widened, where `exchanged` holds b with its parts exchanged. Both parts of
+    /// the sum are one instruction of a GPU for ±i b, which needs them so, and two for ±b.
     #[inline(always)]
-    pub fn combine(self, phase: Phase, exchanged: Self) -> Self {
-        Complex16(machine::combine(self.0, phase, exchanged.0))
+    pub fn combine(self, phase: Phase, exchanged: Self) -> Complex<f32> {
+        machine::combine(self.0, phase, exchanged.0)
     }
 }
 
@@ -59,55 +59,69 @@ mod machine {
         complex(re, im)
     }
     #[inline(always)]
-    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> u32 {
+    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let back = || instruction!("prmt.b32 {0}, {1}, {1}, 0x1032;", exchanged);
         // Times ∓1 and ±1, which is exact, and one rounding.
         let signed = |signs: u32| instruction!("fma.rn.f16x2 {0}, {1}, {2}, {3};", exchanged, signs, a);
-        match phase {
+        widen(match phase {
             Phase::One => instruction!("add.rn.f16x2 {0}, {1}, {2};", a, back()),
             Phase::MinusOne => instruction!("sub.rn.f16x2 {0}, {1}, {2};", a, back()),
             Phase::I => signed(0x3C00_BC00),
             Phase::MinusI => signed(0xBC00_3C00),
-        }
+        })
     }
 }
 
-/// The same bits by 32-bit arithmetic: without branches, so that it is vectorised.
+/// The same bits by 32-bit arithmetic. Without branches, and with masks in place of choices, the compiler makes vector
+/// instructions of it.
 #[cfg(not(target_arch = "nvptx64"))]
 mod machine {
     use super::*;
 
-    /// Bits by which the mantissas differ.
-    const SHIFT: u32 = 13;
-    /// The difference of the exponents' offsets, 127 − 15, as a 16-bit float.
-    const OFFSET: u32 = 112 << 10;
-    /// 2⁻¹⁴ as a 32-bit float: below it 16-bit floats are multiples of 2⁻²⁴.
-    const SMALLEST_NORMAL: u32 = 113 << 23;
-    /// 65520 as a 32-bit float: from here on rounding ends at infinity.
-    const OVERFLOW: u32 = 0x477F_F000;
-    const INFINITY: u32 = 0x7C00;
-    const INFINITY_32: u32 = 0x7F80_0000;
-    /// The NaN that a GPU makes of any.
-    const NAN: u32 = 0x7FFF;
+    /// 2ⁿ
+    const fn power(n: i32) -> f32 {
+        f32::from_bits(((127 + n) as u32) << 23)
+    }
+    const SIZE: u32 = 0x7FFF_FFFF;
+    const INFINITY: u32 = 0x7F80_0000;
+    /// 2⁻¹⁴, below which 16-bit floats are multiples of 2⁻²⁴.
+    const SMALLEST_NORMAL: u32 = power(-14).to_bits();
 
+    /// 4 |x|, or infinity from 2¹⁶ on; and the power of two, at least 2, that rounds it to 11 bits when it is added.
+    #[inline(always)]
+    fn magnified(x: f32) -> (f32, f32) {
+        let size = x.to_bits() & SIZE;
+        let exponent = size & INFINITY;
+        let exponent = if exponent > SMALLEST_NORMAL { exponent } else { SMALLEST_NORMAL };
+        let large = f32::from_bits(size) * power(112) * power(-110);
+        (large, f32::from_bits(exponent.wrapping_add(15 << 23)))
+    }
+    /// x rounded to 16 bits, as a 32-bit float.
+    #[inline(always)]
+    fn rounded(x: f32) -> f32 {
+        let (large, unit) = magnified(x);
+        // From 65520 on this is 65536 or more, which the last two factors make infinite.
+        let size = (large + unit - unit) * power(110) * power(-112);
+        f32::from_bits(size.to_bits() | x.to_bits() & !SIZE)
+    }
     #[inline(always)]
     fn narrow(x: f32) -> u32 {
-        let (sign, size) = (x.to_bits() >> 16 & 0x8000, x.to_bits() & 0x7FFF_FFFF);
-        // Half a unit in the last place, less a little where the last bit is 0 and a tie goes down. The carry may run
-        // into the exponent, which is then right too.
-        let normal = ((size + 0xFFF + (size >> SHIFT & 1)) >> SHIFT).wrapping_sub(OFFSET);
-        // The last place of numbers from ½ to 1 is 2⁻²⁴.
-        let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
-        let finite = if size < SMALLEST_NORMAL { small } else { normal };
-        let rounded = if size < OVERFLOW { finite } else { INFINITY };
-        if size > INFINITY_32 { NAN } else { rounded | sign }
+        let (large, unit) = magnified(x);
+        let bits = (large + unit).to_bits();
+        // The last bits are 1024 times the mantissa, whose leading one adds to the exponent. The five bits in front, of
+        // the exponent of `unit`, are the one that a 16-bit float has, less this one.
+        let finite = (bits >> 13 & 0x7C00) + (bits & 0x0FFF);
+        let nan = (INFINITY.wrapping_sub(x.to_bits() & SIZE) >> 31).wrapping_neg();
+        (finite | x.to_bits() >> 16 & 0x8000) & !nan | 0x7FFF & nan
     }
     #[inline(always)]
     fn wide(h: u32) -> f32 {
         let (sign, size) = ((h & 0x8000) << 16, h & 0x7FFF);
         // Times 2¹¹², which moves the exponent and is right for subnormal numbers too.
-        let finite = (f32::from_bits(size << SHIFT) * f32::from_bits((127 + 112) << 23)).to_bits();
-        f32::from_bits(sign | if size < INFINITY { finite } else { INFINITY_32 | size << SHIFT })
+        let finite = (f32::from_bits(size << 13) * power(112)).to_bits();
+        // All bits of the exponent for infinity and NaN.
+        let above = ((size + 0x400) >> 15).wrapping_neg() & INFINITY;
+        f32::from_bits(sign | finite | above)
     }
 
     #[inline(always)]
@@ -120,8 +134,9 @@ mod machine {
     }
     /// A sum in 24 bits and then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
     #[inline(always)]
-    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> u32 {
-        round(phase.combine(widen(a), widen(exchanged.rotate_left(16))))
+    pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
+        let sum = phase.combine(widen(a), widen(exchanged.rotate_left(16)));
+        complex(rounded(sum.re), rounded(sum.im))
     }
 }
 
@@ -132,8 +147,8 @@ mod tests {
     /// The value of a finite code, from the definition.
     fn value(code: u32) -> f64 {
         let (exponent, mantissa) = ((code >> 10 & 31) as i32, (code & 1023) as f64);
-        let size =
-            if exponent == 0 { mantissa } else { (mantissa + 1024.0) * 2f64.powi(exponent - 1) } * 2f64.powi(-24);
+        let steps = if exponent == 0 { mantissa } else { (mantissa + 1024.0) * 2f64.powi(exponent - 1) };
+        let size = steps * 2f64.powi(-24);
         if code & 0x8000 == 0 { size } else { -size }
     }
     fn code(x: f32) -> u32 {
@@ -183,11 +198,12 @@ mod tests {
         // Codes of all sizes; exact sums in double.
         let codes: std::vec::Vec<u32> = (0..0x7C00).step_by(37).flat_map(|c| [c, c | 0x8000]).collect();
         // Real parts are low in a sum, and high in what is exchanged.
-        let (real, imaginary) = (|code: u32| Complex16(code), |code: u32| Complex16(code << 16));
+        let (real, imaginary) = (Complex16, |code: u32| Complex16(code << 16));
+        let (low, high) = (|z| Complex16::round(z).0 & 0xFFFF, |z| Complex16::round(z).0 >> 16);
         for &a in &codes {
             for &b in &codes {
                 let exact = value(a) + value(b);
-                let got = real(a).combine(Phase::One, imaginary(b)).0 & 0xFFFF;
+                let got = low(real(a).combine(Phase::One, imaginary(b)));
                 if exact.abs() >= 65520.0 {
                     assert_eq!(got & 0x7FFF, 0x7C00);
                     continue;
@@ -200,11 +216,11 @@ mod tests {
                 }
                 // The other phases are the same sum: a − (−b), and ± i b exchanges the parts.
                 let minus = b ^ 0x8000;
-                assert_eq!(real(a).combine(Phase::MinusOne, imaginary(minus)).0 & 0xFFFF, got);
-                assert_eq!(real(a).combine(Phase::I, real(minus)).0 & 0xFFFF, got);
-                assert_eq!(real(a).combine(Phase::MinusI, real(b)).0 & 0xFFFF, got);
-                assert_eq!(imaginary(a).combine(Phase::I, imaginary(b)).0 >> 16, got);
-                assert_eq!(imaginary(a).combine(Phase::MinusI, imaginary(minus)).0 >> 16, got);
+                assert_eq!(low(real(a).combine(Phase::MinusOne, imaginary(minus))), got);
+                assert_eq!(low(real(a).combine(Phase::I, real(minus))), got);
+                assert_eq!(low(real(a).combine(Phase::MinusI, real(b))), got);
+                assert_eq!(high(imaginary(a).combine(Phase::I, imaginary(b))), got);
+                assert_eq!(high(imaginary(a).combine(Phase::MinusI, imaginary(minus))), got);
             }
         }
     }
