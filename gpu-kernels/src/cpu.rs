@@ -22,39 +22,48 @@ pub struct Entry {
     pub avx512: Run,
 }
 
-macro_rules! versions {
-    ($portable:ident $avx2:ident $avx512:ident, $bound:ident, $body:ident) => {
-        unsafe fn $portable<K: $bound>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $body::<K>(kernel, first, last, rhs, sums) }
+/// The entry of a type, whose functions belong to the module that calls this: the compiler works on modules in parallel.
+#[macro_export]
+macro_rules! cpu_entry {
+    ($body:ident, $kernel:ty) => {{
+        unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $avx2<K: $bound>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $body::<K>(kernel, first, last, rhs, sums) }
+        unsafe fn avx2(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        unsafe fn $avx512<K: $bound>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $body::<K>(kernel, first, last, rhs, sums) }
+        unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        use {$portable as $avx2, $portable as $avx512};
-    };
+        use {portable as avx2, portable as avx512};
+        $crate::cpu::Entry { kernel: core::any::TypeId::of::<$kernel>, portable, avx2, avx512 }
+    }};
 }
-versions!(run_portable run_avx2 run_avx512, Kernel, run);
-versions!(sum_portable sum_avx2 sum_avx512, Reduction, sum);
 
+/// Runs a kernel on sites `first..last`.
+///
+/// # Safety
+/// As [`Run`].
 #[inline(always)]
-unsafe fn run<K: Kernel>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+pub unsafe fn run<K: Kernel>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
         unsafe { kernel.site(i, rhs) }
     }
 }
 
+/// Sums a reduction over sites `first..last`.
+///
+/// # Safety
+/// As [`Run`].
 // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
 #[inline(always)]
-unsafe fn sum<K: Reduction>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+pub unsafe fn sum<K: Reduction>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let mut total = K::Values::ZERO;
     for i in first..last {
@@ -62,16 +71,5 @@ unsafe fn sum<K: Reduction>(kernel: *const u8, first: u32, last: u32, rhs: u32, 
     }
     for k in 0..K::Values::COUNT {
         unsafe { *sums.add(k) = total.get(k) };
-    }
-}
-
-impl Entry {
-    /// Of a kernel.
-    pub const fn kernel<K: Kernel>() -> Self {
-        Entry { kernel: TypeId::of::<K>, portable: run_portable::<K>, avx2: run_avx2::<K>, avx512: run_avx512::<K> }
-    }
-    /// Of a reduction.
-    pub const fn reduction<K: Reduction>() -> Self {
-        Entry { kernel: TypeId::of::<K>, portable: sum_portable::<K>, avx2: sum_avx2::<K>, avx512: sum_avx512::<K> }
     }
 }

@@ -86,7 +86,7 @@ pub struct Instance {
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
     /// The instance on the CPU.
-    #[cfg(not(target_arch = "nvptx64"))]
+    #[cfg(feature = "cpu")]
     pub cpu: crate::cpu::Entry,
 }
 
@@ -107,7 +107,7 @@ macro_rules! entry {
                 module: $module,
                 registers: $registers,
                 hot: $crate::entry!(@hot $kind),
-                #[cfg(not(target_arch = "nvptx64"))]
+                #[cfg(feature = "cpu")]
                 cpu: $crate::entry!(@cpu $kind $kernel),
             },
         )*];
@@ -123,9 +123,9 @@ macro_rules! entry {
     (@parts observe $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
     (@parts reduce $kernel:ty) => { <$kernel as $crate::Reduction>::NAME };
     (@parts $kind:ident $kernel:ty) => { <$kernel as $crate::Kernel>::NAME };
-    (@cpu observe $kernel:ty) => { $crate::cpu::Entry::reduction::<$kernel>() };
-    (@cpu reduce $kernel:ty) => { $crate::cpu::Entry::reduction::<$kernel>() };
-    (@cpu $kind:ident $kernel:ty) => { $crate::cpu::Entry::kernel::<$kernel>() };
+    (@cpu observe $kernel:ty) => { $crate::cpu_entry!(sum, $kernel) };
+    (@cpu reduce $kernel:ty) => { $crate::cpu_entry!(sum, $kernel) };
+    (@cpu $kind:ident $kernel:ty) => { $crate::cpu_entry!(run, $kernel) };
     (@entry observe $name:ident $kernel:ty) => { $crate::entry!(@entry reduce $name $kernel); };
     (@entry reduce $name:ident $kernel:ty) => {
         /// # Safety

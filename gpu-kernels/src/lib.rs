@@ -25,7 +25,7 @@ extern crate std;
 pub mod algebra;
 pub mod blas;
 pub mod clover;
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(feature = "cpu")]
 pub mod cpu;
 pub mod device;
 pub mod field;

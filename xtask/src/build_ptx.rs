@@ -220,7 +220,7 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     let source = root.join("gpu-kernels/src/lib.rs");
     let manifest = format!(
         "[package]\nname = \"gpu-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [lib]\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n\
+         [lib]\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n[features]\ncpu = []\n\n\
          [profile.release]\nopt-level = 3\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\n\n\
          [workspace]\n"
     );
