@@ -301,7 +301,8 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDot<
     }
 }
 
-/// [`CloverDslashAdd`] that also returns [`all_dots`].
+/// [`CloverDslashAdd`] that also returns the sums of
+/// [`WilsonDslashAddDots`](crate::wilson::WilsonDslashAddDots).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverDslashAddDots<P: Precision, R> {

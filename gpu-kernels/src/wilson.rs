@@ -168,7 +168,8 @@ pub(crate) unsafe fn out_and_dot<P: Precision>(
     [dot.re, dot.im, out.norm2()]
 }
 
-/// [`WilsonDslashAdd`] that also returns [`all_dots`]: what a half step of BiCGstab needs of A x.
+/// [`WilsonDslashAdd`] that also returns what a half step of BiCGstab needs of y = A x:
+/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct WilsonDslashAddDots<P: Precision, R> {
