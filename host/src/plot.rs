@@ -10,8 +10,8 @@ pub struct Convergence<'a> {
     pub title: String,
     /// Solver and precision.
     pub subtitle: String,
-    /// Relative residuals by right-hand side and iteration.
-    pub history: &'a [Vec<f64>],
+    /// Iteration and relative residual, by right-hand side.
+    pub history: Vec<Vec<(usize, f64)>>,
     /// Iterations at which true residuals were computed.
     pub updates: &'a [(usize, Vec<f64>)],
     /// Asked residual.
@@ -131,10 +131,10 @@ fn draw(plot: &Convergence) -> Result<String, Box<dyn std::error::Error>> {
     {
         let root = SVGBackend::with_string(&mut svg, (960, 600)).into_drawing_area();
         root.fill(&WHITE)?;
-        let shown = || plot.history.iter().flatten().copied().filter_map(log);
+        let shown = || plot.history.iter().flatten().filter_map(|(_, residual)| log(*residual));
         let bottom = shown().chain(log(plot.tol)).fold(0.0, f64::min).floor() - 0.5;
         let top = shown().fold(0.0, f64::max).ceil() + 0.2;
-        let last = plot.history.iter().map(Vec::len).max().unwrap_or(1).max(2) - 1;
+        let last = plot.history.iter().flatten().map(|(iteration, _)| *iteration).fold(1, usize::max);
         let (above, below) = root.split_vertically(70);
         let text = |size: f64| TextStyle::from(("sans-serif", size).into_font()).color(&BLACK);
         above.draw(&Text::new(plot.title.as_str(), (80, 14), text(22.0)))?;
@@ -159,7 +159,7 @@ fn draw(plot: &Convergence) -> Result<String, Box<dyn std::error::Error>> {
         }
         for (j, history) in plot.history.iter().enumerate() {
             let colour = Palette99::pick(j).to_rgba();
-            let points = history.iter().enumerate().filter_map(|(k, &r)| Some((k as f64, log(r)?)));
+            let points = history.iter().filter_map(|(k, r)| Some((*k as f64, log(*r)?)));
             chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
             let marks = plot.updates.iter().filter_map(|(k, r)| Some((*k as f64, log(*r.get(j)?)?)));
             chart.draw_series(marks.map(|at| Circle::new(at, 4, colour.filled())))?;

@@ -67,7 +67,8 @@ where
 }
 
 /// ‖δU‖ / √3, in the mean over the links (rms), and the largest |δU_ij|. Links are kept twice, forward as U, backward
-/// as U†. The mean is that of the links in space or in time, whichever is larger: an anisotropy gives them weights. In temporal gauge links in t are not kept on any slice but the last.
+/// as U†. The mean is that of the links in space or in time, whichever is larger: an anisotropy gives them weights. In
+/// temporal gauge links in t are not kept on any slice but the last.
 pub fn errors<P: Accuracy, R: Reconstruction>(gauge: &HostGauge) -> [f64; 2] {
     let (mut squares, mut worst) = ([0.0f64; 2], 0.0f64);
     let (lattice, last) = (gauge.lattice(), gauge.lattice().size()[3] - 1);

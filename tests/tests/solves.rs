@@ -33,8 +33,9 @@ fn every_scheme_ends_at_its_tolerance() {
     finish(report);
 }
 
-/// Iterations on a fixed quenched configuration at β = 6.0, not far from the critical κ of 0.157. A change of more than a tenth, or three, is a change of the algorithm or a
-/// mistake in it; rounding, which differs between machines, moves them by one or two.
+/// Iterations on a fixed quenched configuration at β = 6.0, not far from the critical κ of 0.157. A change of more than a
+/// tenth, or three, is a change of the algorithm or a mistake in it; rounding, which differs between machines, moves them
+/// by one or two.
 #[test]
 fn iteration_counts_are_what_they_were() {
     use IterationPrecision::{Double, Fp16, Half, Single};

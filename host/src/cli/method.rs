@@ -3,7 +3,7 @@ use super::fields::Source;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use crate::config::Settings;
 use clap::Args;
-use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Request};
+use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Report, Request};
 
 /// Flags of the solver, as typed.
 #[derive(Args)]
@@ -109,33 +109,37 @@ impl Scheme {
     pub fn solver(&self) -> &'static str {
         name_of(&METHODS, self.method)
     }
-    /// The flag's value.
-    pub fn outer(&self) -> &'static str {
-        name_of(&OUTER_PRECISIONS, self.outer)
-    }
     /// `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {
-        match self.correction {
-            Correction::Reliable { .. } => "reliable",
-            Correction::Defect { .. } => "defect",
+        self.correction.name()
+    }
+    /// The iterations to which the entries of a residual history belong: one entry an iteration with reliable updates,
+    /// one a correction with defect correction. `updates` holds the iterations at which true residuals were computed.
+    pub fn iterations_of(&self, history: &[f64], updates: &[usize]) -> Vec<(usize, f64)> {
+        let defect = matches!(self.correction, Correction::Defect { .. });
+        let corrections = || std::iter::once(0).chain(updates.iter().copied());
+        match defect {
+            true => corrections().zip(history.iter().copied()).collect(),
+            false => history.iter().copied().enumerate().collect(),
         }
     }
-    /// What is computed how, for people.
-    pub fn describe(&self, plan: &Plan, reconstruction: Reconstruction) -> String {
+    /// What was computed how, for people.
+    pub fn describe(&self, report: &Report) -> String {
         let solver = match self.method {
             Method::Bicgstab => "BiCGstab",
             Method::Cg => "CG on the normal equations",
             Method::Cgne => "CG for the error (M M^+)",
         };
-        let outer = match self.outer {
+        let outer = match report.outer {
             IterationPrecision::Double => String::new(),
-            _ => format!(" in {}", self.outer()),
+            other => format!(" in {}", name_of(&OUTER_PRECISIONS, other)),
         };
         let correction = match self.correction {
             Correction::Reliable { .. } => String::new(),
             Correction::Defect { inner_tol } => format!(", defect correction with inner solves to {inner_tol:e}"),
         };
-        let (precision, recon) = (name_of(&PRECISIONS, plan.precision), name_of(&RECONSTRUCTIONS, reconstruction));
+        let precision = name_of(&PRECISIONS, report.precision);
+        let recon = name_of(&RECONSTRUCTIONS, report.reconstruction);
         format!("{solver}, {precision}{outer} precision, recon {recon}{correction}")
     }
 }
@@ -162,4 +166,30 @@ fn guess(settings: &mut Settings, plan: Option<&Plan>) -> Option<Vec<Source>> {
             (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme(correction: Correction) -> Scheme {
+        Scheme {
+            tol: 1e-10,
+            guess: None,
+            method: Method::Bicgstab,
+            max_iterations: 10,
+            outer: IterationPrecision::Double,
+            correction,
+            ladder: true,
+        }
+    }
+
+    #[test]
+    fn entries_of_a_history_are_where_they_were_made() {
+        let history = [1.0, 0.1, 0.01];
+        let reliable = scheme(Correction::default()).iterations_of(&history, &[2]);
+        assert_eq!(reliable, [(0, 1.0), (1, 0.1), (2, 0.01)]);
+        let defect = scheme(Correction::Defect { inner_tol: 0.1 }).iterations_of(&history, &[7, 15]);
+        assert_eq!(defect, [(0, 1.0), (7, 0.1), (15, 0.01)]);
+    }
 }

@@ -7,6 +7,7 @@ pub mod convert;
 mod device;
 mod failure;
 mod fields;
+mod formats;
 pub mod generate;
 pub mod info;
 mod interrupt;

@@ -332,6 +332,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         };
+        let updates: Vec<usize> = watch.updates.iter().map(|(iteration, _)| *iteration).collect();
         let picture = plot::Convergence {
             title: format!(
                 "{} operator on {}, m = {:.6}, {boundary}",
@@ -339,8 +340,8 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
                 plan.lattice(),
                 plan.operator.wilson().mass
             ),
-            subtitle: solve.scheme.describe(&solve.plan, report.reconstruction),
-            history: &report.info.history,
+            subtitle: solve.scheme.describe(&report),
+            history: report.info.history.iter().map(|h| solve.scheme.iterations_of(h, &updates)).collect(),
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
@@ -403,7 +404,7 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
             operator.mass,
             operator.kappa(),
             text::count(plan.sources.len(), "right-hand side"),
-            solve.scheme.describe(&solve.plan, report.reconstruction),
+            solve.scheme.describe(report),
             if report.converged { "converged" } else { "NOT converged" },
             text::count(info.iterations, "iteration"),
             text::count(info.reliable_updates, "reliable update"),

@@ -1,7 +1,7 @@
 //! `ferrite tune`.
-use super::bench::{check_nrhs, choose, lattice_or_default, memory};
+use super::bench::{check_nrhs, lattice_or_default, memory};
 use super::device::{Device, on_device};
-use super::plan::{PRECISIONS, RECONSTRUCTIONS};
+use super::formats::FormatFlags;
 use super::text::{count, lattice};
 use super::{Context, Failure, Outcome};
 use clap::Args;
@@ -36,12 +36,8 @@ pub struct Arguments {
     /// wilson, clover or all
     #[arg(long, value_name = "NAME", default_value = "all")]
     operator: String,
-    /// all, or some of double, single, half, joined with commas
-    #[arg(long, value_name = "NAMES", default_value = "all")]
-    precision: String,
-    /// all, or some of 18, 12, 8, joined with commas
-    #[arg(long, value_name = "NUMBERS", default_value = "all")]
-    reconstruct: String,
+    #[command(flatten)]
+    formats: FormatFlags,
     /// Right-hand sides in one call; several numbers joined with commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     nrhs: Vec<usize>,
@@ -52,8 +48,7 @@ pub struct Arguments {
 
 /// Searches, saves and prints a table.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    let precisions = choose("precision", &args.precision, &PRECISIONS)?;
-    let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
+    let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     let operators: &[Operations] = match args.operator.as_str() {
         "wilson" => &[Operations::Wilson],
         "clover" => &[Operations::Clover],
@@ -72,7 +67,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let clover = operators.contains(&Operations::Clover);
     let most = args.nrhs.iter().copied().max().unwrap_or(1);
     device.require(&memory(lattice, most, true, clover), &format!("tuning on {lattice}"))?;
-    info!("tuning on {lattice}: this takes a minute or two");
+    info!("tuning on {lattice}: this takes about a minute");
     for &nrhs in &args.nrhs {
         for &operations in operators.iter().chain([&Operations::LinearAlgebra]) {
             let options =

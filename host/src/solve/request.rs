@@ -69,6 +69,15 @@ pub enum Correction {
         inner_tol: f64,
     },
 }
+impl Correction {
+    /// `reliable` or `defect`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Correction::Reliable { .. } => "reliable",
+            Correction::Defect { .. } => "defect",
+        }
+    }
+}
 impl Default for Correction {
     fn default() -> Self {
         Correction::Reliable { delta: None }

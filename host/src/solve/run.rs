@@ -166,8 +166,8 @@ impl Rung {
             (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
         }
     }
-    /// The next one up: from floating to fixed point, which has more digits; then the iteration becomes as precise as the solver's check, then the check double, then the
-    /// iteration too, and at last on the very links.
+    /// The next one up: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
+    /// as the solver's check, then the check double, then the iteration too, and at last on the very links.
     fn next(self) -> Option<Rung> {
         use IterationPrecision as P;
         match self {

@@ -1,6 +1,6 @@
 //! `ferrite bench accuracy`.
-use super::choose;
 use crate::cli::device::on_device;
+use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome, target};
@@ -31,12 +31,8 @@ pub struct Arguments {
     /// Extents [default: 24,24,24,32 on a GPU, 8,8,8,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// all, or some of double, single, half, joined with commas
-    #[arg(long, value_name = "NAMES", default_value = "all")]
-    precision: String,
-    /// all, or some of 18, 12, 8, joined with commas
-    #[arg(long, value_name = "NUMBERS", default_value = "all")]
-    reconstruct: String,
+    #[command(flatten)]
+    formats: FormatFlags,
     /// Draw the shares against the tolerance
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
@@ -44,8 +40,7 @@ pub struct Arguments {
 
 /// Compares and prints.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    let precisions = choose("precision", &args.precision, &PRECISIONS)?;
-    let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS[..3])?;
+    let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;
     }

@@ -1,6 +1,6 @@
 //! `ferrite bench dslash`, `blas` and `copy`.
 use crate::cli::device::{Device, on_device};
-use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
+use crate::cli::formats::FormatFlags;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
@@ -57,31 +57,11 @@ pub struct Common {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// all, or some of double, single, half, fp16, joined with commas
-    #[arg(long, value_name = "NAMES", default_value = "all")]
-    precision: String,
-    /// all, or some of 18, 12, 8, and 12t, 8t in temporal gauge, joined with commas; 8t in double and single only
-    #[arg(long, value_name = "NUMBERS", default_value = "all")]
-    reconstruct: String,
+    #[command(flatten)]
+    formats: FormatFlags,
     /// Right-hand sides in one call
     #[arg(long, value_name = "N", default_value_t = 1)]
     nrhs: usize,
-}
-
-/// The values that a list names.
-pub fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
-    if text == "all" {
-        return Ok(choices.iter().map(|(_, value)| *value).collect());
-    }
-    let find = |name: &str| choices.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
-    let found: Option<Vec<T>> = text.split(',').map(|name| find(name.trim())).collect();
-    found.ok_or_else(|| {
-        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-        Failure::refused(format!(
-            "--{flag} '{text}': expected all, or some of {}, joined with commas",
-            names.join(", ")
-        ))
-    })
 }
 
 /// Refuses more right-hand sides than kernels can sum for at once.
@@ -130,8 +110,7 @@ pub fn dslash(args: Dslash, context: &Context) -> Outcome {
 
 /// Times and prints a table.
 pub fn run(args: Common, what: What, context: &Context) -> Outcome {
-    let precisions = choose("precision", &args.precision, &PRECISIONS)?;
-    let reconstructions = choose("reconstruct", &args.reconstruct, &RECONSTRUCTIONS)?;
+    let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     if what != What::Blas && !precisions.iter().any(|&p| reconstructions.iter().any(|r| r.exists_in(p))) {
         return Err(Failure::refused("--reconstruct 8t is there in double and single precision only"));
     }

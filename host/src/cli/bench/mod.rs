@@ -3,7 +3,7 @@ mod accuracy;
 mod kernels;
 mod solver;
 
-pub(super) use kernels::{check_nrhs, choose, lattice_or_default, memory};
+pub(super) use kernels::{check_nrhs, lattice_or_default, memory};
 
 use super::{Context, Outcome};
 use clap::{Args, Subcommand};

@@ -1,7 +1,7 @@
 //! `ferrite bench solver`.
 use crate::cli::device::on_device;
 use crate::cli::fields::read_gauge;
-use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::progress::Watch;
 use crate::cli::text::lattice;
 use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
@@ -238,10 +238,10 @@ fn row(table: u32, cell: &Cell, rates: &Rates) -> Value {
     json!({
         "table": table,
         "mass": cell.mass,
-        "solver": method(scheme).to_lowercase(),
+        "solver": name_of(&METHODS, scheme.method),
         "precision": name_of(&PRECISIONS, scheme.precision),
         "reconstruct": name_of(&RECONSTRUCTIONS, scheme.reconstruction),
-        "correction": match scheme.correction { Correction::Reliable { .. } => "reliable", Correction::Defect { .. } => "defect" },
+        "correction": scheme.correction.name(),
         "parameter": parameter(scheme).map(|(_, value)| value),
         "iterations": number(cell.iterations),
         "updates": number(cell.updates),

@@ -1,0 +1,48 @@
+//! Lists of precisions and reconstructions, for commands that go through several.
+use super::plan::{PRECISIONS, RECONSTRUCTIONS};
+use super::{Failure, Outcome};
+use clap::Args;
+use ferrite::solve::{IterationPrecision, Reconstruction};
+
+/// Which formats, as typed.
+#[derive(Args)]
+pub struct FormatFlags {
+    /// all, or some of double, single, half, fp16, joined with commas
+    #[arg(long, value_name = "NAMES", default_value = "all")]
+    precision: String,
+    /// all, or some of 18, 12, 8, and 12t, 8t in temporal gauge, joined with commas; 8t in double and single only
+    #[arg(long, value_name = "NUMBERS", default_value = "all")]
+    reconstruct: String,
+}
+
+impl FormatFlags {
+    /// `--precision`.
+    pub fn precisions(&self) -> Outcome<Vec<IterationPrecision>> {
+        choose("precision", &self.precision, &PRECISIONS)
+    }
+    /// `--reconstruct`.
+    pub fn reconstructions(&self) -> Outcome<Vec<Reconstruction>> {
+        choose("reconstruct", &self.reconstruct, &RECONSTRUCTIONS)
+    }
+    /// `--reconstruct` where the gauge is not to be changed: those in temporal gauge are not among the choices.
+    pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<Reconstruction>> {
+        let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| !format.is_temporal()).collect();
+        choose("reconstruct", &self.reconstruct, &choices)
+    }
+}
+
+/// The values that a list names.
+fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+    if text == "all" {
+        return Ok(choices.iter().map(|(_, value)| *value).collect());
+    }
+    let find = |name: &str| choices.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+    let found: Option<Vec<T>> = text.split(',').map(|name| find(name.trim())).collect();
+    found.ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        Failure::refused(format!(
+            "--{flag} '{text}': expected all, or some of {}, joined with commas",
+            names.join(", ")
+        ))
+    })
+}
