@@ -1,8 +1,8 @@
 //! Files of other codes, read with the values that those codes gave, and our own files read back.
-use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::files::{
     Checksum, Endian, Format, GaugeFile, Precision, Problem, ReadOptions, WriteOptions, gauge_from, inspect,
-    read_field, read_gauge, read_spinor, write_gauge, write_spinor,
+    read_fermion, read_field, read_gauge, write_fermion, write_gauge,
 };
 use ferrite::lattice::Lattice;
 use num_complex::Complex64;
@@ -125,7 +125,7 @@ fn fields_of_other_codes() {
         let field = read_field(&path(name), &ReadOptions::default()).unwrap();
         assert!(matches!(field.checksum, Checksum::Verified(_)));
         assert_eq!((field.header.components, field.values.len()), (3, 3 * 4096));
-        let error = read_spinor(&path(name), &ReadOptions::default()).unwrap_err().to_string();
+        let error = read_fermion::<Spinor>(&path(name), &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("holds 3 complex numbers per site where a spinor field has 12"), "{error}");
     }
 }
@@ -275,8 +275,8 @@ proptest! {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spinor");
-        write_spinor(&path, &spinor, &options).unwrap();
-        let read = read_spinor(&path, &ReadOptions::default()).unwrap().spinor;
+        write_fermion(&path, &spinor, &options).unwrap();
+        let read = read_fermion(&path, &ReadOptions::default()).unwrap().field;
         let limit = if precision == Precision::Single { 1e-7 } else { 0.0 };
         prop_assert_eq!(read.lattice(), lattice);
         let (read, written) = (read.sites().as_flattened(), spinor.sites().as_flattened());

@@ -73,7 +73,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
     })?;
     let title = format!("image under the {} operator", plan.operator.name());
-    fields::write_spinors(output, &fields, &title).map_err(Failure::failed)?;
+    fields::write_fermions(output, &fields, &title).map_err(Failure::failed)?;
     let norms: Vec<f64> = fields.iter().map(HostSpinor::norm2).collect();
     let operator = plan.operator.wilson();
     let object = json!({

@@ -3,7 +3,8 @@ use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, s
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
-use ferrite::files::{Format, Precision, WriteOptions, inspect, read_spinor, write_gauge, write_spinor};
+use ferrite::field::host::Spinor;
+use ferrite::files::{Format, Precision, WriteOptions, inspect, read_fermion, write_fermion, write_gauge};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -84,8 +85,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     if spinor {
-        let file = read_spinor(&args.input, &options).map_err(Failure::reading)?;
-        write_spinor(&args.output, &file.spinor, &write).map_err(Failure::writing)?;
+        let file = read_fermion::<Spinor>(&args.input, &options).map_err(Failure::reading)?;
+        write_fermion(&args.output, &file.field, &write).map_err(Failure::writing)?;
     } else {
         let file = read_gauge(&args.input, &options)?;
         write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;

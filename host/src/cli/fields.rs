@@ -1,7 +1,7 @@
 //! Sources, and field files by name.
 use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
-use ferrite::field::host::HostSpinor;
+use ferrite::field::host::{Fermion, HostField, HostSpinor, Spinor};
 use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
@@ -56,7 +56,7 @@ impl Source {
             }
             Source::Random(_) => Ok(vec![self]),
             Source::File(path, _) => {
-                let fields = block_count(&path)?;
+                let fields = block_count::<Spinor>(&path)?;
                 let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
                     (12, l) if l == lattice => Ok(()),
                     (12, l) => Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display())),
@@ -69,7 +69,7 @@ impl Source {
                         Ok(vec![Source::File(path, 0)])
                     }
                     Some(n) => {
-                        let first = read_from_block(&path, 0)?;
+                        let first = read_from_block::<Spinor>(&path, 0)?;
                         if first.lattice() != lattice {
                             let l = first.lattice();
                             let path = path.display();
@@ -87,11 +87,11 @@ impl Source {
             Source::Point(site, spin, colour) => generate::point_source(lattice, *site, *spin, *colour)
                 .ok_or_else(|| format!("site {site:?}, spin {spin}, colour {colour} is outside the lattice {lattice}")),
             Source::Random(seed) => Ok(generate::random_source(lattice, *seed)),
-            Source::File(path, number) => match block_count(path)? {
+            Source::File(path, number) => match block_count::<Spinor>(path)? {
                 Some(_) => read_from_block(path, *number),
                 None => {
-                    let file = files::read_spinor(path, &ReadOptions::default());
-                    file.map(|file| file.spinor).map_err(|e| e.to_string())
+                    let file = files::read_fermion(path, &ReadOptions::default());
+                    file.map(|file| file.field).map_err(|e| e.to_string())
                 }
             },
         }
@@ -142,22 +142,23 @@ fn extension(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
-/// Writes spinor fields: one in the format of the name, several as `.npy` with the right-hand side as leading axis.
-pub fn write_spinors(path: &Path, fields: &[HostSpinor], title: &str) -> Result<(), String> {
+/// Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as leading axis.
+pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &str) -> Result<(), String> {
     let format = spinor_format(path, fields.len())?;
     if let [field] = fields {
         // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
         let endian = files::Endian::Little;
         let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
-        return files::write_spinor(path, field, &options).map_err(|e| e.to_string());
+        return files::write_fermion(path, field, &options).map_err(|e| e.to_string());
     }
     let [x, y, z, t] = fields[0].lattice().size();
-    let start = npy_start(&format!("({}, {t}, {z}, {y}, {x}, 4, 3)", fields.len()));
+    let site = T::SHAPE.iter().map(|e| format!(", {e}")).collect::<String>();
+    let start = npy_start(&format!("({}, {t}, {z}, {y}, {x}{site})", fields.len()));
     let written = files::atomic::write(path, |file| {
         let io = |source| files::Problem::Io { action: "write", source };
         file.write_all(&start).map_err(io)?;
         for field in fields {
-            for number in field.sites().iter().flatten().flatten() {
+            for number in field.numbers() {
                 file.write_all(&number.re.to_le_bytes()).map_err(io)?;
                 file.write_all(&number.im.to_le_bytes()).map_err(io)?;
             }
@@ -177,8 +178,8 @@ fn npy_start(shape: &str) -> Vec<u8> {
     [files::npy::MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// The shape of a block of spinor fields as `write_spinors` writes it; `None` if the file is something else.
-fn block_shape(path: &Path) -> Result<Option<(Vec<usize>, usize)>, String> {
+/// The shape of a block of fields as `write_fermions` writes it; `None` if the file is something else.
+fn block_shape<T: Fermion>(path: &Path) -> Result<Option<(Vec<usize>, usize)>, String> {
     use std::io::Read;
     let io = |e| format!("{}: cannot open: {e}", path.display());
     let mut start = Vec::new();
@@ -190,13 +191,13 @@ fn block_shape(path: &Path) -> Result<Option<(Vec<usize>, usize)>, String> {
     let text = String::from_utf8_lossy(&start[10..offset.min(start.len())]).into_owned();
     let shape = text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(shape, _)| shape);
     let shape: Vec<usize> = shape.split(',').filter_map(|n| n.trim().parse().ok()).collect();
-    let is_block = shape.len() == 7 && shape[5..] == [4, 3] && text.contains("'<c16'") && !text.contains("True");
+    let is_block = shape.len() > 5 && shape[5..] == *T::SHAPE && text.contains("'<c16'") && !text.contains("True");
     Ok(is_block.then_some((shape, offset)))
 }
 
 /// How many fields a block file has; `None` if it is no block file.
-fn block_count(path: &Path) -> Result<Option<usize>, String> {
-    match block_shape(path)? {
+fn block_count<T: Fermion>(path: &Path) -> Result<Option<usize>, String> {
+    match block_shape::<T>(path)? {
         None => Ok(None),
         Some((shape, offset)) => {
             let length = std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?.len();
@@ -218,18 +219,18 @@ fn block_count(path: &Path) -> Result<Option<usize>, String> {
 }
 
 /// Field `number` of a block file: its part of the data behind a header of its own.
-fn read_from_block(path: &Path, number: usize) -> Result<HostSpinor, String> {
+fn read_from_block<T: Fermion>(path: &Path, number: usize) -> Result<HostField<T>, String> {
     use std::io::{Read, Seek, SeekFrom};
     let io = |e: std::io::Error| format!("{}: cannot read: {e}", path.display());
-    let Some((shape, offset)) = block_shape(path)? else { return Err(format!("{}: changed", path.display())) };
+    let Some((shape, offset)) = block_shape::<T>(path)? else { return Err(format!("{}: changed", path.display())) };
     let field = 16 * shape[1..].iter().product::<usize>();
     let inner = shape[1..].iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let mut bytes = npy_start(&format!("({inner})"));
     let mut file = std::fs::File::open(path).map_err(io)?;
     file.seek(SeekFrom::Start((offset + number * field) as u64)).map_err(io)?;
     file.take(field as u64).read_to_end(&mut bytes).map_err(io)?;
-    let file = files::spinor_from(&mut std::io::Cursor::new(bytes), &ReadOptions::default());
-    file.map(|file| file.spinor).map_err(|problem| format!("{}: field {number}: {problem}", path.display()))
+    let file = files::fermion_from(&mut std::io::Cursor::new(bytes), &ReadOptions::default());
+    file.map(|file| file.field).map_err(|problem| format!("{}: field {number}: {problem}", path.display()))
 }
 
 /// The precision of a gauge file: what was asked for, else what is at hand, as far as the format can hold it.

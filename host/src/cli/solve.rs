@@ -286,7 +286,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let guess = solve.scheme.guess.as_ref().map(|fields| fields.iter().map(|g| g.field(plan.lattice())).collect());
     let guess: Option<Vec<_>> = guess.transpose().map_err(Failure::refused)?;
     if let Some(path) = &solve.save_source {
-        fields::write_spinors(path, &sources, "source").map_err(Failure::failed)?;
+        fields::write_fermions(path, &sources, "source").map_err(Failure::failed)?;
     }
 
     interrupt::listen();
@@ -324,7 +324,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     {
         let title =
             format!("solution of the {} equation, kappa = {}", plan.operator.name(), plan.operator.wilson().kappa());
-        fields::write_spinors(path, &solutions, &title).map_err(Failure::failed)?;
+        fields::write_fermions(path, &solutions, &title).map_err(Failure::failed)?;
         written = Some(path);
     }
     if let Some(path) = &solve.plot {

@@ -4,7 +4,8 @@ use super::fields::require_host_memory;
 use super::text::lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
-use ferrite::files::{Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect, read_gauge, read_spinor};
+use ferrite::field::host::Spinor;
+use ferrite::files::{Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect, read_fermion, read_gauge};
 use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -105,12 +106,12 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
     line("lattice", format!("{} (length of the data agrees)", header.lattice));
     let mut object = describe_header(&header);
     if spinor {
-        let file = read_spinor(path, options)?;
+        let file = read_fermion::<Spinor>(path, options)?;
         line("checksum", checksum_text(&file.checksum));
         line("numbers", "all finite".into());
-        line("norm squared", format!("{:.12e}", file.spinor.norm2()));
+        line("norm squared", format!("{:.12e}", file.field.norm2()));
         object["checksum"] = checksum_object(&file.checksum);
-        object["norm2"] = json!(file.spinor.norm2());
+        object["norm2"] = json!(file.field.norm2());
         return Ok((object, text));
     }
     let file = read_gauge(path, options)?;

@@ -7,6 +7,8 @@ use num_complex::Complex64;
 pub type Matrix = [[Complex64; 3]; 3];
 /// Four spins of three colours, `[spin][colour]`.
 pub type Spinor = [[Complex64; 3]; 4];
+/// Three colours: a staggered fermion.
+pub type ColourVector = [Complex64; 3];
 
 /// A gauge field: U_μ(x) joins x to x+μ̂ and is kept at x.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,21 +49,44 @@ impl HostGauge {
     }
 }
 
-/// A fermion field with four spins and three colours at every site.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostSpinor {
-    lattice: Lattice,
-    sites: Vec<Spinor>,
+/// What a fermion field has on a site.
+pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
+    /// How messages call it.
+    const NAME: &'static str;
+    /// Lengths of its axes, in C order.
+    const SHAPE: &'static [usize];
+    /// Complex numbers on a site.
+    const COMPONENTS: usize = size_of::<Self>() / size_of::<Complex64>();
+}
+impl Fermion for Spinor {
+    const NAME: &'static str = "spinor";
+    const SHAPE: &'static [usize] = &[4, 3];
+}
+impl Fermion for ColourVector {
+    const NAME: &'static str = "colour vector";
+    const SHAPE: &'static [usize] = &[3];
 }
 
-impl HostSpinor {
+/// A fermion field: a value of type `T` at every site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostField<T> {
+    lattice: Lattice,
+    sites: Vec<T>,
+}
+
+/// A fermion field with four spins and three colours at every site.
+pub type HostSpinor = HostField<Spinor>;
+/// A staggered fermion field: three colours at every site.
+pub type HostColour = HostField<ColourVector>;
+
+impl<T: Fermion> HostField<T> {
     /// Zero everywhere.
     pub fn zero(lattice: Lattice) -> Self {
-        Self { lattice, sites: vec![Spinor::default(); lattice.volume()] }
+        Self { lattice, sites: vec![T::default(); lattice.volume()] }
     }
-    /// Takes spinors in lexicographic site order. Panics if there is not exactly one per site.
-    pub fn from_sites(lattice: Lattice, sites: Vec<Spinor>) -> Self {
-        assert_eq!(sites.len(), lattice.volume(), "one spinor per site");
+    /// Takes values in lexicographic site order. Panics if there is not exactly one per site.
+    pub fn from_sites(lattice: Lattice, sites: Vec<T>) -> Self {
+        assert_eq!(sites.len(), lattice.volume(), "one {} per site", T::NAME);
         Self { lattice, sites }
     }
     /// Extents of the lattice.
@@ -69,15 +94,19 @@ impl HostSpinor {
         self.lattice
     }
     /// All sites in lexicographic order.
-    pub fn sites(&self) -> &[Spinor] {
+    pub fn sites(&self) -> &[T] {
         &self.sites
     }
     /// All sites in lexicographic order.
-    pub fn sites_mut(&mut self) -> &mut [Spinor] {
+    pub fn sites_mut(&mut self) -> &mut [T] {
         &mut self.sites
+    }
+    /// All complex numbers, those of a site together.
+    pub fn numbers(&self) -> &[Complex64] {
+        bytemuck::cast_slice(&self.sites)
     }
     /// Σ_x |ψ(x)|², summed in site order.
     pub fn norm2(&self) -> f64 {
-        self.sites.iter().flatten().flatten().map(|c| c.norm_sqr()).sum()
+        self.numbers().iter().map(|c| c.norm_sqr()).sum()
     }
 }

@@ -1,6 +1,6 @@
 //! Reading and writing gauge configurations and fermion fields.
 //!
-//! | format | gauge field | spinor field |
+//! | format | gauge field | fermion field |
 //! |---|---|---|
 //! | NERSC archive, two or three rows, 32 or 64 bits, either byte order | read, write | |
 //! | ILDG and SciDAC LIME, 32 or 64 bits | read, write | read, write |
@@ -41,7 +41,7 @@ mod xml;
 
 pub use error::{FileError, Problem};
 
-use crate::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::lattice::Lattice;
 use crate::measure::{self, Plaquette, Unitarity};
 use num_complex::Complex64;
@@ -317,9 +317,9 @@ pub struct GaugeFile {
 
 /// A fermion field that was read, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpinorFile {
+pub struct FermionFile<T> {
     /// The field.
-    pub spinor: HostSpinor,
+    pub field: HostField<T>,
     /// What the file says.
     pub header: Header,
     /// Whether the data is what was written.
@@ -347,9 +347,10 @@ pub fn read_gauge(path: &Path, options: &ReadOptions) -> Result<GaugeFile, FileE
     with_file(path, |file| gauge_from(file, options))
 }
 
-/// Reads and checks a spinor field.
-pub fn read_spinor(path: &Path, options: &ReadOptions) -> Result<SpinorFile, FileError> {
-    with_file(path, |file| spinor_from(file, options))
+/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
+/// [`HostColour`](crate::field::host::HostColour).
+pub fn read_fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
+    with_file(path, |file| fermion_from(file, options))
 }
 
 /// Reads a field of any sort and checks its checksum.
@@ -362,9 +363,9 @@ pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions) -> Re
     atomic::write(path, |file| gauge_to(file, gauge, options)).map_err(FileError::at(path))
 }
 
-/// Writes a spinor field as SciDAC LIME ([`Format::Scidac`]) or [`Format::Npy`].
-pub fn write_spinor(path: &Path, spinor: &HostSpinor, options: &WriteOptions) -> Result<(), FileError> {
-    atomic::write(path, |file| spinor_to(file, spinor, options)).map_err(FileError::at(path))
+/// Writes a fermion field as SciDAC LIME ([`Format::Scidac`]) or [`Format::Npy`].
+pub fn write_fermion<T: Fermion>(path: &Path, field: &HostField<T>, options: &WriteOptions) -> Result<(), FileError> {
+    atomic::write(path, |file| fermion_to(file, field, options)).map_err(FileError::at(path))
 }
 
 fn with_file<T>(path: &Path, read: impl FnOnce(&mut File) -> Result<T, Problem>) -> Result<T, FileError> {
@@ -430,18 +431,22 @@ pub fn gauge_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Resu
     Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
 }
 
-/// [`read_spinor`] from anything that can be read and sought.
-pub fn spinor_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<SpinorFile, Problem> {
+/// [`read_fermion`] from anything that can be read and sought.
+pub fn fermion_from<T: Fermion>(
+    reader: &mut (impl Read + Seek),
+    options: &ReadOptions,
+) -> Result<FermionFile<T>, Problem> {
     let header = header_from(reader, options)?;
-    require_components(&header, "a spinor field", 12)?;
+    let wanted = if T::COMPONENTS == Spinor::COMPONENTS { "a spinor field" } else { "a field of colour vectors" };
+    require_components(&header, wanted, T::COMPONENTS)?;
     let volume = header.lattice.volume();
-    let mut sites = vec![Spinor::default(); volume];
+    let mut sites = vec![T::default(); volume];
     let sum = payload::read_into(reader, &header, 0..volume, bytemuck::cast_slice_mut(&mut sites))?;
     let checksum = Checksum::compare(header.checksum, sum);
     checksum.require(options)?;
-    let spinor = HostSpinor::from_sites(header.lattice, sites);
-    check_spinor(&spinor)?;
-    Ok(SpinorFile { spinor, header, checksum })
+    let field = HostField::from_sites(header.lattice, sites);
+    check_fermion(&field)?;
+    Ok(FermionFile { field, header, checksum })
 }
 
 /// [`read_field`] from anything that can be read and sought.
@@ -470,14 +475,18 @@ pub fn gauge_to(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptio
     }
 }
 
-/// [`write_spinor`] to anything that can be written.
-pub fn spinor_to(writer: &mut impl Write, spinor: &HostSpinor, options: &WriteOptions) -> Result<(), Problem> {
-    check_spinor(spinor)?;
-    let (lattice, values) = (spinor.lattice(), bytemuck::cast_slice(spinor.sites()));
+/// [`write_fermion`] to anything that can be written.
+pub fn fermion_to<T: Fermion>(
+    writer: &mut impl Write,
+    field: &HostField<T>,
+    options: &WriteOptions,
+) -> Result<(), Problem> {
+    check_fermion(field)?;
+    let (lattice, values, components) = (field.lattice(), field.numbers(), T::COMPONENTS);
     match options.format {
-        Format::Scidac => scidac::write(writer, &scidac::Field { lattice, values, components: 12 }, options),
-        Format::Npy => npy::write(writer, lattice, &[4, 3], values, options.precision, options.endian),
-        _ => Err(Problem::Unwritable { why: "this format holds links; write spinors as SciDAC or npy" }),
+        Format::Scidac => scidac::write(writer, &scidac::Field { lattice, values, components }, options),
+        Format::Npy => npy::write(writer, lattice, T::SHAPE, values, options.precision, options.endian),
+        _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
     }
 }
 
@@ -516,11 +525,13 @@ fn check_links(gauge: &HostGauge, precision: Precision, options: &ReadOptions) -
     Err(Problem::NotUnitary { what: NAMES[worst.mu], site, violation: worst.violation, limit })
 }
 
-fn check_spinor(spinor: &HostSpinor) -> Result<(), Problem> {
-    let finite = |spinor: &Spinor| spinor.iter().flatten().all(|c| c.is_finite());
-    match spinor.sites().par_iter().position_first(|site| !finite(site)) {
+fn check_fermion<T: Fermion>(field: &HostField<T>) -> Result<(), Problem> {
+    match field.numbers().par_iter().position_first(|number| !number.is_finite()) {
         None => Ok(()),
-        Some(bad) => Err(Problem::NotFinite { what: "spinor", site: spinor.lattice().coordinates(bad) }),
+        Some(bad) => {
+            let site = field.lattice().coordinates(bad / T::COMPONENTS);
+            Err(Problem::NotFinite { what: T::NAME, site })
+        }
     }
 }
 

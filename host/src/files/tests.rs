@@ -1,4 +1,5 @@
 use super::*;
+use crate::field::host::HostSpinor;
 use std::io::Cursor;
 
 /// Numbers from −1 to 1 that look random, the same every time.
@@ -90,11 +91,11 @@ fn spinors_round_trip() {
             for precision in [Precision::Single, Precision::Double] {
                 let options = WriteOptions { format, endian, precision, ..Default::default() };
                 let mut bytes = Vec::new();
-                spinor_to(&mut bytes, &spinor, &options).unwrap();
-                let read = spinor_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+                fermion_to(&mut bytes, &spinor, &options).unwrap();
+                let read = fermion_from::<Spinor>(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
                 let mut worst = 0.0f64;
                 for (a, b) in
-                    read.spinor.sites().iter().flatten().flatten().zip(spinor.sites().iter().flatten().flatten())
+                    read.field.sites().iter().flatten().flatten().zip(spinor.sites().iter().flatten().flatten())
                 {
                     worst = worst.max((a - b).norm());
                 }
@@ -102,7 +103,7 @@ fn spinors_round_trip() {
             }
         }
     }
-    let links = spinor_to(&mut Vec::new(), &spinor, &WriteOptions { format: Format::Milc, ..Default::default() });
+    let links = fermion_to(&mut Vec::new(), &spinor, &WriteOptions { format: Format::Milc, ..Default::default() });
     assert!(links.unwrap_err().to_string().contains("write spinors as SciDAC or npy"));
 }
 
@@ -338,7 +339,7 @@ fn links_that_are_none_are_refused_by_name() {
 fn npy_headers_are_those_of_numpy() {
     let mut bytes = Vec::new();
     let options = WriteOptions { format: Format::Npy, endian: Endian::Little, ..Default::default() };
-    spinor_to(&mut bytes, &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
+    fermion_to(&mut bytes, &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
     let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (8, 6, 4, 2, 4, 3), }";
     assert_eq!(&bytes[10..10 + text.len()], text.as_bytes());
     assert_eq!((bytes[127], bytes.len()), (b'\n', 128 + 384 * 192));
@@ -351,7 +352,7 @@ fn npy_headers_are_those_of_numpy() {
         ("(8, 6", "(99999999999999999999999998, 6", "shape is"),
         ("'shape'", "'shave'", "shape is missing"),
     ] {
-        let result = spinor_from(&mut Cursor::new(replaced(&bytes, from, to)), &ReadOptions::default());
+        let result = fermion_from::<Spinor>(&mut Cursor::new(replaced(&bytes, from, to)), &ReadOptions::default());
         match result {
             Ok(_) => assert!(says.is_empty()),
             Err(error) => assert!(error.to_string().contains(says) && !says.is_empty(), "{from} → {to}: {error}"),
