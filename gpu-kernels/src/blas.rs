@@ -4,7 +4,9 @@
 //! right-hand side, because each has its own coefficients and finished ones are left alone.
 use crate::algebra::Complex;
 use crate::field::Field;
-use crate::storage::{Double, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
+use crate::storage::{
+    Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
+};
 use crate::{Kernel, Reduction};
 
 /// y ← a x + b y; y is not read where b = 0.
@@ -22,7 +24,7 @@ pub struct Axpby<F: SiteFormat> {
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for Axpby<F> {
-    const NAME: &'static [&'static str] = &["axpby", F::NAME];
+    const NAME: &'static [&'static str] = &["axpby", F::KIND, F::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
@@ -48,7 +50,7 @@ pub struct AxpyNorm2<F: SiteFormat> {
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Reduction for AxpyNorm2<F> {
-    const NAME: &'static [&'static str] = &["axpy_norm2", F::NAME];
+    const NAME: &'static [&'static str] = &["axpy_norm2", F::KIND, F::NAME];
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 1] {
@@ -71,7 +73,7 @@ pub struct Norm2<F> {
 }
 // SAFETY: reads only.
 unsafe impl<F: SiteFormat> Reduction for Norm2<F> {
-    const NAME: &'static [&'static str] = &["norm2", F::NAME];
+    const NAME: &'static [&'static str] = &["norm2", F::KIND, F::NAME];
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 1] {
@@ -90,7 +92,7 @@ pub struct DotNorm2<F> {
 }
 // SAFETY: reads only.
 unsafe impl<F: SiteFormat> Reduction for DotNorm2<F> {
-    const NAME: &'static [&'static str] = &["dot_norm2", F::NAME];
+    const NAME: &'static [&'static str] = &["dot_norm2", F::KIND, F::NAME];
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
@@ -113,7 +115,7 @@ pub struct SubNorm2<F> {
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Reduction for SubNorm2<F> {
-    const NAME: &'static [&'static str] = &["sub_norm2", F::NAME];
+    const NAME: &'static [&'static str] = &["sub_norm2", F::KIND, F::NAME];
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 1] {
@@ -143,7 +145,7 @@ pub struct CgUpdate<F: SiteFormat> {
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for CgUpdate<F> {
-    const NAME: &'static [&'static str] = &["cg_update", F::NAME];
+    const NAME: &'static [&'static str] = &["cg_update", F::KIND, F::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
@@ -178,7 +180,7 @@ pub struct BicgstabStep<F: SiteFormat> {
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for BicgstabStep<F> {
-    const NAME: &'static [&'static str] = &["bicgstab_step", F::NAME];
+    const NAME: &'static [&'static str] = &["bicgstab_step", F::KIND, F::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
@@ -197,111 +199,144 @@ unsafe impl<F: SiteFormat> Kernel for BicgstabStep<F> {
 /// y ← f x in another precision, rounded once: f is a power of two.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Convert<F: SiteFormat, G> {
+pub struct Convert<K, P: Precision, Q> {
     /// x
-    pub x: Field<F>,
+    pub x: Field<Sites<K, P>>,
     /// y
-    pub y: Field<G>,
+    pub y: Field<Sites<K, Q>>,
     /// f
-    pub factor: F::Real,
+    pub factor: P::Real,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
-unsafe impl<F: SiteFormat, G: SiteFormat> Kernel for Convert<F, G>
-where
-    F::Value: SiteValue<F::Real, Cast<G::Real> = G::Value>,
-{
-    const NAME: &'static [&'static str] = &["convert", F::NAME, G::NAME];
+unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Convert<K, P, Q> {
+    const NAME: &'static [&'static str] = &["convert", K::NAME, P::NAME, Q::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.y.store(i, rhs, &self.x.load(i, rhs).each(|x| x.scale(self.factor)).cast::<G::Real>()) }
+        unsafe {
+            let x = self.x.load(i, rhs).each(|x| x.scale(self.factor));
+            self.y.store(i, rhs, &K::cast::<P::Real, Q::Real>(x));
+        }
     }
 }
 
 /// y ← y + f x, with x in another precision, in the arithmetic of y.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Accumulate<F, G: SiteFormat> {
+pub struct Accumulate<K, P, Q: Precision> {
     /// x
-    pub x: Field<F>,
+    pub x: Field<Sites<K, P>>,
     /// y
-    pub y: Field<G>,
+    pub y: Field<Sites<K, Q>>,
     /// f
-    pub factor: G::Real,
+    pub factor: Q::Real,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<F: SiteFormat, G: SiteFormat> Kernel for Accumulate<F, G>
-where
-    F::Value: SiteValue<F::Real, Cast<G::Real> = G::Value>,
-{
-    const NAME: &'static [&'static str] = &["accumulate", F::NAME, G::NAME];
+unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Accumulate<K, P, Q> {
+    const NAME: &'static [&'static str] = &["accumulate", K::NAME, P::NAME, Q::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let x = self.x.load(i, rhs).cast::<G::Real>().each(|x| x.scale(self.factor));
+            let x = K::cast::<P::Real, Q::Real>(self.x.load(i, rhs)).each(|x| x.scale(self.factor));
             self.y.store(i, rhs, &x.pairs(self.y.load_own(i, rhs), |x, y| x + y));
         }
     }
 }
 
 crate::entry! { INSTANCES:
-    kernel "blas_double" axpby_double: Axpby<Spinors<Double>>, registers 0;
-    kernel "blas_single" axpby_single: Axpby<Spinors<Single>>, registers 0;
-    kernel "blas_half" axpby_half: Axpby<Spinors<Half>>, registers 0;
-    kernel "blas_fp16" axpby_fp16: Axpby<Spinors<Fp16>>, registers 0;
-    reduce "blas_double" axpy_norm2_double: AxpyNorm2<Spinors<Double>>, registers 0;
-    reduce "blas_single" axpy_norm2_single: AxpyNorm2<Spinors<Single>>, registers 0;
-    reduce "blas_half" axpy_norm2_half: AxpyNorm2<Spinors<Half>>, registers 0;
-    reduce "blas_fp16" axpy_norm2_fp16: AxpyNorm2<Spinors<Fp16>>, registers 0;
-    reduce "blas_double" norm2_double: Norm2<Spinors<Double>>, registers 0;
-    reduce "blas_single" norm2_single: Norm2<Spinors<Single>>, registers 0;
-    reduce "blas_half" norm2_half: Norm2<Spinors<Half>>, registers 0;
-    reduce "blas_fp16" norm2_fp16: Norm2<Spinors<Fp16>>, registers 0;
-    reduce "blas_double" dot_norm2_double: DotNorm2<Spinors<Double>>, registers 0;
-    reduce "blas_single" dot_norm2_single: DotNorm2<Spinors<Single>>, registers 0;
-    reduce "blas_half" dot_norm2_half: DotNorm2<Spinors<Half>>, registers 0;
-    reduce "blas_fp16" dot_norm2_fp16: DotNorm2<Spinors<Fp16>>, registers 0;
-    reduce "blas_double" sub_norm2_double: SubNorm2<Spinors<Double>>, registers 0;
-    reduce "blas_single" sub_norm2_single: SubNorm2<Spinors<Single>>, registers 0;
-    reduce "blas_half" sub_norm2_half: SubNorm2<Spinors<Half>>, registers 0;
-    reduce "blas_fp16" sub_norm2_fp16: SubNorm2<Spinors<Fp16>>, registers 0;
-    kernel "blas_double" cg_update_double: CgUpdate<Spinors<Double>>, registers 0;
-    kernel "blas_single" cg_update_single: CgUpdate<Spinors<Single>>, registers 0;
-    kernel "blas_half" cg_update_half: CgUpdate<Spinors<Half>>, registers 0;
-    kernel "blas_fp16" cg_update_fp16: CgUpdate<Spinors<Fp16>>, registers 0;
-    kernel "blas_double" bicgstab_step_double: BicgstabStep<Spinors<Double>>, registers 0;
-    kernel "blas_single" bicgstab_step_single: BicgstabStep<Spinors<Single>>, registers 0;
-    kernel "blas_half" bicgstab_step_half: BicgstabStep<Spinors<Half>>, registers 0;
-    kernel "blas_fp16" bicgstab_step_fp16: BicgstabStep<Spinors<Fp16>>, registers 0;
-    kernel "convert" convert_double_double: Convert<Spinors<Double>, Spinors<Double>>, registers 0;
-    kernel "convert" convert_double_single: Convert<Spinors<Double>, Spinors<Single>>, registers 0;
-    kernel "convert" convert_double_half: Convert<Spinors<Double>, Spinors<Half>>, registers 0;
-    kernel "convert" convert_single_double: Convert<Spinors<Single>, Spinors<Double>>, registers 0;
-    kernel "convert" convert_single_single: Convert<Spinors<Single>, Spinors<Single>>, registers 0;
-    kernel "convert" convert_single_half: Convert<Spinors<Single>, Spinors<Half>>, registers 0;
-    kernel "convert" convert_half_double: Convert<Spinors<Half>, Spinors<Double>>, registers 0;
-    kernel "convert" convert_half_single: Convert<Spinors<Half>, Spinors<Single>>, registers 0;
-    kernel "convert" convert_half_half: Convert<Spinors<Half>, Spinors<Half>>, registers 0;
-    kernel "convert" convert_double_fp16: Convert<Spinors<Double>, Spinors<Fp16>>, registers 0;
-    kernel "convert" convert_single_fp16: Convert<Spinors<Single>, Spinors<Fp16>>, registers 0;
-    kernel "convert" convert_half_fp16: Convert<Spinors<Half>, Spinors<Fp16>>, registers 0;
-    kernel "convert" convert_fp16_double: Convert<Spinors<Fp16>, Spinors<Double>>, registers 0;
-    kernel "convert" convert_fp16_single: Convert<Spinors<Fp16>, Spinors<Single>>, registers 0;
-    kernel "convert" convert_fp16_half: Convert<Spinors<Fp16>, Spinors<Half>>, registers 0;
-    kernel "convert" convert_fp16_fp16: Convert<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
-    kernel "convert" accumulate_double_double: Accumulate<Spinors<Double>, Spinors<Double>>, registers 0;
-    kernel "convert" accumulate_double_single: Accumulate<Spinors<Double>, Spinors<Single>>, registers 0;
-    kernel "convert" accumulate_double_half: Accumulate<Spinors<Double>, Spinors<Half>>, registers 0;
-    kernel "convert" accumulate_single_double: Accumulate<Spinors<Single>, Spinors<Double>>, registers 0;
-    kernel "convert" accumulate_single_single: Accumulate<Spinors<Single>, Spinors<Single>>, registers 0;
-    kernel "convert" accumulate_single_half: Accumulate<Spinors<Single>, Spinors<Half>>, registers 0;
-    kernel "convert" accumulate_half_double: Accumulate<Spinors<Half>, Spinors<Double>>, registers 0;
-    kernel "convert" accumulate_half_single: Accumulate<Spinors<Half>, Spinors<Single>>, registers 0;
-    kernel "convert" accumulate_half_half: Accumulate<Spinors<Half>, Spinors<Half>>, registers 0;
-    kernel "convert" accumulate_double_fp16: Accumulate<Spinors<Double>, Spinors<Fp16>>, registers 0;
-    kernel "convert" accumulate_single_fp16: Accumulate<Spinors<Single>, Spinors<Fp16>>, registers 0;
-    kernel "convert" accumulate_half_fp16: Accumulate<Spinors<Half>, Spinors<Fp16>>, registers 0;
-    kernel "convert" accumulate_fp16_double: Accumulate<Spinors<Fp16>, Spinors<Double>>, registers 0;
-    kernel "convert" accumulate_fp16_single: Accumulate<Spinors<Fp16>, Spinors<Single>>, registers 0;
-    kernel "convert" accumulate_fp16_half: Accumulate<Spinors<Fp16>, Spinors<Half>>, registers 0;
-    kernel "convert" accumulate_fp16_fp16: Accumulate<Spinors<Fp16>, Spinors<Fp16>>, registers 0;
+    kernel "blas_double" axpby_spinor_double: Axpby<Spinors<Double>>, registers 0;
+    kernel "blas_single" axpby_spinor_single: Axpby<Spinors<Single>>, registers 0;
+    kernel "blas_half" axpby_spinor_half: Axpby<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" axpby_spinor_fp16: Axpby<Spinors<Fp16>>, registers 0;
+    reduce "blas_double" axpy_norm2_spinor_double: AxpyNorm2<Spinors<Double>>, registers 0;
+    reduce "blas_single" axpy_norm2_spinor_single: AxpyNorm2<Spinors<Single>>, registers 0;
+    reduce "blas_half" axpy_norm2_spinor_half: AxpyNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" axpy_norm2_spinor_fp16: AxpyNorm2<Spinors<Fp16>>, registers 0;
+    reduce "blas_double" norm2_spinor_double: Norm2<Spinors<Double>>, registers 0;
+    reduce "blas_single" norm2_spinor_single: Norm2<Spinors<Single>>, registers 0;
+    reduce "blas_half" norm2_spinor_half: Norm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" norm2_spinor_fp16: Norm2<Spinors<Fp16>>, registers 0;
+    reduce "blas_double" dot_norm2_spinor_double: DotNorm2<Spinors<Double>>, registers 0;
+    reduce "blas_single" dot_norm2_spinor_single: DotNorm2<Spinors<Single>>, registers 0;
+    reduce "blas_half" dot_norm2_spinor_half: DotNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" dot_norm2_spinor_fp16: DotNorm2<Spinors<Fp16>>, registers 0;
+    reduce "blas_double" sub_norm2_spinor_double: SubNorm2<Spinors<Double>>, registers 0;
+    reduce "blas_single" sub_norm2_spinor_single: SubNorm2<Spinors<Single>>, registers 0;
+    reduce "blas_half" sub_norm2_spinor_half: SubNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" sub_norm2_spinor_fp16: SubNorm2<Spinors<Fp16>>, registers 0;
+    kernel "blas_double" cg_update_spinor_double: CgUpdate<Spinors<Double>>, registers 0;
+    kernel "blas_single" cg_update_spinor_single: CgUpdate<Spinors<Single>>, registers 0;
+    kernel "blas_half" cg_update_spinor_half: CgUpdate<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" cg_update_spinor_fp16: CgUpdate<Spinors<Fp16>>, registers 0;
+    kernel "blas_double" bicgstab_step_spinor_double: BicgstabStep<Spinors<Double>>, registers 0;
+    kernel "blas_single" bicgstab_step_spinor_single: BicgstabStep<Spinors<Single>>, registers 0;
+    kernel "blas_half" bicgstab_step_spinor_half: BicgstabStep<Spinors<Half>>, registers 0;
+    kernel "blas_fp16" bicgstab_step_spinor_fp16: BicgstabStep<Spinors<Fp16>>, registers 0;
+    kernel "blas_colour" axpby_colour_double: Axpby<Colours<Double>>, registers 0;
+    kernel "blas_colour" axpby_colour_single: Axpby<Colours<Single>>, registers 0;
+    kernel "blas_colour" axpby_colour_half: Axpby<Colours<Half>>, registers 0;
+    reduce "blas_colour" axpy_norm2_colour_double: AxpyNorm2<Colours<Double>>, registers 0;
+    reduce "blas_colour" axpy_norm2_colour_single: AxpyNorm2<Colours<Single>>, registers 0;
+    reduce "blas_colour" axpy_norm2_colour_half: AxpyNorm2<Colours<Half>>, registers 0;
+    reduce "blas_colour" norm2_colour_double: Norm2<Colours<Double>>, registers 0;
+    reduce "blas_colour" norm2_colour_single: Norm2<Colours<Single>>, registers 0;
+    reduce "blas_colour" norm2_colour_half: Norm2<Colours<Half>>, registers 0;
+    reduce "blas_colour" dot_norm2_colour_double: DotNorm2<Colours<Double>>, registers 0;
+    reduce "blas_colour" dot_norm2_colour_single: DotNorm2<Colours<Single>>, registers 0;
+    reduce "blas_colour" dot_norm2_colour_half: DotNorm2<Colours<Half>>, registers 0;
+    reduce "blas_colour" sub_norm2_colour_double: SubNorm2<Colours<Double>>, registers 0;
+    reduce "blas_colour" sub_norm2_colour_single: SubNorm2<Colours<Single>>, registers 0;
+    reduce "blas_colour" sub_norm2_colour_half: SubNorm2<Colours<Half>>, registers 0;
+    kernel "blas_colour" cg_update_colour_double: CgUpdate<Colours<Double>>, registers 0;
+    kernel "blas_colour" cg_update_colour_single: CgUpdate<Colours<Single>>, registers 0;
+    kernel "blas_colour" cg_update_colour_half: CgUpdate<Colours<Half>>, registers 0;
+    kernel "convert" convert_spinor_double_double: Convert<FourSpins, Double, Double>, registers 0;
+    kernel "convert" convert_spinor_double_single: Convert<FourSpins, Double, Single>, registers 0;
+    kernel "convert" convert_spinor_double_half: Convert<FourSpins, Double, Half>, registers 0;
+    kernel "convert" convert_spinor_double_fp16: Convert<FourSpins, Double, Fp16>, registers 0;
+    kernel "convert" convert_spinor_single_double: Convert<FourSpins, Single, Double>, registers 0;
+    kernel "convert" convert_spinor_single_single: Convert<FourSpins, Single, Single>, registers 0;
+    kernel "convert" convert_spinor_single_half: Convert<FourSpins, Single, Half>, registers 0;
+    kernel "convert" convert_spinor_single_fp16: Convert<FourSpins, Single, Fp16>, registers 0;
+    kernel "convert" convert_spinor_half_double: Convert<FourSpins, Half, Double>, registers 0;
+    kernel "convert" convert_spinor_half_single: Convert<FourSpins, Half, Single>, registers 0;
+    kernel "convert" convert_spinor_half_half: Convert<FourSpins, Half, Half>, registers 0;
+    kernel "convert" convert_spinor_half_fp16: Convert<FourSpins, Half, Fp16>, registers 0;
+    kernel "convert" convert_spinor_fp16_double: Convert<FourSpins, Fp16, Double>, registers 0;
+    kernel "convert" convert_spinor_fp16_single: Convert<FourSpins, Fp16, Single>, registers 0;
+    kernel "convert" convert_spinor_fp16_half: Convert<FourSpins, Fp16, Half>, registers 0;
+    kernel "convert" convert_spinor_fp16_fp16: Convert<FourSpins, Fp16, Fp16>, registers 0;
+    kernel "convert_colour" convert_colour_double_double: Convert<OneSpin, Double, Double>, registers 0;
+    kernel "convert_colour" convert_colour_double_single: Convert<OneSpin, Double, Single>, registers 0;
+    kernel "convert_colour" convert_colour_double_half: Convert<OneSpin, Double, Half>, registers 0;
+    kernel "convert_colour" convert_colour_single_double: Convert<OneSpin, Single, Double>, registers 0;
+    kernel "convert_colour" convert_colour_single_single: Convert<OneSpin, Single, Single>, registers 0;
+    kernel "convert_colour" convert_colour_single_half: Convert<OneSpin, Single, Half>, registers 0;
+    kernel "convert_colour" convert_colour_half_double: Convert<OneSpin, Half, Double>, registers 0;
+    kernel "convert_colour" convert_colour_half_single: Convert<OneSpin, Half, Single>, registers 0;
+    kernel "convert_colour" convert_colour_half_half: Convert<OneSpin, Half, Half>, registers 0;
+    kernel "convert" accumulate_spinor_double_double: Accumulate<FourSpins, Double, Double>, registers 0;
+    kernel "convert" accumulate_spinor_double_single: Accumulate<FourSpins, Double, Single>, registers 0;
+    kernel "convert" accumulate_spinor_double_half: Accumulate<FourSpins, Double, Half>, registers 0;
+    kernel "convert" accumulate_spinor_double_fp16: Accumulate<FourSpins, Double, Fp16>, registers 0;
+    kernel "convert" accumulate_spinor_single_double: Accumulate<FourSpins, Single, Double>, registers 0;
+    kernel "convert" accumulate_spinor_single_single: Accumulate<FourSpins, Single, Single>, registers 0;
+    kernel "convert" accumulate_spinor_single_half: Accumulate<FourSpins, Single, Half>, registers 0;
+    kernel "convert" accumulate_spinor_single_fp16: Accumulate<FourSpins, Single, Fp16>, registers 0;
+    kernel "convert" accumulate_spinor_half_double: Accumulate<FourSpins, Half, Double>, registers 0;
+    kernel "convert" accumulate_spinor_half_single: Accumulate<FourSpins, Half, Single>, registers 0;
+    kernel "convert" accumulate_spinor_half_half: Accumulate<FourSpins, Half, Half>, registers 0;
+    kernel "convert" accumulate_spinor_half_fp16: Accumulate<FourSpins, Half, Fp16>, registers 0;
+    kernel "convert" accumulate_spinor_fp16_double: Accumulate<FourSpins, Fp16, Double>, registers 0;
+    kernel "convert" accumulate_spinor_fp16_single: Accumulate<FourSpins, Fp16, Single>, registers 0;
+    kernel "convert" accumulate_spinor_fp16_half: Accumulate<FourSpins, Fp16, Half>, registers 0;
+    kernel "convert" accumulate_spinor_fp16_fp16: Accumulate<FourSpins, Fp16, Fp16>, registers 0;
+    kernel "convert_colour" accumulate_colour_double_double: Accumulate<OneSpin, Double, Double>, registers 0;
+    kernel "convert_colour" accumulate_colour_double_single: Accumulate<OneSpin, Double, Single>, registers 0;
+    kernel "convert_colour" accumulate_colour_double_half: Accumulate<OneSpin, Double, Half>, registers 0;
+    kernel "convert_colour" accumulate_colour_single_double: Accumulate<OneSpin, Single, Double>, registers 0;
+    kernel "convert_colour" accumulate_colour_single_single: Accumulate<OneSpin, Single, Single>, registers 0;
+    kernel "convert_colour" accumulate_colour_single_half: Accumulate<OneSpin, Single, Half>, registers 0;
+    kernel "convert_colour" accumulate_colour_half_double: Accumulate<OneSpin, Half, Double>, registers 0;
+    kernel "convert_colour" accumulate_colour_half_single: Accumulate<OneSpin, Half, Single>, registers 0;
+    kernel "convert_colour" accumulate_colour_half_half: Accumulate<OneSpin, Half, Half>, registers 0;
 }

@@ -5,15 +5,16 @@
 //! plaquettes around x in the plane (μ, ν). In the DeGrand–Rossi basis it is one block for each chirality,
 //! d + σ_1 ⊗ (H_yz ∓ H_xt) + σ_2 ⊗ (H_xz ± H_yt) + σ_3 ⊗ (H_xy ∓ H_zt), H_μν = (i/2) c_μν F̂_μν, upper signs for the upper
 //! spins.
+use crate::Kernel;
 use crate::algebra::{Complex, Real, Spinor, Su3, complex};
 use crate::field::{Clover, Field, Links};
 use crate::lattice::{Geometry, Site};
+use crate::row::{Row, RowDot, RowDots};
 use crate::storage::{
     Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
     Single, Spinors, lower_index,
 };
-use crate::wilson::{Hopping, all_dots, out_and_dot};
-use crate::{Kernel, Reduction};
+use crate::wilson::Hopping;
 
 /// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
 pub const HALF: f64 = 0.5;
@@ -264,8 +265,14 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> 
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> CloverDslashAdd<P, R> {
-    /// The sum, and x.
+// SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
+    type Format = Spinors<P>;
+    const DOT: &'static [&'static str] = &["clover_dslash_add_dot", P::NAME, R::NAME];
+    const DOTS: &'static [&'static str] = &["clover_dslash_add_dots", P::NAME, R::NAME];
+    fn out(&self) -> &Field<Spinors<P>> {
+        &self.out
+    }
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
         unsafe {
@@ -276,56 +283,10 @@ impl<P: CloverFormat, R: LinkFormat<P>> CloverDslashAdd<P, R> {
     }
 }
 
-/// [`CloverDslashAdd`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\].
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CloverDslashAddDot<P: Precision, R> {
-    /// The sum.
-    pub add: CloverDslashAdd<P, R>,
-    /// w, on the same parity. May be `add.x`.
-    pub w: Field<Spinors<P>>,
-}
-// SAFETY: as for `CloverDslashAdd`; w is not written.
-unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDot<P, R> {
-    const NAME: &'static [&'static str] = &["clover_dslash_add_dot", P::NAME, R::NAME];
-    type Values = [f64; 3];
-    const THREADS: u32 = 128;
-    const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe {
-            let (out, _) = self.add.compute(i, rhs);
-            self.add.out.store(i, rhs, &out);
-            out_and_dot(&self.w, i, rhs, &out)
-        }
-    }
-}
-
-/// [`CloverDslashAdd`] that also returns the sums of
-/// [`WilsonDslashAddDots`](crate::wilson::WilsonDslashAddDots).
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CloverDslashAddDots<P: Precision, R> {
-    /// The sum.
-    pub add: CloverDslashAdd<P, R>,
-    /// w, on the same parity.
-    pub w: Field<Spinors<P>>,
-}
-// SAFETY: as for `CloverDslashAdd`; w is not written.
-unsafe impl<P: CloverFormat, R: LinkFormat<P>> Reduction for CloverDslashAddDots<P, R> {
-    const NAME: &'static [&'static str] = &["clover_dslash_add_dots", P::NAME, R::NAME];
-    type Values = [f64; 8];
-    const THREADS: u32 = 128;
-    const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe {
-            let (out, x) = self.add.compute(i, rhs);
-            self.add.out.store(i, rhs, &out);
-            all_dots(&x, &out, &self.w.load(i, rhs))
-        }
-    }
-}
+/// [`CloverDslashAdd`] with the sums that CG and the first half step of BiCGstab need.
+pub type CloverDslashAddDot<P, R> = RowDot<CloverDslashAdd<P, R>>;
+/// [`CloverDslashAdd`] with the sums that the second half step of BiCGstab needs.
+pub type CloverDslashAddDots<P, R> = RowDots<CloverDslashAdd<P, R>>;
 
 /// out = A x + b D ψ, or with D†: the full operator's row, and the asymmetric Schur complement's last factor.
 #[derive(Clone, Copy)]

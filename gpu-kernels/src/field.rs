@@ -1,8 +1,8 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{Projector, Scaled, Spinor, Su3};
+use crate::algebra::{Projector, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Global};
 use crate::storage::{
-    Block, CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover, load_su3, store_su3,
+    Block, CloverFormat, Colours, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover, load_su3, store_su3,
 };
 use core::marker::PhantomData;
 
@@ -88,6 +88,20 @@ impl<P: Precision> Field<Spinors<P>> {
         unsafe {
             let (tile, lane) = self.tile(i, rhs);
             P::load_projected(tile, lane, p)
+        }
+    }
+}
+
+impl<P: Precision> Field<Colours<P>> {
+    /// The colour vector at site `i` before its scale is multiplied in.
+    ///
+    /// # Safety
+    /// The site exists; nothing writes it while the kernel runs.
+    #[inline(always)]
+    pub unsafe fn scaled(&self, i: u32, rhs: u32) -> ScaledColour<P::Real> {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs);
+            P::load_colour(tile, lane, Access::Shared)
         }
     }
 }
@@ -199,6 +213,53 @@ impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
     }
 }
 
+/// Bytes of a 3×3 matrix in double precision.
+const MATRIX_BYTES: usize = 144;
+
+/// Matrix number `which` of `count` that are kept at each site of one parity, in double:
+/// `[tile][matrix][16-byte chunk][site]`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Matrices {
+    base: Global,
+    count: u32,
+    which: u32,
+}
+
+impl Matrices {
+    /// The only matrix of each site, at `base`.
+    ///
+    /// # Safety
+    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        Matrices { base: Global(base), count: 1, which: 0 }
+    }
+    /// Bytes of a site.
+    pub const SITE_BYTES: usize = MATRIX_BYTES;
+    #[inline(always)]
+    unsafe fn chunks(&self, i: u32) -> Global {
+        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
+        let offset = (self.count * tile + self.which) as u64 * (TILE * MATRIX_BYTES) as u64 + 16 * lane as u64;
+        unsafe { self.base.offset(offset as usize) }
+    }
+    /// The matrix at site `i`.
+    ///
+    /// # Safety
+    /// The site exists, and the matrix is read as `access` promises.
+    #[inline(always)]
+    pub unsafe fn load(&self, i: u32, access: Access) -> Su3<f64> {
+        unsafe { load_su3(self.chunks(i), access) }
+    }
+    /// Writes the matrix at site `i`.
+    ///
+    /// # Safety
+    /// The site exists, and the matrix is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, u: &Su3<f64>) {
+        unsafe { store_su3(self.chunks(i), u) }
+    }
+}
+
 /// The links that start at the sites of one parity, each kept once, in double: `[tile][μ][16-byte chunk][site]`. For what
 /// changes links, where the second copy that [`Links`] keeps would have to be brought up to date.
 #[derive(Clone, Copy, Debug)]
@@ -206,10 +267,8 @@ impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
 pub struct ThinLinks(Global);
 
 impl ThinLinks {
-    /// Bytes of a link: nine complex numbers.
-    const LINK_BYTES: usize = 144;
     /// Bytes of the links that start at a site.
-    pub const SITE_BYTES: usize = 4 * Self::LINK_BYTES;
+    pub const SITE_BYTES: usize = 4 * MATRIX_BYTES;
 
     /// Links at `base`.
     ///
@@ -218,11 +277,10 @@ impl ThinLinks {
     pub unsafe fn new(base: *mut u8) -> Self {
         ThinLinks(Global(base))
     }
+    /// The links of direction `mu`.
     #[inline(always)]
-    unsafe fn chunks(&self, i: u32, mu: u32) -> Global {
-        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
-        let offset = (4 * tile + mu) as u64 * (TILE * Self::LINK_BYTES) as u64 + 16 * lane as u64;
-        unsafe { self.0.offset(offset as usize) }
+    pub fn direction(&self, mu: u32) -> Matrices {
+        Matrices { base: self.0, count: 4, which: mu }
     }
     /// U_μ(x)
     ///
@@ -230,7 +288,7 @@ impl ThinLinks {
     /// The site exists, and the link is read as `access` promises.
     #[inline(always)]
     pub unsafe fn load(&self, i: u32, mu: u32, access: Access) -> Su3<f64> {
-        unsafe { load_su3(self.chunks(i, mu), access) }
+        unsafe { self.direction(mu).load(i, access) }
     }
     /// Writes U_μ(x).
     ///
@@ -238,7 +296,7 @@ impl ThinLinks {
     /// The site exists, and the link is written by nobody else.
     #[inline(always)]
     pub unsafe fn store(&self, i: u32, mu: u32, u: &Su3<f64>) {
-        unsafe { store_su3(self.chunks(i, mu), u) }
+        unsafe { self.direction(mu).store(i, u) }
     }
 }
 

@@ -110,6 +110,35 @@ impl Geometry {
         };
         if moves { moved } else { s.index }
     }
+    /// The same three steps away.
+    #[inline(always)]
+    pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
+        let nx = self.half_x.get();
+        // In x, where two sites of opposite parity share x / 2, three steps change it by one or two.
+        let (here, extent, stride, steps) = match mu {
+            0 => (s.half_x, nx, 1, if (s.odd_x == 1) == forward { 2 } else { 1 }),
+            1 => (s.y, self.y.get(), nx, 3),
+            2 => (s.z, self.z.get(), nx * self.y.get(), 3),
+            _ => (s.t, self.t, nx * self.y.get() * self.z.get(), 3),
+        };
+        // On the smallest lattices three steps go once around, in x with its extent halved even twice.
+        let once = if steps >= extent { steps - extent } else { steps };
+        let steps = if once >= extent { once - extent } else { once };
+        let to = if forward {
+            let to = here + steps;
+            if to >= extent { to - extent } else { to }
+        } else if here < steps {
+            here + extent - steps
+        } else {
+            here - steps
+        };
+        s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride))
+    }
+    /// Whether three steps in t cross the end of the lattice an odd number of times.
+    #[inline(always)]
+    pub fn wraps_in_three(&self, s: &Site, forward: bool) -> bool {
+        if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) }
+    }
     /// True where a step in direction `mu` leaves the lattice and comes back at the other side.
     #[inline(always)]
     pub fn wraps(&self, s: &Site, mu: usize, forward: bool) -> bool {

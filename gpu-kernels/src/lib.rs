@@ -34,6 +34,9 @@ pub mod heatbath;
 pub mod lattice;
 pub mod memory;
 pub mod random;
+pub mod row;
+pub mod smeared;
+pub mod staggered;
 pub mod storage;
 pub mod transfer;
 pub mod wilson;
@@ -44,9 +47,18 @@ pub use launch::{Instance, Kernel, Reduction, Values};
 /// Every kernel of the crate.
 #[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
-    [wilson::INSTANCES, clover::INSTANCES, blas::INSTANCES, transfer::INSTANCES, gauge::INSTANCES, heatbath::INSTANCES]
-        .into_iter()
-        .flatten()
+    [
+        wilson::INSTANCES,
+        clover::INSTANCES,
+        staggered::INSTANCES,
+        smeared::INSTANCES,
+        blas::INSTANCES,
+        transfer::INSTANCES,
+        gauge::INSTANCES,
+        heatbath::INSTANCES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(target_arch = "nvptx64")]

@@ -2,12 +2,13 @@
 //!
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
-use crate::algebra::{Colour, Complex, Spinor, Su3, to_degrand_rossi, to_device_basis};
+use crate::algebra::{Colour, Complex, Su3};
 use crate::field::{Field, Links, ThinLinks};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
 use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Spinors,
+    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+    SiteKind, Sites,
 };
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -44,69 +45,62 @@ impl HostArray {
     }
 }
 
-/// Host spinors `[rhs][site][spin][colour]` to one parity of a device field.
+/// Host fields `[rhs][site]` of spinors `[spin][colour]` or colour vectors to one parity of a device field.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackSpinor<P: Precision> {
-    /// `[rhs][site][4][3]`
+pub struct PackField<K, P> {
+    /// The host's fields.
     pub host: HostArray,
     /// The device's field.
-    pub field: Field<Spinors<P>>,
+    pub field: Field<Sites<K, P>>,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the device's field.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
-unsafe impl<P: Precision> Kernel for PackSpinor<P> {
-    const NAME: &'static [&'static str] = &["pack_spinor", P::NAME];
+unsafe impl<K: SiteKind, P: Precision> Kernel for PackField<K, P> {
+    const NAME: &'static [&'static str] = &["pack", K::NAME, P::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let k = host_spinor(&self.geometry, i, self.parity, rhs);
-            let at = |spin: usize| self.host.colour(k + 3 * spin);
-            let s = to_device_basis(Spinor([at(0), at(1), at(2), at(3)]));
-            self.field.store(i, rhs, &s.map(|z| z.cast()));
+            let first = host_site(&self.geometry, i, self.parity, rhs) * 3 * K::SPINS;
+            let value = K::from_host(|k| self.host.get(first + k));
+            self.field.store(i, rhs, &K::cast(value));
         }
     }
 }
 
-/// One parity of a device field to host spinors.
+/// One parity of a device field to host fields.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct UnpackSpinor<P: Precision> {
-    /// `[rhs][site][4][3]`
+pub struct UnpackField<K, P> {
+    /// The host's fields.
     pub host: HostArray,
     /// The device's field.
-    pub field: Field<Spinors<P>>,
+    pub field: Field<Sites<K, P>>,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the device's field.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes the elements of its own site only.
-unsafe impl<P: Precision> Kernel for UnpackSpinor<P> {
-    const NAME: &'static [&'static str] = &["unpack_spinor", P::NAME];
+unsafe impl<K: SiteKind, P: Precision> Kernel for UnpackField<K, P> {
+    const NAME: &'static [&'static str] = &["unpack", K::NAME, P::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let k = host_spinor(&self.geometry, i, self.parity, rhs);
-            let s = to_degrand_rossi(self.field.load(i, rhs).map(|z| z.cast::<f64>()));
-            macro_rules! put {
-                ($($spin:literal $colour:literal),*) => {$(
-                    self.host.set(k + 3 * $spin + $colour, s.0[$spin].0[$colour]);
-                )*};
-            }
-            put!(0 0, 0 1, 0 2, 1 0, 1 1, 1 2, 2 0, 2 1, 2 2, 3 0, 3 1, 3 2);
+            let first = host_site(&self.geometry, i, self.parity, rhs) * 3 * K::SPINS;
+            K::to_host(K::cast(self.field.load(i, rhs)), |k, z| self.host.set(first + k, z));
         }
     }
 }
 
-/// Index of the first complex number of a site in a host array of spinors.
+/// Number of a site among those of all right-hand sides in a host array.
 #[inline(always)]
-fn host_spinor(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
+fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
     let site = geometry.lexicographic(&geometry.site(i, parity)) as usize;
-    12 * (site + rhs as usize * 2 * geometry.half_volume() as usize)
+    site + rhs as usize * 2 * geometry.half_volume() as usize
 }
 
 /// Host links `[site][μ][row][column]` to the links around the sites of one parity.
@@ -241,14 +235,20 @@ unsafe impl Reduction for SingularLinks {
 }
 
 crate::entry! { INSTANCES:
-    setup "transfer" pack_spinor_double: PackSpinor<Double>, registers 0;
-    setup "transfer" pack_spinor_single: PackSpinor<Single>, registers 0;
-    setup "transfer" pack_spinor_half: PackSpinor<Half>, registers 0;
-    setup "transfer" pack_spinor_fp16: PackSpinor<Fp16>, registers 0;
-    setup "transfer" unpack_spinor_double: UnpackSpinor<Double>, registers 0;
-    setup "transfer" unpack_spinor_single: UnpackSpinor<Single>, registers 0;
-    setup "transfer" unpack_spinor_half: UnpackSpinor<Half>, registers 0;
-    setup "transfer" unpack_spinor_fp16: UnpackSpinor<Fp16>, registers 0;
+    setup "transfer" pack_spinor_double: PackField<FourSpins, Double>, registers 0;
+    setup "transfer" pack_spinor_single: PackField<FourSpins, Single>, registers 0;
+    setup "transfer" pack_spinor_half: PackField<FourSpins, Half>, registers 0;
+    setup "transfer" pack_spinor_fp16: PackField<FourSpins, Fp16>, registers 0;
+    setup "transfer" pack_colour_double: PackField<OneSpin, Double>, registers 0;
+    setup "transfer" pack_colour_single: PackField<OneSpin, Single>, registers 0;
+    setup "transfer" pack_colour_half: PackField<OneSpin, Half>, registers 0;
+    setup "transfer" unpack_spinor_double: UnpackField<FourSpins, Double>, registers 0;
+    setup "transfer" unpack_spinor_single: UnpackField<FourSpins, Single>, registers 0;
+    setup "transfer" unpack_spinor_half: UnpackField<FourSpins, Half>, registers 0;
+    setup "transfer" unpack_spinor_fp16: UnpackField<FourSpins, Fp16>, registers 0;
+    setup "transfer" unpack_colour_double: UnpackField<OneSpin, Double>, registers 0;
+    setup "transfer" unpack_colour_single: UnpackField<OneSpin, Single>, registers 0;
+    setup "transfer" unpack_colour_half: UnpackField<OneSpin, Half>, registers 0;
     setup "transfer" pack_links_double_18: PackLinks<Double, Recon18>, registers 0;
     setup "transfer" pack_links_double_12: PackLinks<Double, Recon12>, registers 0;
     setup "transfer" pack_links_single_18: PackLinks<Single, Recon18>, registers 0;

@@ -1,12 +1,13 @@
 //! Wilson hopping term between the parities (Clark et al. 2009, eq. 1):
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂), and the forms of it that solvers need.
+use crate::Kernel;
 use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::lattice::Geometry;
+use crate::row::{Row, RowDot, RowDots};
 use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, SiteValue, Spinors,
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Spinors,
 };
-use crate::{Kernel, Reduction};
 
 /// The hopping term from the other parity to the sites of `parity`.
 #[derive(Clone, Copy)]
@@ -116,8 +117,14 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
     }
 }
 
-impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> WilsonDslashAdd<P, R, DAGGER> {
-    /// The sum, and x.
+// SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
+unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDslashAdd<P, R, DAGGER> {
+    type Format = Spinors<P>;
+    const DOT: &'static [&'static str] = &["wilson_dslash_add_dot", P::NAME, R::NAME];
+    const DOTS: &'static [&'static str] = &["wilson_dslash_add_dots", P::NAME, R::NAME];
+    fn out(&self) -> &Field<Spinors<P>> {
+        &self.out
+    }
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
         let (hops, x) = unsafe { (self.hopping.apply::<DAGGER>(i, rhs), self.x.load_own(i, rhs)) };
@@ -126,81 +133,10 @@ impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> WilsonDslashAdd<P, R, D
     }
 }
 
-/// [`WilsonDslashAdd`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: what solvers need of A x, without reading
-/// it again.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct WilsonDslashAddDot<P: Precision, R> {
-    /// The sum.
-    pub add: WilsonDslashAdd<P, R, false>,
-    /// w, on the same parity. May be `add.x`.
-    pub w: Field<Spinors<P>>,
-}
-
-// SAFETY: as for `WilsonDslashAdd`; w is not written.
-unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for WilsonDslashAddDot<P, R> {
-    const NAME: &'static [&'static str] = &["wilson_dslash_add_dot", P::NAME, R::NAME];
-    type Values = [f64; 3];
-    const THREADS: u32 = 128;
-    const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe {
-            let (out, _) = self.add.compute(i, rhs);
-            self.add.out.store(i, rhs, &out);
-            out_and_dot(&self.w, i, rhs, &out)
-        }
-    }
-}
-
-/// \[Re (w, out), Im (w, out), ‖out‖²\] at one site.
-///
-/// # Safety
-/// Site `i` of `w` exists and nothing writes it meanwhile.
-#[inline(always)]
-pub(crate) unsafe fn out_and_dot<P: Precision>(
-    w: &Field<Spinors<P>>,
-    i: u32,
-    rhs: u32,
-    out: &Spinor<P::Real>,
-) -> [f64; 3] {
-    let dot = unsafe { w.load(i, rhs) }.dot(*out);
-    [dot.re, dot.im, out.norm2()]
-}
-
-/// [`WilsonDslashAdd`] that also returns what a half step of BiCGstab needs of y = A x:
-/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct WilsonDslashAddDots<P: Precision, R> {
-    /// The sum.
-    pub add: WilsonDslashAdd<P, R, false>,
-    /// w, on the same parity.
-    pub w: Field<Spinors<P>>,
-}
-
-// SAFETY: as for `WilsonDslashAdd`; w is not written.
-unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for WilsonDslashAddDots<P, R> {
-    const NAME: &'static [&'static str] = &["wilson_dslash_add_dots", P::NAME, R::NAME];
-    type Values = [f64; 8];
-    const THREADS: u32 = 128;
-    const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe {
-            let (out, x) = self.add.compute(i, rhs);
-            self.add.out.store(i, rhs, &out);
-            all_dots(&x, &out, &self.w.load(i, rhs))
-        }
-    }
-}
-
-/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] at one site.
-#[inline(always)]
-pub(crate) fn all_dots<T: Real>(x: &Spinor<T>, y: &Spinor<T>, w: &Spinor<T>) -> [f64; 8] {
-    let (xy, wx, wy) = (x.dot(*y), w.dot(*x), w.dot(*y));
-    [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
-}
+/// [`WilsonDslashAdd`] with the sums that CG and the first half step of BiCGstab need.
+pub type WilsonDslashAddDot<P, R> = RowDot<WilsonDslashAdd<P, R, false>>;
+/// [`WilsonDslashAdd`] with the sums that the second half step of BiCGstab needs.
+pub type WilsonDslashAddDots<P, R> = RowDots<WilsonDslashAdd<P, R, false>>;
 
 crate::entry! { INSTANCES:
     kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232;

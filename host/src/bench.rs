@@ -7,6 +7,7 @@ use crate::domain::Result;
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction};
 use crate::workload::{self, Extent, Visit};
+use gpu_kernels::storage::{FourSpins, OneSpin};
 
 /// One measured operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +132,22 @@ pub fn clover<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     measure(backend, options, workload::clover)
 }
 
-/// Linear algebra on fields of one parity.
+/// The naive staggered operator: the hopping term, and M†M on one parity with the sum that CG needs of it.
+pub fn staggered<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    measure(backend, options, workload::naive)
+}
+
+/// The asqtad operator in the same way; reconstructions are those of the long links.
+pub fn asqtad<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    measure(backend, options, workload::improved)
+}
+
+/// Linear algebra on spinors of one parity.
 pub fn blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::linear_algebra)
+    measure(backend, options, workload::linear_algebra::<B, FourSpins>)
+}
+
+/// Linear algebra on colour vectors of one parity.
+pub fn colour_blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
+    measure(backend, options, workload::linear_algebra::<B, OneSpin>)
 }

@@ -2,7 +2,7 @@
 //!
 //! The random numbers of a link or a site depend on the seed and on its place in the global lattice only, so that the
 //! same seed gives the same field on every machine, process grid and backend.
-use crate::field::host::{HostGauge, HostSpinor, Matrix};
+use crate::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor, Matrix};
 use crate::lattice::Lattice;
 use crate::measure;
 use gpu_kernels::random::Philox;
@@ -53,11 +53,11 @@ pub fn random(lattice: Lattice, seed: u64) -> HostGauge {
 }
 
 /// A source with independent normal components, ⟨|η|²⟩ = 2 each.
-pub fn random_source(lattice: Lattice, seed: u64) -> HostSpinor {
-    let mut source = HostSpinor::zero(lattice);
+pub fn random_source<T: Fermion>(lattice: Lattice, seed: u64) -> HostField<T> {
+    let mut source = HostField::<T>::zero(lattice);
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
         let mut stream = Philox::new(seed, index as u64, SOURCE);
-        for component in site.iter_mut().flatten() {
+        for component in bytemuck::cast_slice_mut::<_, Complex64>(std::slice::from_mut(site)) {
             *component = normal(&mut stream);
         }
     });
@@ -72,5 +72,16 @@ pub fn point_source(lattice: Lattice, site: [usize; 4], spin: usize, colour: usi
     }
     let mut source = HostSpinor::zero(lattice);
     source.sites_mut()[lattice.index(site)][spin][colour] = Complex64::ONE;
+    Some(source)
+}
+
+/// One at a single site and colour; zero elsewhere. `None` if that is outside the lattice.
+pub fn point_colour_source(lattice: Lattice, site: [usize; 4], colour: usize) -> Option<HostColour> {
+    let inside = site.iter().zip(lattice.size()).all(|(&x, extent)| x < extent);
+    if !inside || colour >= 3 {
+        return None;
+    }
+    let mut source = HostColour::zero(lattice);
+    source.sites_mut()[lattice.index(site)][colour] = Complex64::ONE;
     Some(source)
 }

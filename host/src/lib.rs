@@ -51,6 +51,7 @@ pub mod backend;
 pub mod bench;
 pub mod dirac;
 pub mod domain;
+pub mod fat_links;
 pub mod field;
 pub mod files;
 pub mod gauge_fixing;

@@ -10,4 +10,4 @@ pub use binary16::Complex16;
 pub use complex::{Complex, complex};
 pub use real::{Real, phase_from_quarter_tangent, quarter_tangent};
 pub use spin::{Axis, HalfSpinor, Phase, Projector, Scaled, Sign, Spinor, to_degrand_rossi, to_device_basis};
-pub use su3::{Colour, Su3};
+pub use su3::{Colour, ScaledColour, Su3};

@@ -53,6 +53,22 @@ impl<T: Real> Sub for Colour<T> {
     }
 }
 
+/// A colour vector times a number that is multiplied in later: where 16-bit numbers share a norm, that is cheaper.
+#[derive(Clone, Copy, Debug)]
+pub struct ScaledColour<T> {
+    /// The vector in units of `scale`.
+    pub vector: Colour<T>,
+    /// Its unit.
+    pub scale: T,
+}
+impl<T: Real> ScaledColour<T> {
+    /// The vector itself.
+    #[inline(always)]
+    pub fn value(self) -> Colour<T> {
+        self.vector.map(|z| z.scale(self.scale))
+    }
+}
+
 /// A link: rows of a 3×3 matrix. Also sums of links, which are not in SU(3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]

@@ -1,6 +1,6 @@
 //! Double precision: one complex number per chunk.
 use super::{Precision, STRIDE, double_words, one_double};
-use crate::algebra::{Axis, Colour, Complex, Projector, Scaled, Spinor};
+use crate::algebra::{Axis, Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
 /// 64-bit floating point.
@@ -43,6 +43,20 @@ impl Precision for Double {
         colour(3, s.0[1]);
         colour(6, s.0[2]);
         colour(9, s.0[3]);
+    }
+
+    const COLOUR_BYTES: usize = 48;
+    #[inline(always)]
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f64> {
+        let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, access).0) };
+        ScaledColour { vector: Colour([at(0), at(1), at(2)]), scale: f64::ONE }
+    }
+    #[inline(always)]
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f64>) {
+        let put = |k: usize, z: Complex<f64>| unsafe { tile.store16(16 * lane + k * STRIDE, Chunk(double_words(z))) };
+        put(0, c.0[0]);
+        put(1, c.0[1]);
+        put(2, c.0[2]);
     }
 
     const LINK_WORDS: usize = 4;

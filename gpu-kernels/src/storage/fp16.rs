@@ -8,7 +8,9 @@
 //! components of a site must stay below 65504 as well. Fields are to be kept near 1; what is too large becomes infinite,
 //! which every norm shows.
 use super::{Precision, TILE, words};
-use crate::algebra::{Axis, Colour, Complex, Complex16, HalfSpinor, Phase, Projector, Real, Scaled, Spinor, complex};
+use crate::algebra::{
+    Axis, Colour, Complex, Complex16, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
+};
 use crate::memory::{Access, Global};
 
 /// 16-bit floating point.
@@ -60,6 +62,26 @@ impl Precision for Fp16 {
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
         unsafe { words::store(tile, lane, |spin, c| Complex16::round(kept(spin, s.0[spin].0[c])).0) }
+    }
+
+    const COLOUR_BYTES: usize = 12;
+    #[inline(always)]
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
+        let at = |k: usize| {
+            let word = unsafe { tile.load4(4 * lane + k * 4 * TILE, access) };
+            Complex16(word.to_bits()).widen()
+        };
+        ScaledColour { vector: Colour([at(0), at(1), at(2)]), scale: f32::ONE }
+    }
+    #[inline(always)]
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f32>) {
+        let put = |k: usize| {
+            let word = Complex16::round(c.0[k]).0;
+            unsafe { tile.store4(4 * lane + k * 4 * TILE, f32::from_bits(word)) }
+        };
+        put(0);
+        put(1);
+        put(2);
     }
 
     const LINK_WORDS: usize = 1;

@@ -6,8 +6,10 @@
 //! multiplied in when the hop is accumulated. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
 //! 1 − 2⁻¹⁵.
 use super::{Precision, TILE, words};
-use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, Spinor, complex};
-use crate::memory::{Access, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
+use crate::algebra::{
+    Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
+};
+use crate::memory::{Access, Chunk, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
 /// 16-bit fixed point with a norm per site.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,26 @@ fn twice(a: u32) -> Complex<f32> {
     biased(a) - biased(!a)
 }
 
+/// The largest |component|, NaN if one is.
+#[inline(always)]
+fn largest(c: &Colour<f32>) -> f32 {
+    let one = |z: Complex<f32>| max_or_nan(z.re.abs(), z.im.abs());
+    max_or_nan(max_or_nan(one(c.0[0]), one(c.0[1])), one(c.0[2]))
+}
+/// The norm for components up to `largest`, and its inverse. A zero site has norm zero, and comes back as zero whatever
+/// its codes.
+#[inline(always)]
+fn norm(largest: f32) -> (f32, f32) {
+    let norm = largest * (1.0 / 32767.0);
+    (norm, reciprocal(max_or_nan(norm, SMALLEST)))
+}
+/// The codes of a complex number. Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
+#[inline(always)]
+fn code(z: Complex<f32>, inverse: f32) -> u32 {
+    let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
+    join_low_halves(code(z.re), code(z.im))
+}
+
 impl Precision for Half {
     type Real = f32;
     const NAME: &'static str = "half";
@@ -79,27 +101,30 @@ impl Precision for Half {
     }
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
-        let largest = |c: Colour<f32>| {
-            let one = |z: Complex<f32>| max_or_nan(z.re.abs(), z.im.abs());
-            max_or_nan(max_or_nan(one(c.0[0]), one(c.0[1])), one(c.0[2]))
-        };
-        let all =
-            max_or_nan(max_or_nan(largest(s.0[0]), largest(s.0[1])), max_or_nan(largest(s.0[2]), largest(s.0[3])));
-        // A zero spinor has norm zero, and comes back as zero whatever its codes.
-        let norm = all * (1.0 / 32767.0);
-        let inverse = reciprocal(max_or_nan(norm, SMALLEST));
-        // Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
-        let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
-        let word = |spin: usize, c: usize| {
-            let z = s.0[spin].0[c];
-            join_low_halves(code(z.re), code(z.im))
-        };
+        let largest = |c: usize| largest(&s.0[c]);
+        let (norm, inverse) = norm(max_or_nan(max_or_nan(largest(0), largest(1)), max_or_nan(largest(2), largest(3))));
+        let word = |spin: usize, c: usize| code(s.0[spin].0[c], inverse);
         unsafe {
             tile.store4(NORMS + 4 * lane, norm);
             words::store(tile, lane, word);
         }
     }
 
+    /// One chunk: three words and the norm.
+    const COLOUR_BYTES: usize = 16;
+    #[inline(always)]
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
+        let Chunk([a, b, c, norm]) = unsafe { tile.load16(16 * lane, access) };
+        ScaledColour { vector: Colour([twice(a), twice(b), twice(c)]), scale: f32::from_bits(norm) * 0.5 }
+    }
+    #[inline(always)]
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f32>) {
+        let (norm, inverse) = norm(largest(c));
+        let word = |k: usize| code(c.0[k], inverse);
+        unsafe { tile.store16(16 * lane, Chunk([word(0), word(1), word(2), norm.to_bits()])) };
+    }
+
+    const UNIT_LINKS: bool = true;
     const LINK_WORDS: usize = 1;
     #[inline(always)]
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {

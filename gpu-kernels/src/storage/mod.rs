@@ -10,7 +10,7 @@ mod fp16;
 mod half;
 mod links;
 mod single;
-mod spinor;
+mod site;
 mod words;
 
 pub use clover::{Block, CloverFormat, apply_clover, lower_index};
@@ -19,9 +19,9 @@ pub use fp16::Fp16;
 pub use half::Half;
 pub use links::{LinkFormat, Recon8, Recon8T, Recon12, Recon12T, Recon18, Reconstruct, Temporal};
 pub use single::Single;
-pub use spinor::{SiteFormat, SiteValue, Spinors};
+pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
 
-use crate::algebra::{Complex, Projector, Real, Scaled, Spinor, Su3};
+use crate::algebra::{Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile: those of one warp.
@@ -55,6 +55,21 @@ pub trait Precision: Copy + Send + Sync + 'static {
     /// The tile is valid and the element written by nobody else.
     unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<Self::Real>);
 
+    /// Bytes of one colour vector.
+    const COLOUR_BYTES: usize;
+    /// Reads a colour vector of the tile at `tile`.
+    ///
+    /// # Safety
+    /// As [`load_spinor`](Self::load_spinor).
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<Self::Real>;
+    /// Writes a colour vector.
+    ///
+    /// # Safety
+    /// As [`store_spinor`](Self::store_spinor).
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<Self::Real>);
+
+    /// Whether components of links have to lie between −1 and 1.
+    const UNIT_LINKS: bool = false;
     /// 32-bit words per complex number of a link.
     const LINK_WORDS: usize;
     /// Complex number `j` of a link record, from its words.

@@ -1,7 +1,7 @@
 //! Single precision: two complex numbers per chunk.
 use super::{Precision, STRIDE, two_singles};
-use crate::algebra::{Axis, Colour, Complex, Projector, Scaled, Spinor, complex};
-use crate::memory::{Access, Chunk, Global};
+use crate::algebra::{Axis, Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor, complex};
+use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// 32-bit floating point.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,23 @@ impl Precision for Single {
         put(3, g, h);
         put(4, i, j);
         put(5, k, l);
+    }
+
+    const COLOUR_BYTES: usize = 24;
+    #[inline(always)]
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
+        let (chunk, HalfChunk(last)) =
+            unsafe { (tile.load16(16 * lane, access), tile.load8(STRIDE + 8 * lane, access)) };
+        let ([a, b], [re, im]) = (two_singles(chunk), last.map(f32::from_bits));
+        ScaledColour { vector: Colour([a, b, complex(re, im)]), scale: f32::ONE }
+    }
+    #[inline(always)]
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f32>) {
+        let [a, b, c] = c.0;
+        unsafe {
+            tile.store16(16 * lane, chunk(a, b));
+            tile.store8(STRIDE + 8 * lane, HalfChunk([c.re.to_bits(), c.im.to_bits()]));
+        }
     }
 
     const LINK_WORDS: usize = 2;

@@ -5,7 +5,7 @@
 //! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
 //! launched kernel can still use it.
 use super::Buffer;
-use gpu_kernels::field::{Clover, Field, Links, ThinLinks};
+use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
 use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
@@ -27,6 +27,12 @@ pub(crate) fn thin_links(buffer: &impl Buffer, sites: usize) -> ThinLinks {
     assert!(sites.div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
+}
+/// One matrix at each of `sites` sites.
+pub(crate) fn matrices(buffer: &impl Buffer, sites: usize) -> Matrices {
+    assert!(sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES <= buffer.bytes(), "the buffer holds the matrices");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Matrices::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
 pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clover<P> {

@@ -8,7 +8,7 @@ use gpu_kernels::algebra::Real;
 use gpu_kernels::clover::{
     CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverDslashAddDots, CloverRow,
 };
-use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18};
+use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Recon18};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -196,7 +196,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         }
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        space.dot_of(&CloverDslashAddDot { add: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+        space.dot_of(&CloverDslashAddDot { row: self.last(x, &odd, out), w: w.view() }, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -212,7 +212,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         }
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        space.dots_of(&CloverDslashAddDots { add: self.last(x, &odd, out), w: w.view() }, dots)
+        space.dots_of(&CloverDslashAddDots { row: self.last(x, &odd, out), w: w.view() }, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
@@ -233,7 +233,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, P> for EvenOddClover<B, P, R> {
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddClover<B, P, R> {
     fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
         let mut odd = self.odd.borrow_mut();
         self.clover(1, true, &eta.odd, &mut odd)?;

@@ -1,8 +1,13 @@
 //! Dirac operators.
 mod clover;
 mod even_odd;
+mod staggered;
 mod wilson;
 
 pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
 pub use even_odd::EvenOdd;
+pub use staggered::{
+    EvenOddStaggered, IMPROVED_FLOPS, ImprovedLinks, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams,
+    StaggeredPhases,
+};
 pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};

@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use gpu_kernels::algebra::Real;
-use gpu_kernels::storage::{LinkFormat, Precision};
+use gpu_kernels::storage::{FourSpins, LinkFormat, Precision};
 use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot, WilsonDslashAddDots};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
@@ -232,7 +232,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
     ) -> std::result::Result<(), DeviceError> {
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, false, x, &mut odd)?;
-        space.dot_of(&WilsonDslashAddDot { add: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+        space.dot_of(&WilsonDslashAddDot { row: self.last(x, &odd, out), w: w.view() }, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -244,7 +244,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
     ) -> std::result::Result<(), DeviceError> {
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, false, x, &mut odd)?;
-        space.dots_of(&WilsonDslashAddDots { add: self.last(x, &odd, out), w: w.view() }, dots)
+        space.dots_of(&WilsonDslashAddDots { row: self.last(x, &odd, out), w: w.view() }, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
@@ -265,7 +265,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOdd<B, P> for EvenOddWilson<B, P, R> {
+impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddWilson<B, P, R> {
     /// (η_e + κ D_eo η_o) / d
     fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());

@@ -1,6 +1,6 @@
-//! Spinors in a format that is known at run time: the solvers are compiled once for all pairs of precisions.
-use super::space::SpinorSpace;
-use super::spinor::DeviceSpinor;
+//! Fermion fields in a format that is known at run time: the solvers are compiled once for all pairs of precisions.
+use super::device::{DeviceField, FieldKind};
+use super::space::FieldSpace;
 use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
@@ -10,40 +10,40 @@ use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, LinearOperator, VectorSpace};
 use std::rc::Rc;
 
-/// A [`SpinorSpace`] in one of the formats.
-pub enum AnySpace<B> {
+/// A [`FieldSpace`] in one of the formats.
+pub enum AnySpace<B, K> {
     /// Double precision.
-    Double(SpinorSpace<B, Double>),
+    Double(FieldSpace<B, K, Double>),
     /// Single precision.
-    Single(SpinorSpace<B, Single>),
+    Single(FieldSpace<B, K, Single>),
     /// Half precision, 16-bit fixed point.
-    Half(SpinorSpace<B, Half>),
+    Half(FieldSpace<B, K, Half>),
     /// 16-bit floating point.
-    Fp16(SpinorSpace<B, Fp16>),
+    Fp16(FieldSpace<B, K, Fp16>),
 }
 
 /// A block of vectors of an [`AnySpace`].
-pub enum AnySpinor<B: Backend> {
+pub enum AnyField<B: Backend, K> {
     /// Double precision.
-    Double(DeviceSpinor<B, Double>),
+    Double(DeviceField<B, K, Double>),
     /// Single precision.
-    Single(DeviceSpinor<B, Single>),
+    Single(DeviceField<B, K, Single>),
     /// Half precision, 16-bit fixed point.
-    Half(DeviceSpinor<B, Half>),
+    Half(DeviceField<B, K, Half>),
     /// 16-bit floating point.
-    Fp16(DeviceSpinor<B, Fp16>),
+    Fp16(DeviceField<B, K, Fp16>),
 }
 
 /// An even-odd Dirac operator on an [`AnySpace`].
-pub enum AnyOperator<B: Backend> {
+pub enum AnyOperator<B: Backend, K> {
     /// Double precision.
-    Double(Rc<dyn EvenOdd<B, Double>>),
+    Double(Rc<dyn EvenOdd<B, K, Double>>),
     /// Single precision.
-    Single(Rc<dyn EvenOdd<B, Single>>),
+    Single(Rc<dyn EvenOdd<B, K, Single>>),
     /// Half precision, 16-bit fixed point.
-    Half(Rc<dyn EvenOdd<B, Half>>),
+    Half(Rc<dyn EvenOdd<B, K, Half>>),
     /// 16-bit floating point.
-    Fp16(Rc<dyn EvenOdd<B, Fp16>>),
+    Fp16(Rc<dyn EvenOdd<B, K, Fp16>>),
 }
 
 /// Evaluates an expression with the values inside enums of the same format.
@@ -67,33 +67,33 @@ macro_rules! on_format {
     };
 }
 
-impl<B: Backend> AnySpace<B> {
+impl<B: Backend, K: FieldKind> AnySpace<B, K> {
     /// Blocks of `nrhs` vectors in `precision`.
     pub fn new(domain: &Domain<B>, nrhs: usize, precision: IterationPrecision) -> Self {
         match precision {
-            IterationPrecision::Double => AnySpace::Double(SpinorSpace::new(domain, nrhs)),
-            IterationPrecision::Single => AnySpace::Single(SpinorSpace::new(domain, nrhs)),
-            IterationPrecision::Half => AnySpace::Half(SpinorSpace::new(domain, nrhs)),
-            IterationPrecision::Fp16 => AnySpace::Fp16(SpinorSpace::new(domain, nrhs)),
+            IterationPrecision::Double => AnySpace::Double(FieldSpace::new(domain, nrhs)),
+            IterationPrecision::Single => AnySpace::Single(FieldSpace::new(domain, nrhs)),
+            IterationPrecision::Half => AnySpace::Half(FieldSpace::new(domain, nrhs)),
+            IterationPrecision::Fp16 => AnySpace::Fp16(FieldSpace::new(domain, nrhs)),
         }
     }
     /// `to` ← `from`, rounded to nearest where that is necessary.
-    pub fn read(&self, from: &DeviceSpinor<B, Double>, to: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), to => AnySpinor(to); convert(s, &vec![1.0; s.nrhs()], from, to))
+    pub fn read(&self, from: &DeviceField<B, K, Double>, to: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), to => AnyField(to); convert(s, &vec![1.0; s.nrhs()], from, to))
     }
     /// `to` ← `from`.
     pub fn write(
         &self,
-        from: &AnySpinor<B>,
-        double: &SpinorSpace<B, Double>,
-        to: &mut DeviceSpinor<B, Double>,
+        from: &AnyField<B, K>,
+        double: &FieldSpace<B, K, Double>,
+        to: &mut DeviceField<B, K, Double>,
     ) -> Result {
-        on_format!(from => AnySpinor(from); convert(double, &vec![1.0; double.nrhs()], from, to))
+        on_format!(from => AnyField(from); convert(double, &vec![1.0; double.nrhs()], from, to))
     }
 }
 
-impl<B: Backend> VectorSpace for AnySpace<B> {
-    type Vector = AnySpinor<B>;
+impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
+    type Vector = AnyField<B, K>;
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
@@ -102,50 +102,50 @@ impl<B: Backend> VectorSpace for AnySpace<B> {
     fn comfortable_norm(&self) -> Option<f64> {
         on_format!(self => AnySpace(s); s.comfortable_norm())
     }
-    fn allocate(&self) -> Result<AnySpinor<B>> {
+    fn allocate(&self) -> Result<AnyField<B, K>> {
         Ok(match self {
-            AnySpace::Double(s) => AnySpinor::Double(s.allocate()?),
-            AnySpace::Single(s) => AnySpinor::Single(s.allocate()?),
-            AnySpace::Half(s) => AnySpinor::Half(s.allocate()?),
-            AnySpace::Fp16(s) => AnySpinor::Fp16(s.allocate()?),
+            AnySpace::Double(s) => AnyField::Double(s.allocate()?),
+            AnySpace::Single(s) => AnyField::Single(s.allocate()?),
+            AnySpace::Half(s) => AnyField::Half(s.allocate()?),
+            AnySpace::Fp16(s) => AnyField::Fp16(s.allocate()?),
         })
     }
-    fn zero(&self, x: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x); s.zero(x))
+    fn zero(&self, x: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x); s.zero(x))
     }
-    fn copy(&self, from: &AnySpinor<B>, to: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), from => AnySpinor(from), to => AnySpinor(to); s.copy(from, to))
+    fn copy(&self, from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), from => AnyField(from), to => AnyField(to); s.copy(from, to))
     }
-    fn axpby(&self, a: &[Complex64], x: &AnySpinor<B>, b: &[Complex64], y: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x), y => AnySpinor(y); s.axpby(a, x, b, y))
+    fn axpby(&self, a: &[Complex64], x: &AnyField<B, K>, b: &[Complex64], y: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpby(a, x, b, y))
     }
-    fn norm2(&self, x: &AnySpinor<B>, out: &mut [f64]) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x); s.norm2(x, out))
+    fn norm2(&self, x: &AnyField<B, K>, out: &mut [f64]) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x); s.norm2(x, out))
     }
-    fn dot(&self, x: &AnySpinor<B>, y: &AnySpinor<B>, out: &mut [Complex64]) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x), y => AnySpinor(y); s.dot(x, y, out))
+    fn dot(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, out: &mut [Complex64]) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.dot(x, y, out))
     }
-    fn axpy(&self, a: &[Complex64], x: &AnySpinor<B>, y: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x), y => AnySpinor(y); s.axpy(a, x, y))
+    fn axpy(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpy(a, x, y))
     }
-    fn axpy_norm2(&self, a: &[Complex64], x: &AnySpinor<B>, y: &mut AnySpinor<B>, out: &mut [f64]) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x), y => AnySpinor(y); s.axpy_norm2(a, x, y, out))
+    fn axpy_norm2(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>, out: &mut [f64]) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpy_norm2(a, x, y, out))
     }
-    fn dot_norm2(&self, x: &AnySpinor<B>, y: &AnySpinor<B>, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        on_format!(self => AnySpace(s), x => AnySpinor(x), y => AnySpinor(y); s.dot_norm2(x, y, dot, norm2))
+    fn dot_norm2(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.dot_norm2(x, y, dot, norm2))
     }
-    fn sub_norm2(&self, b: &AnySpinor<B>, r: &mut AnySpinor<B>, out: &mut [f64]) -> Result {
-        on_format!(self => AnySpace(s), b => AnySpinor(b), r => AnySpinor(r); s.sub_norm2(b, r, out))
+    fn sub_norm2(&self, b: &AnyField<B, K>, r: &mut AnyField<B, K>, out: &mut [f64]) -> Result {
+        on_format!(self => AnySpace(s), b => AnyField(b), r => AnyField(r); s.sub_norm2(b, r, out))
     }
     fn cg_update(
         &self,
         alpha: &[f64],
         beta: &[f64],
-        r: &AnySpinor<B>,
-        x: &mut AnySpinor<B>,
-        p: &mut AnySpinor<B>,
+        r: &AnyField<B, K>,
+        x: &mut AnyField<B, K>,
+        p: &mut AnyField<B, K>,
     ) -> Result {
-        on_format!(self => AnySpace(s), r => AnySpinor(r), x => AnySpinor(x), p => AnySpinor(p);
+        on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), p => AnyField(p);
             s.cg_update(alpha, beta, r, x, p))
     }
     fn bicgstab_step(
@@ -153,78 +153,78 @@ impl<B: Backend> VectorSpace for AnySpace<B> {
         alpha: &[Complex64],
         omega: &[Complex64],
         beta: &[Complex64],
-        v: &AnySpinor<B>,
-        t: &AnySpinor<B>,
-        x: &mut AnySpinor<B>,
-        r: &mut AnySpinor<B>,
-        p: &mut AnySpinor<B>,
+        v: &AnyField<B, K>,
+        t: &AnyField<B, K>,
+        x: &mut AnyField<B, K>,
+        r: &mut AnyField<B, K>,
+        p: &mut AnyField<B, K>,
     ) -> Result {
-        on_format!(self => AnySpace(s), v => AnySpinor(v), t => AnySpinor(t), x => AnySpinor(x), r => AnySpinor(r),
-            p => AnySpinor(p);
+        on_format!(self => AnySpace(s), v => AnyField(v), t => AnyField(t), x => AnyField(x), r => AnyField(r),
+            p => AnyField(p);
             s.bicgstab_step(alpha, omega, beta, v, t, x, r, p))
     }
 }
 
 /// `to` ← `scale` `from`: names the two spaces, which the compiler cannot infer from their vectors.
-fn convert<B: Backend, P: Precision, Q: Precision>(
-    space: &SpinorSpace<B, P>,
+fn convert<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
+    space: &FieldSpace<B, K, P>,
     scale: &[f64],
-    from: &DeviceSpinor<B, Q>,
-    to: &mut DeviceSpinor<B, P>,
+    from: &DeviceField<B, K, Q>,
+    to: &mut DeviceField<B, K, P>,
 ) -> Result {
-    ConvertFrom::<SpinorSpace<B, Q>>::convert(space, scale, from, to)
+    ConvertFrom::<FieldSpace<B, K, Q>>::convert(space, scale, from, to)
 }
 
 /// `to` ← `to` + `scale` `from`.
-fn accumulate<B: Backend, P: Precision, Q: Precision>(
-    space: &SpinorSpace<B, P>,
+fn accumulate<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
+    space: &FieldSpace<B, K, P>,
     scale: &[f64],
-    from: &DeviceSpinor<B, Q>,
-    to: &mut DeviceSpinor<B, P>,
+    from: &DeviceField<B, K, Q>,
+    to: &mut DeviceField<B, K, P>,
 ) -> Result {
-    ConvertFrom::<SpinorSpace<B, Q>>::accumulate(space, scale, from, to)
+    ConvertFrom::<FieldSpace<B, K, Q>>::accumulate(space, scale, from, to)
 }
 
-impl<B: Backend> ConvertFrom<AnySpace<B>> for AnySpace<B> {
-    fn convert(&self, scale: &[f64], from: &AnySpinor<B>, to: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), to => AnySpinor(to);
-            on_format!(from => AnySpinor(from); convert(s, scale, from, to)))
+impl<B: Backend, K: FieldKind> ConvertFrom<AnySpace<B, K>> for AnySpace<B, K> {
+    fn convert(&self, scale: &[f64], from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), to => AnyField(to);
+            on_format!(from => AnyField(from); convert(s, scale, from, to)))
     }
-    fn accumulate(&self, scale: &[f64], from: &AnySpinor<B>, to: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnySpace(s), to => AnySpinor(to);
-            on_format!(from => AnySpinor(from); accumulate(s, scale, from, to)))
+    fn accumulate(&self, scale: &[f64], from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), to => AnyField(to);
+            on_format!(from => AnyField(from); accumulate(s, scale, from, to)))
     }
 }
 
-impl<B: Backend> LinearOperator<AnySpace<B>> for AnyOperator<B> {
-    fn apply(&self, x: &AnySpinor<B>, out: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnyOperator(a), x => AnySpinor(x), out => AnySpinor(out); a.apply(x, out))
+impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B, K> {
+    fn apply(&self, x: &AnyField<B, K>, out: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnyOperator(a), x => AnyField(x), out => AnyField(out); a.apply(x, out))
     }
-    fn apply_dagger(&self, x: &AnySpinor<B>, out: &mut AnySpinor<B>) -> Result {
-        on_format!(self => AnyOperator(a), x => AnySpinor(x), out => AnySpinor(out); a.apply_dagger(x, out))
+    fn apply_dagger(&self, x: &AnyField<B, K>, out: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnyOperator(a), x => AnyField(x), out => AnyField(out); a.apply_dagger(x, out))
     }
     fn apply_dot(
         &self,
-        space: &AnySpace<B>,
-        x: &AnySpinor<B>,
-        out: &mut AnySpinor<B>,
-        w: &AnySpinor<B>,
+        space: &AnySpace<B, K>,
+        x: &AnyField<B, K>,
+        out: &mut AnyField<B, K>,
+        w: &AnyField<B, K>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
-        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnySpinor(x), out => AnySpinor(out),
-            w => AnySpinor(w); a.apply_dot(s, x, out, w, dot, norm2))
+        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out),
+            w => AnyField(w); a.apply_dot(s, x, out, w, dot, norm2))
     }
     fn apply_dots(
         &self,
-        space: &AnySpace<B>,
-        x: &AnySpinor<B>,
-        out: &mut AnySpinor<B>,
-        w: &AnySpinor<B>,
+        space: &AnySpace<B, K>,
+        x: &AnyField<B, K>,
+        out: &mut AnyField<B, K>,
+        w: &AnyField<B, K>,
         dots: &mut [Dots],
     ) -> Result {
-        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnySpinor(x), out => AnySpinor(out),
-            w => AnySpinor(w); a.apply_dots(s, x, out, w, dots))
+        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out),
+            w => AnyField(w); a.apply_dots(s, x, out, w, dots))
     }
     fn flops(&self) -> f64 {
         on_format!(self => AnyOperator(a); a.flops())

@@ -1,10 +1,12 @@
 //! Gauge fields on a device.
 use super::host::HostGauge;
+use super::thin::ThinGauge;
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
 use crate::measure;
 use gpu_kernels::field::Links;
 use gpu_kernels::gauge::Plaquette;
+use gpu_kernels::smeared::PackThin;
 use gpu_kernels::storage::{Double, LinkFormat, Precision, Recon18, TILE};
 use gpu_kernels::transfer::{PackLinks, SingularLinks};
 use std::marker::PhantomData;
@@ -51,9 +53,7 @@ impl<B: Backend> StagedGauge<B> {
     /// links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
         let sites = self.domain.sites();
-        let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, self.domain.local());
-        let half = || self.domain.backend().allocate(DeviceGauge::<B, P, R>::bytes_for(sites as usize), &what);
-        let gauge = DeviceGauge { domain: self.domain.clone(), halves: [half()?, half()?], format: PhantomData };
+        let gauge = DeviceGauge::<B, P, R>::empty(&self.domain, 1.0)?;
         for parity in 0..2 {
             let kernel = PackLinks {
                 host: view::host_array(&self.buffer, 36 * self.domain.local().volume()),
@@ -72,10 +72,38 @@ impl<B: Backend> StagedGauge<B> {
 pub struct DeviceGauge<B: Backend, P, R> {
     domain: Domain<B>,
     halves: [B::Buffer; 2],
+    factor: f64,
     format: PhantomData<(P, R)>,
 }
 
 impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
+    fn empty(domain: &Domain<B>, factor: f64) -> Result<Self> {
+        let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, domain.local());
+        let half = || domain.backend().allocate(Self::bytes_for(domain.sites() as usize), &what);
+        Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, format: PhantomData })
+    }
+    /// `links` over `factor`, each beside the one that ends at its site after `STEPS` steps: 1 for hops over one link, 3
+    /// for hops over links three sites long.
+    pub fn from_thin<const STEPS: usize>(links: &ThinGauge<B>, factor: f64) -> Result<Self> {
+        let domain = links.domain();
+        let gauge = Self::empty(domain, factor)?;
+        for parity in 0..2 {
+            let kernel = PackThin::<P, R, STEPS> {
+                input: links.both(),
+                links: gauge.links(parity),
+                geometry: domain.geometry(),
+                parity: parity as u32,
+                scale: 1.0 / factor,
+                format: PhantomData,
+            };
+            domain.backend().launch(&kernel, domain.sites(), 1)?;
+        }
+        Ok(gauge)
+    }
+    /// What the links are to be multiplied with: 1 for those of a gauge configuration.
+    pub fn factor(&self) -> f64 {
+        self.factor
+    }
     /// Copies host links to the device and packs them.
     pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
         StagedGauge::upload(domain, gauge)?.pack()

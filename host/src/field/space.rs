@@ -1,36 +1,41 @@
-//! Spinors of one parity as a vector space for the solvers.
-use super::spinor::DeviceSpinor;
+//! Fermion fields of one parity as a vector space for the solvers.
+use super::device::{DeviceField, FieldKind};
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::algebra::{Complex, Real};
 use gpu_kernels::blas::{Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, SubNorm2};
 use gpu_kernels::field::Field;
-use gpu_kernels::storage::{Precision, Spinors};
+use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, VectorSpace};
 use std::marker::PhantomData;
 
-/// The space of blocks of `nrhs` spinor fields of one parity in precision `P`.
-pub struct SpinorSpace<B, P> {
+/// Spinors of one parity.
+pub type SpinorSpace<B, P> = FieldSpace<B, FourSpins, P>;
+/// Colour vectors of one parity.
+pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
+
+/// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
+pub struct FieldSpace<B, K, P> {
     domain: Domain<B>,
     nrhs: usize,
-    precision: PhantomData<P>,
+    format: PhantomData<(K, P)>,
 }
 
-impl<B: Backend, P: Precision> SpinorSpace<B, P> {
+impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Blocks of `nrhs` vectors; at most a fixed number, given by the space for sums.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
-        SpinorSpace { domain: domain.clone(), nrhs, precision: PhantomData }
+        FieldSpace { domain: domain.clone(), nrhs, format: PhantomData }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
     /// Runs a kernel that returns \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides at once.
-    pub(crate) fn dot_of<K>(&self, kernel: &K, dot: &mut [Complex64], norm2: &mut [f64]) -> Result
+    pub(crate) fn dot_of<R>(&self, kernel: &R, dot: &mut [Complex64], norm2: &mut [f64]) -> Result
     where
-        K: gpu_kernels::Reduction<Values = [f64; 3]>,
+        R: gpu_kernels::Reduction<Values = [f64; 3]>,
     {
         self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
         let mut sums = [0.0; REDUCTION_SLOTS];
@@ -44,9 +49,9 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
     }
     /// Runs a kernel that returns \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all
     /// right-hand sides at once.
-    pub(crate) fn dots_of<K>(&self, kernel: &K, dots: &mut [Dots]) -> Result
+    pub(crate) fn dots_of<R>(&self, kernel: &R, dots: &mut [Dots]) -> Result
     where
-        K: gpu_kernels::Reduction<Values = [f64; 8]>,
+        R: gpu_kernels::Reduction<Values = [f64; 8]>,
     {
         self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
         let mut sums = [0.0; REDUCTION_SLOTS];
@@ -59,23 +64,23 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
         Ok(())
     }
     /// Runs what `kernel` makes for each right-hand side.
-    fn each<K: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> K) -> Result {
+    fn each<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> T) -> Result {
         for j in 0..self.nrhs {
             self.domain.backend().launch(&kernel(j), self.domain.sites(), 1)?;
         }
         Ok(())
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
-    pub(crate) fn start_norm2(&self, x: &DeviceSpinor<B, P>) -> Result {
+    pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
         for j in 0..self.nrhs {
             self.domain.backend().reduce(&Norm2 { x: view(x, j) }, self.domain.sites(), 1, j)?;
         }
         Ok(())
     }
     /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
-    fn sum_each<K: gpu_kernels::Reduction, const N: usize>(
+    fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: impl Fn(usize) -> K,
+        kernel: impl Fn(usize) -> R,
         mut take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         for j in 0..self.nrhs {
@@ -94,12 +99,12 @@ impl<B: Backend, P: Precision> SpinorSpace<B, P> {
 fn coefficient<T: Real>(c: Complex64) -> Complex<T> {
     Complex { re: T::from_f64(c.re), im: T::from_f64(c.im) }
 }
-fn view<B: Backend, P: Precision>(x: &DeviceSpinor<B, P>, rhs: usize) -> Field<Spinors<P>> {
+fn view<B: Backend, K: FieldKind, P: Precision>(x: &DeviceField<B, K, P>, rhs: usize) -> Field<Sites<K, P>> {
     x.view().from_rhs(rhs)
 }
 
-impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
-    type Vector = DeviceSpinor<B, P>;
+impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P> {
+    type Vector = DeviceField<B, K, P>;
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
@@ -108,16 +113,16 @@ impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
     fn comfortable_norm(&self) -> Option<f64> {
-        P::HAS_RANGE.then(|| 0.25 * (24.0 * self.domain.global().half_volume() as f64).sqrt())
+        P::HAS_RANGE.then(|| 0.25 * ((6 * K::SPINS) as f64 * self.domain.global().half_volume() as f64).sqrt())
     }
     fn allocate(&self) -> Result<Self::Vector> {
-        DeviceSpinor::zero(&self.domain, self.nrhs)
+        DeviceField::zero(&self.domain, self.nrhs)
     }
     fn zero(&self, x: &mut Self::Vector) -> Result {
         Ok(self.domain.backend().clear(x.buffer_mut())?)
     }
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
-        let bytes = DeviceSpinor::<B, P>::bytes_for(self.domain.sites() as usize, self.nrhs);
+        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs);
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -179,11 +184,11 @@ impl<B: Backend, P: Precision> VectorSpace for SpinorSpace<B, P> {
     }
 }
 
-impl<B: Backend, P: Precision, Q: Precision> ConvertFrom<SpinorSpace<B, Q>> for SpinorSpace<B, P> {
-    fn convert(&self, scale: &[f64], from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+impl<B: Backend, K: FieldKind, P: Precision, Q: Precision> ConvertFrom<FieldSpace<B, K, Q>> for FieldSpace<B, K, P> {
+    fn convert(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
         self.each(|j| Convert { x: view(from, j), y: view(to, j), factor: Q::Real::from_f64(scale[j]) })
     }
-    fn accumulate(&self, scale: &[f64], from: &DeviceSpinor<B, Q>, to: &mut DeviceSpinor<B, P>) -> Result {
+    fn accumulate(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
         self.each(|j| Accumulate { x: view(from, j), y: view(to, j), factor: P::Real::from_f64(scale[j]) })
     }
 }

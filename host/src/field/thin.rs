@@ -17,14 +17,17 @@ pub struct ThinGauge<B: Backend> {
 }
 
 impl<B: Backend> ThinGauge<B> {
-    /// Copies host links to the device. Panics when the lattice is not the domain's.
-    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
-        assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
+    fn empty(domain: &Domain<B>) -> Result<Self> {
         let half = || {
             let bytes = Self::bytes_for(domain.sites() as usize);
             domain.backend().allocate(bytes, &format!("a gauge field on {}", domain.local()))
         };
-        let thin = ThinGauge { domain: domain.clone(), halves: [half()?, half()?] };
+        Ok(ThinGauge { domain: domain.clone(), halves: [half()?, half()?] })
+    }
+    /// Copies host links to the device. Panics when the lattice is not the domain's.
+    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
+        assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
+        let thin = Self::empty(domain)?;
         let data: &[u8] = bytemuck::cast_slice(gauge.links());
         let mut staged = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
         domain.backend().upload(data, &mut staged, 0)?;
@@ -86,7 +89,15 @@ impl<B: Backend> ThinGauge<B> {
         let links = [self.links(0), self.links(1)];
         Sublattice { links, geometry: self.domain.geometry(), parity, mu }
     }
-    fn links(&self, parity: usize) -> ThinLinks {
+    /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
+    pub(crate) fn both(&self) -> [ThinLinks; 2] {
+        [self.links(0), self.links(1)]
+    }
+    /// Memory for links on the same lattice, zero.
+    pub(crate) fn empty_like(&self) -> Result<Self> {
+        Self::empty(&self.domain)
+    }
+    pub(crate) fn links(&self, parity: usize) -> ThinLinks {
         view::thin_links(&self.halves[parity], self.domain.sites() as usize)
     }
     fn host_array(&self, staged: &B::Buffer) -> HostArray {

@@ -1,5 +1,6 @@
 //! A gauge configuration on a device, in every format that solves need.
 use super::request::{IterationPrecision, Operator, Reconstruction, with_formats};
+use super::run::Formats;
 use crate::backend::Backend;
 use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use crate::domain::{Domain, Result};
@@ -7,7 +8,8 @@ use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, StagedGauge};
 use crate::gauge_fixing::{Transformation, temporal_gauge};
 use gpu_kernels::storage::{
-    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+    CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
+    Single,
 };
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -83,7 +85,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         precision: IterationPrecision,
         reconstruction: Reconstruction,
         nrhs: usize,
-    ) -> Result<AnyOperator<B>> {
+    ) -> Result<AnyOperator<B, FourSpins>> {
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
@@ -115,7 +117,7 @@ pub(super) struct Operators<'c, 'g, B: Backend> {
     /// The clover term in double.
     term: Option<Arc<DeviceClover<B, Double>>>,
     /// On the very links, in double.
-    exact: Rc<dyn EvenOdd<B, Double>>,
+    exact: Rc<dyn EvenOdd<B, FourSpins, Double>>,
 }
 
 impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
@@ -128,17 +130,24 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
         let exact = even_odd(operator, wilson, term.clone(), nrhs)?;
         Ok(Operators { configuration, operator, nrhs, term, exact })
     }
-    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<B, P>>> {
+    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<B, FourSpins, P>>> {
         let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson());
         let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
         even_odd(self.operator, wilson, term.map(Arc::new), self.nrhs)
     }
-    /// On the very links, in double.
-    pub fn exact(&self) -> Rc<dyn EvenOdd<B, Double>> {
+}
+
+impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
+    fn domain(&self) -> &Domain<B> {
+        self.configuration.domain()
+    }
+    fn exact(&self) -> Rc<dyn EvenOdd<B, FourSpins, Double>> {
         self.exact.clone()
     }
-    /// In a format.
-    pub fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B>> {
+    fn release_staged(&self) {
+        self.configuration.release_staged();
+    }
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, FourSpins>> {
         macro_rules! make {
             ($precision:ident, $recon:ident) => {
                 AnyOperator::$precision(self.with::<$precision, $recon>()?)
@@ -153,7 +162,7 @@ fn even_odd<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     wilson: Wilson<B, P, R>,
     term: Option<Arc<DeviceClover<B, P>>>,
     nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<B, P>>> {
+) -> Result<Rc<dyn EvenOdd<B, FourSpins, P>>> {
     Ok(match (operator, term) {
         (Operator::Clover(_, schur), Some(term)) => Rc::new(EvenOddClover::new(wilson, term, schur, nrhs)?),
         _ => Rc::new(EvenOddWilson::new(wilson, nrhs)?),

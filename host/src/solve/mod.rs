@@ -7,8 +7,9 @@ mod run;
 
 pub use configuration::Configuration;
 pub use report::{Climb, Report, SolveFailure};
-pub(crate) use request::with_formats;
 pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request};
+pub(crate) use request::{with_formats, with_staggered_formats};
+pub use run::Solved;
 
 use crate::backend::Backend;
 use crate::domain::Domain;

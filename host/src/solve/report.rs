@@ -1,7 +1,7 @@
 //! What came out of a solve.
 use super::request::{IterationPrecision, Reconstruction};
 use crate::domain::DeviceError;
-use crate::field::host::HostSpinor;
+use crate::field::host::{Fermion, HostField, Spinor};
 use solvers::{Info, SolveError};
 
 /// A step up the ladder: why the solve could not go on as it was, and how it went on from the best iterate.
@@ -47,7 +47,7 @@ pub struct Report {
 
 /// Why there is no solution.
 #[derive(Debug, thiserror::Error)]
-pub enum SolveFailure {
+pub enum SolveFailure<T: Fermion = Spinor> {
     /// The solver could not start.
     #[error(transparent)]
     Solver(SolveError<DeviceError>),
@@ -58,11 +58,23 @@ pub enum SolveFailure {
         #[source]
         error: SolveError<DeviceError>,
         /// The best iterate of each right-hand side.
-        solutions: Vec<HostSpinor>,
+        solutions: Vec<HostField<T>>,
         /// What is known of these iterates.
         report: Box<Report>,
     },
     /// The device.
     #[error(transparent)]
     Device(#[from] DeviceError),
+}
+
+impl<T: Fermion> SolveFailure<T> {
+    /// With other solutions, where there are any.
+    pub(super) fn with_solutions(self, change: impl FnOnce(Vec<HostField<T>>) -> Vec<HostField<T>>) -> Self {
+        match self {
+            SolveFailure::Unfinished { error, solutions, report } => {
+                SolveFailure::Unfinished { error, solutions: change(solutions), report }
+            }
+            other => other,
+        }
+    }
 }

@@ -51,7 +51,30 @@ impl Reconstruction {
         let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
         self != Reconstruction::EightTemporal || floating
     }
+    /// Whether there are kernels of staggered operators for it in a precision: not for links in temporal gauge, and not in
+    /// 16-bit floating point, which would save no memory where a norm fills up a 16-byte chunk.
+    pub fn exists_for_staggered(self, precision: IterationPrecision) -> bool {
+        !self.is_temporal() && precision != IterationPrecision::Fp16
+    }
 }
+
+/// As `with_formats`, for staggered operators: [`Reconstruction::exists_for_staggered`] says for which pairs.
+macro_rules! with_staggered_formats {
+    ($precision:expr, $reconstruction:expr, $then:ident) => {
+        with_staggered_formats!(@each $precision, $reconstruction, $then, Double Single Half)
+    };
+    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*) => {
+        match ($precision, $reconstruction) {
+            $(
+                (IterationPrecision::$p, Reconstruction::Eighteen) => $then!($p, Recon18),
+                (IterationPrecision::$p, Reconstruction::Twelve) => $then!($p, Recon12),
+                (IterationPrecision::$p, Reconstruction::Eight) => $then!($p, Recon8),
+            )*
+            other => unreachable!("no staggered kernels for {other:?}"),
+        }
+    };
+}
+pub(crate) use with_staggered_formats;
 
 /// How true residuals come into an iteration in lower precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,9 +165,9 @@ impl Operator {
 
 /// What to solve and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
+pub struct Request<O = Operator> {
     /// The operator.
-    pub operator: Operator,
+    pub operator: O,
     /// The method.
     pub method: Method,
     /// Precision of the iteration, the sloppy one.
@@ -166,9 +189,18 @@ pub struct Request {
     pub stagnation_window: usize,
 }
 
-impl Request {
+impl<O> Request<O> {
+    /// Refuses pairs of precisions that no solver takes.
+    pub(super) fn check_precisions(&self) -> Result<(), &'static str> {
+        use IterationPrecision as P;
+        match (self.outer, self.precision) {
+            (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
+            (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
+            (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
+        }
+    }
     /// BiCGstab in double to 1e-10.
-    pub fn new(operator: impl Into<Operator>) -> Self {
+    pub fn new(operator: impl Into<O>) -> Self {
         Request {
             operator: operator.into(),
             method: Method::default(),

@@ -4,13 +4,14 @@ use super::report::{Climb, Report, SolveFailure};
 use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request};
 use crate::backend::Backend;
 use crate::dirac::EvenOdd;
-use crate::domain::{DeviceError, Result};
-use crate::field::host::HostSpinor;
-use crate::field::{AnyOperator, AnySpace, AnySpinor, DeviceSpinor, FullSpinor, SpinorSpace};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::{HostField, HostSpinor, Spinor};
+use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace, FullField};
 use gpu_kernels::storage::Double;
 use solvers::{
-    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, DefectParams, DefectWorkspace, Info, Iteration,
-    Kind, Mixed, Observer, Precise, SolveError, System, Uniform, VectorSpace, bicgstab, cgne, cgnr, defect_correction,
+    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, DefectParams, DefectWorkspace, Info,
+    Iteration, Kind, Mixed, Observer, Precise, SolveError, System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr,
+    defect_correction,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -18,6 +19,8 @@ use std::rc::Rc;
 use std::time::Instant;
 
 type SolverError = SolveError<DeviceError>;
+/// Solutions and what is known of them.
+pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl<B: Backend> Configuration<'_, B> {
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. The observer sees every iteration and
@@ -31,7 +34,7 @@ impl<B: Backend> Configuration<'_, B> {
         guess: Option<&[HostSpinor]>,
         request: &Request,
         observer: &mut impl Observer,
-    ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
+    ) -> Solved<Spinor> {
         if !request.reconstruction.is_temporal() {
             return self.solve_here(sources, guess, request, observer);
         }
@@ -45,13 +48,8 @@ impl<B: Backend> Configuration<'_, B> {
             fields.iter_mut().for_each(|field| transformation.apply_inverse(field));
             fields
         };
-        match fixed.solve_here(&rotate(sources), guess.map(rotate).as_deref(), request, observer) {
-            Ok((solutions, report)) => Ok((back(solutions), report)),
-            Err(SolveFailure::Unfinished { error, solutions, report }) => {
-                Err(SolveFailure::Unfinished { error, solutions: back(solutions), report })
-            }
-            Err(failure) => Err(failure),
-        }
+        let solved = fixed.solve_here(&rotate(sources), guess.map(rotate).as_deref(), request, observer);
+        solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
     }
     /// The same, in the gauge of this configuration.
     fn solve_here(
@@ -60,92 +58,117 @@ impl<B: Backend> Configuration<'_, B> {
         guess: Option<&[HostSpinor]>,
         request: &Request,
         observer: &mut impl Observer,
-    ) -> std::result::Result<(Vec<HostSpinor>, Report), SolveFailure> {
+    ) -> Solved<Spinor> {
         let begin = Instant::now();
-        let nrhs = sources.len();
-        let reconstruction = self.possible(request.reconstruction, request.precision)?;
-        let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction };
-        rung.check().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
-        let operators = Operators::new(self, request.operator, nrhs)?;
-        let mut system = Levels::new(self, &operators, rung, nrhs)?;
-        let mut problem = Problem::new(self, operators.exact(), sources, guess)?;
-        self.release_staged();
+        let request = Request { reconstruction: self.possible(request.reconstruction, request.precision)?, ..*request };
+        request.check_precisions().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
+        let operators = Operators::new(self, request.operator, sources.len())?;
+        solve(&operators, sources, guess, &request, observer, begin)
+    }
+}
 
-        // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
-        let mut tol = request.tol * problem.residual_ratio();
-        self.domain().backend().synchronize().map_err(DeviceError::from)?;
-        let start = Instant::now();
-        let mut x = system.outer_space.allocate()?;
-        let mut rhs = system.outer_space.allocate()?;
-        system.outer_space.read(&problem.rhs, &mut rhs)?;
-        system.outer_space.read(&problem.psi.even, &mut x)?;
-        let mut climbs: Vec<Climb> = Vec::new();
-        let mut total: Option<Info> = None;
-        let mut true_residual;
-        let failure = loop {
-            let spent = total.as_ref().map_or(0, |info| info.iterations);
-            let mut seen = After { observer, iterations: spent };
-            let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
-            let (info, failure) = match system.iterate(rung, &rhs, &mut x, tol, &left, &mut seen) {
-                Ok(info) => (info, None),
-                Err(error) => match error.info().cloned() {
-                    Some(info) => (info, Some(error)),
-                    None => return Err(SolveFailure::Solver(error)),
-                },
-            };
-            let iterations = spent + info.iterations;
-            total = Some(match total {
-                Some(before) => before.followed_by(info),
-                None => info,
-            });
-            system.outer_space.write(&x, &problem.space, &mut problem.psi.even)?;
-            true_residual = problem.residuals()?;
-            let worst = true_residual.iter().copied().fold(0.0, f64::max);
-            match failure {
-                Some(error) => {
-                    let Some(next) = rung.next().filter(|_| request.ladder && may_climb(&error)) else {
-                        break Some(error);
-                    };
-                    rung = next;
-                    climbs.push(Climb {
-                        iterations,
-                        reason: error.to_string(),
-                        precision: rung.precision,
-                        outer: rung.outer,
-                        reconstruction: rung.reconstruction,
-                    });
-                    system = Levels::new(self, &operators, rung, nrhs)?;
-                    self.release_staged();
-                    x = system.outer_space.allocate()?;
-                    rhs = system.outer_space.allocate()?;
-                    system.outer_space.read(&problem.rhs, &mut rhs)?;
-                    system.outer_space.read(&problem.psi.even, &mut x)?;
-                }
-                None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
-                // The full system's residual is not quite the one that was aimed at: aim again, from where we are.
-                None => tol *= 0.5 * request.tol / worst,
-            }
+/// An operator on a configuration in every format that a solve may need.
+pub(super) trait Formats<B: Backend, K: FieldKind> {
+    /// Where it lives.
+    fn domain(&self) -> &Domain<B>;
+    /// On the very links, in double.
+    fn exact(&self) -> Rc<dyn EvenOdd<B, K, Double>>;
+    /// In a format.
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, K>>;
+    /// Frees what the formats are made from; it comes back when it is needed.
+    fn release_staged(&self);
+}
+
+/// Solves M ψ_j = η_j for all sources together. The reconstruction is one that can be had; `begin` is when the user's call
+/// began.
+pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
+    formats: &impl Formats<B, K>,
+    sources: &[HostField<K::Host>],
+    guess: Option<&[HostField<K::Host>]>,
+    request: &Request<O>,
+    observer: &mut impl Observer,
+    begin: Instant,
+) -> Solved<K::Host> {
+    let nrhs = sources.len();
+    let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
+    let mut system = Levels::new(formats, rung, nrhs)?;
+    let mut problem = Problem::new(formats.domain(), formats.exact(), sources, guess)?;
+    formats.release_staged();
+
+    // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
+    let mut tol = request.tol * problem.residual_ratio();
+    formats.domain().backend().synchronize().map_err(DeviceError::from)?;
+    let start = Instant::now();
+    let mut x = system.outer_space.allocate()?;
+    let mut rhs = system.outer_space.allocate()?;
+    system.outer_space.read(&problem.rhs, &mut rhs)?;
+    system.outer_space.read(&problem.psi.even, &mut x)?;
+    let mut climbs: Vec<Climb> = Vec::new();
+    let mut total: Option<Info> = None;
+    let mut true_residual;
+    let failure = loop {
+        let spent = total.as_ref().map_or(0, |info| info.iterations);
+        let mut seen = After { observer, iterations: spent };
+        let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
+        let (info, failure) = match system.iterate(rung, &rhs, &mut x, tol, &left, &mut seen) {
+            Ok(info) => (info, None),
+            Err(error) => match error.info().cloned() {
+                Some(info) => (info, Some(error)),
+                None => return Err(SolveFailure::Solver(error)),
+            },
         };
-        let mut info = total.expect("the loop ran");
-        let seconds = start.elapsed().as_secs_f64();
-        let solutions = problem.psi.download()?;
-        info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
-        let report = Report {
-            converged: info.converged,
-            gflops: info.flops / seconds * 1e-9,
-            info,
-            precision: rung.precision,
-            outer: rung.outer,
-            reconstruction: rung.reconstruction,
-            climbs,
-            true_residual,
-            seconds,
-            total_seconds: begin.elapsed().as_secs_f64(),
-        };
+        let iterations = spent + info.iterations;
+        total = Some(match total {
+            Some(before) => before.followed_by(info),
+            None => info,
+        });
+        system.outer_space.write(&x, &problem.space, &mut problem.psi.even)?;
+        true_residual = problem.residuals()?;
+        let worst = true_residual.iter().copied().fold(0.0, f64::max);
         match failure {
-            None => Ok((solutions, report)),
-            Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
+            Some(error) => {
+                let Some(next) = rung.next().filter(|_| request.ladder && may_climb(&error)) else {
+                    break Some(error);
+                };
+                rung = next;
+                climbs.push(Climb {
+                    iterations,
+                    reason: error.to_string(),
+                    precision: rung.precision,
+                    outer: rung.outer,
+                    reconstruction: rung.reconstruction,
+                });
+                system = Levels::new(formats, rung, nrhs)?;
+                formats.release_staged();
+                x = system.outer_space.allocate()?;
+                rhs = system.outer_space.allocate()?;
+                system.outer_space.read(&problem.rhs, &mut rhs)?;
+                system.outer_space.read(&problem.psi.even, &mut x)?;
+            }
+            None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
+            // The full system's residual is not quite the one that was aimed at: aim again, from where we are.
+            None => tol *= 0.5 * request.tol / worst,
         }
+    };
+    let mut info = total.expect("the loop ran");
+    let seconds = start.elapsed().as_secs_f64();
+    let solutions = problem.psi.download()?;
+    info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
+    let report = Report {
+        converged: info.converged,
+        gflops: info.flops / seconds * 1e-9,
+        info,
+        precision: rung.precision,
+        outer: rung.outer,
+        reconstruction: rung.reconstruction,
+        climbs,
+        true_residual,
+        seconds,
+        total_seconds: begin.elapsed().as_secs_f64(),
+    };
+    match failure {
+        None => Ok((solutions, report)),
+        Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
     }
 }
 
@@ -158,14 +181,6 @@ struct Rung {
 }
 
 impl Rung {
-    fn check(&self) -> std::result::Result<(), &'static str> {
-        use IterationPrecision as P;
-        match (self.outer, self.precision) {
-            (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
-            (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
-            (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
-        }
-    }
     /// The next one up: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
     /// as the solver's check, then the check double, then the iteration too, and at last on the very links.
     fn next(self) -> Option<Rung> {
@@ -203,34 +218,37 @@ impl<O: Observer> Observer for After<'_, O> {
 }
 
 /// The system in the two precisions of a solver.
-struct Levels<B: Backend> {
-    outer_space: AnySpace<B>,
-    outer: AnyOperator<B>,
-    sloppy_space: AnySpace<B>,
-    sloppy: AnyOperator<B>,
+struct Levels<B: Backend, K> {
+    outer_space: AnySpace<B, K>,
+    outer: AnyOperator<B, K>,
+    sloppy_space: AnySpace<B, K>,
+    sloppy: AnyOperator<B, K>,
+    /// Whether the operator is Hermitian and positive.
+    positive: bool,
 }
 
-impl<B: Backend> Levels<B> {
-    fn new(configuration: &Configuration<B>, operators: &Operators<B>, rung: Rung, nrhs: usize) -> Result<Self> {
-        let domain = configuration.domain();
+impl<B: Backend, K: FieldKind> Levels<B, K> {
+    fn new(formats: &impl Formats<B, K>, rung: Rung, nrhs: usize) -> Result<Self> {
+        let domain = formats.domain();
         Ok(Levels {
             outer_space: AnySpace::new(domain, nrhs, rung.outer),
             outer: match rung.outer {
-                IterationPrecision::Double => AnyOperator::Double(operators.exact()),
-                other => operators.any(other, Reconstruction::Eighteen)?,
+                IterationPrecision::Double => AnyOperator::Double(formats.exact()),
+                other => formats.any(other, Reconstruction::Eighteen)?,
             },
             sloppy_space: AnySpace::new(domain, nrhs, rung.precision),
-            sloppy: operators.any(rung.precision, rung.reconstruction)?,
+            sloppy: formats.any(rung.precision, rung.reconstruction)?,
+            positive: formats.exact().is_positive(),
         })
     }
     /// Runs the method asked for.
-    fn iterate(
+    fn iterate<O: Copy>(
         &self,
         rung: Rung,
-        rhs: &AnySpinor<B>,
-        x: &mut AnySpinor<B>,
+        rhs: &AnyField<B, K>,
+        x: &mut AnyField<B, K>,
         tol: f64,
-        request: &Request,
+        request: &Request<O>,
         observer: &mut impl Observer,
     ) -> std::result::Result<Info, SolverError> {
         let system = Mixed::new(&self.outer_space, &self.outer, &self.sloppy_space, &self.sloppy);
@@ -244,7 +262,7 @@ impl<B: Backend> Levels<B> {
                     Reconstruction::Eighteen => Some(0.0),
                     _ => Some(1e-4),
                 };
-                krylov(&system, rhs, x, tol, delta.or(default), request, observer)
+                krylov(&system, rhs, x, tol, delta.or(default), self.positive, request, observer)
             }
             Correction::Defect { inner_tol } => {
                 let inner = Uniform::new(&self.sloppy_space, &self.sloppy);
@@ -252,10 +270,10 @@ impl<B: Backend> Levels<B> {
                 let params = DefectParams { tol, inner_tol, max_iterations, max_corrections: 1000, max_stalls: 3 };
                 let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
                 let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
-                let solve = |r: &AnySpinor<B>, e: &mut AnySpinor<B>, asked: &solvers::InnerRequest| {
+                let solve = |r: &AnyField<B, K>, e: &mut AnyField<B, K>, asked: &solvers::InnerRequest| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
-                    krylov(&inner, r, e, asked.tol, Some(0.0), &request, &mut inside)
+                    krylov(&inner, r, e, asked.tol, Some(0.0), self.positive, &request, &mut inside)
                 };
                 let mut outside = |event: &Iteration<'_>| seen.borrow_mut().outside(event);
                 defect_correction(&system, rhs, x, &params, &mut workspace, solve, &mut outside)
@@ -287,13 +305,15 @@ impl<O: Observer> Nested<'_, O> {
 }
 
 /// Runs the Krylov method asked for.
-fn krylov<Y: System<Error = DeviceError>>(
+#[allow(clippy::too_many_arguments)]
+fn krylov<Y: System<Error = DeviceError>, O: Copy>(
     system: &Y,
     rhs: &Precise<Y>,
     x: &mut Precise<Y>,
     tol: f64,
     delta: Option<f64>,
-    request: &Request,
+    positive: bool,
+    request: &Request<O>,
     observer: &mut impl Observer,
 ) -> std::result::Result<Info, SolverError> {
     let Request { max_iterations, stagnation_window, .. } = *request;
@@ -302,6 +322,11 @@ fn krylov<Y: System<Error = DeviceError>>(
             let params = BicgstabParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
             bicgstab(system, rhs, x, &params, &mut workspace, observer)
+        }
+        Method::Cg | Method::Cgne if positive => {
+            let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
+            cg(system, rhs, x, &params, &mut workspace, observer)
         }
         Method::Cg | Method::Cgne => {
             let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
@@ -315,31 +340,31 @@ fn krylov<Y: System<Error = DeviceError>>(
 }
 
 /// The full system in double, and its answer.
-struct Problem<B: Backend> {
-    space: SpinorSpace<B, Double>,
-    operator: Rc<dyn EvenOdd<B, Double>>,
-    eta: FullSpinor<B, Double>,
-    psi: FullSpinor<B, Double>,
+struct Problem<B: Backend, K: FieldKind> {
+    space: FieldSpace<B, K, Double>,
+    operator: Rc<dyn EvenOdd<B, K, Double>>,
+    eta: FullField<B, K, Double>,
+    psi: FullField<B, K, Double>,
     /// Of the Schur complement.
-    rhs: DeviceSpinor<B, Double>,
+    rhs: DeviceField<B, K, Double>,
     /// ‖η_j‖
     source_norms: Vec<f64>,
     /// ‖η̂_j‖
     rhs_norms: Vec<f64>,
 }
 
-impl<B: Backend> Problem<B> {
+impl<B: Backend, K: FieldKind> Problem<B, K> {
     fn new(
-        configuration: &Configuration<B>,
-        operator: Rc<dyn EvenOdd<B, Double>>,
-        sources: &[HostSpinor],
-        guess: Option<&[HostSpinor]>,
+        domain: &Domain<B>,
+        operator: Rc<dyn EvenOdd<B, K, Double>>,
+        sources: &[HostField<K::Host>],
+        guess: Option<&[HostField<K::Host>]>,
     ) -> Result<Self> {
-        let (domain, nrhs) = (configuration.domain(), sources.len());
-        let space = SpinorSpace::<B, Double>::new(domain, nrhs);
-        let mut eta = FullSpinor::zero(domain, nrhs)?;
+        let nrhs = sources.len();
+        let space = FieldSpace::<B, K, Double>::new(domain, nrhs);
+        let mut eta = FullField::zero(domain, nrhs)?;
         eta.upload(sources)?;
-        let mut psi = FullSpinor::zero(domain, nrhs)?;
+        let mut psi = FullField::zero(domain, nrhs)?;
         if let Some(guess) = guess {
             psi.upload(guess)?;
         }
@@ -373,7 +398,10 @@ impl<B: Backend> Problem<B> {
 }
 
 /// ‖x_j‖
-fn norms<B: Backend>(space: &SpinorSpace<B, Double>, x: &DeviceSpinor<B, Double>) -> Result<Vec<f64>> {
+fn norms<B: Backend, K: FieldKind>(
+    space: &FieldSpace<B, K, Double>,
+    x: &DeviceField<B, K, Double>,
+) -> Result<Vec<f64>> {
     let mut norms = vec![0.0; space.nrhs()];
     space.norm2(x, &mut norms)?;
     norms.iter_mut().for_each(|n| *n = n.sqrt());

@@ -3,6 +3,7 @@ use crate::backend::Backend;
 use crate::bench::Options;
 use crate::domain::{DeviceError, Result};
 use crate::workload::{self, Extent};
+use gpu_kernels::storage::{FourSpins, OneSpin};
 
 /// A group of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +12,14 @@ pub enum Operations {
     Wilson,
     /// The Wilson-clover operator, with what it takes from the Wilson operator.
     Clover,
-    /// Linear algebra of the solvers, and changes of precision.
+    /// The naive staggered operator.
+    Staggered,
+    /// The asqtad operator, and with it HISQ.
+    Improved,
+    /// Linear algebra of the solvers on spinors, and changes of precision.
     LinearAlgebra,
+    /// The same on colour vectors.
+    ColourAlgebra,
 }
 
 /// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
@@ -22,7 +29,12 @@ pub fn launch_all<B: Backend>(backend: &B, operations: Operations, options: &Opt
     match operations {
         Operations::Wilson => workload::wilson(backend, options, Extent::All, &mut visit)?,
         Operations::Clover => workload::clover(backend, options, Extent::All, &mut visit)?,
-        Operations::LinearAlgebra => workload::linear_algebra(backend, options, Extent::All, &mut visit)?,
+        Operations::Staggered => workload::naive(backend, options, Extent::All, &mut visit)?,
+        Operations::Improved => workload::improved(backend, options, Extent::All, &mut visit)?,
+        Operations::LinearAlgebra => {
+            workload::linear_algebra::<B, FourSpins>(backend, options, Extent::All, &mut visit)?
+        }
+        Operations::ColourAlgebra => workload::linear_algebra::<B, OneSpin>(backend, options, Extent::All, &mut visit)?,
     }
     backend.synchronize().map_err(DeviceError::from)
 }
@@ -42,7 +54,8 @@ mod tests {
             reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight],
             nrhs: 2,
         };
-        for operations in [Operations::Wilson, Operations::Clover, Operations::LinearAlgebra] {
+        use Operations::*;
+        for operations in [Wilson, Clover, Staggered, Improved, LinearAlgebra, ColourAlgebra] {
             launch_all(&Cpu::new(Some(1)), operations, &options).unwrap();
         }
     }

@@ -1,4 +1,8 @@
 //! The operations that solves are made of, on random fields of their own. `bench` times them, `tune` calls each once.
+mod staggered;
+
+pub(crate) use staggered::{improved, naive};
+
 use crate::backend::Backend;
 use crate::bench::Options;
 use crate::dirac::{
@@ -7,12 +11,13 @@ use crate::dirac::{
 };
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use crate::field::{DeviceClover, DeviceField, DeviceGauge, FieldKind, FieldSpace, FullField, StagedGauge};
 use crate::gauge_fixing::temporal_gauge;
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
 use gpu_kernels::storage::{
-    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
+    CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
+    Single, SiteFormat, Sites,
 };
 use num_complex::Complex64;
 use solvers::{ConvertFrom, LinearOperator, VectorSpace};
@@ -95,7 +100,7 @@ fn wilson_in<B: Backend, P: Precision, R: LinkFormat<P>>(
     let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
     let domain = links.domain().clone();
     let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<B, P, 4>(&domain, options.nrhs)?;
+    let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, options.nrhs)?;
     let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, spinors: usize| Operation {
         name,
@@ -164,7 +169,7 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     let term = Arc::new(term.convert::<P>()?);
     let wilson = Wilson::new(links, params.wilson);
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
-    let mut fields = random_fields::<B, P, 4>(&domain, nrhs)?;
+    let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, nrhs)?;
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
         precision: P::NAME,
@@ -206,13 +211,13 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.
-fn random_fields<B: Backend, P: Precision, const N: usize>(
+fn random_fields<B: Backend, K: FieldKind, P: Precision, const N: usize>(
     domain: &Domain<B>,
     nrhs: usize,
-) -> Result<[DeviceSpinor<B, P>; N]> {
-    let mut full = FullSpinor::zero(domain, nrhs)?;
+) -> Result<[DeviceField<B, K, P>; N]> {
+    let mut full = FullField::<B, K, P>::zero(domain, nrhs)?;
     full.upload(&vec![generate::random_source(domain.local(), 2); nrhs])?;
-    let space = SpinorSpace::<B, P>::new(domain, nrhs);
+    let space = FieldSpace::<B, K, P>::new(domain, nrhs);
     let fields = (0..N)
         .map(|_| {
             let mut field = space.allocate()?;
@@ -223,24 +228,40 @@ fn random_fields<B: Backend, P: Precision, const N: usize>(
     Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
 }
 
-/// Linear algebra on fields of one parity.
-pub(crate) fn linear_algebra<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+/// Linear algebra on fields of kind `K` on one parity.
+pub(crate) fn linear_algebra<B: Backend, K: FieldKind>(
+    backend: &B,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
     let domain = Domain::single(backend.clone(), options.lattice)?;
-    for &precision in &options.precisions {
+    for precision in precisions_of::<K>(options) {
         match precision {
-            IterationPrecision::Double => algebra_in::<B, Double>(&domain, options, extent, visit),
-            IterationPrecision::Single => algebra_in::<B, Single>(&domain, options, extent, visit),
-            IterationPrecision::Half => algebra_in::<B, Half>(&domain, options, extent, visit),
-            IterationPrecision::Fp16 => algebra_in::<B, Fp16>(&domain, options, extent, visit),
+            IterationPrecision::Double => algebra_in::<B, K, Double>(&domain, options, extent, visit),
+            IterationPrecision::Single => algebra_in::<B, K, Single>(&domain, options, extent, visit),
+            IterationPrecision::Half => algebra_in::<B, K, Half>(&domain, options, extent, visit),
+            IterationPrecision::Fp16 => algebra_in::<B, K, Fp16>(&domain, options, extent, visit),
         }?;
     }
     Ok(())
 }
 
-fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+/// Those that fields of kind `K` have.
+fn precisions_of<K: FieldKind>(options: &Options) -> impl Iterator<Item = IterationPrecision> {
+    let all = options.precisions.iter().copied();
+    all.filter(|&precision| K::SPINS > 1 || precision != IterationPrecision::Fp16)
+}
+
+fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
+    domain: &Domain<B>,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
     let nrhs = options.nrhs;
-    let space = SpinorSpace::<B, P>::new(domain, nrhs);
-    let [x, mut y, z, mut w, mut v] = random_fields::<B, P, 5>(domain, nrhs)?;
+    let space = FieldSpace::<B, K, P>::new(domain, nrhs);
+    let [x, mut y, z, mut w, mut v] = random_fields::<B, K, P, 5>(domain, nrhs)?;
     let sites = options.lattice.half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
@@ -251,10 +272,10 @@ fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, e
         name,
         precision: P::NAME,
         reconstruct: "",
-        flops: flops * 24.0 * sites,
+        flops: flops * (6 * K::SPINS) as f64 * sites,
         bytes: sites * bytes as f64,
     };
-    let one = P::SPINOR_BYTES;
+    let one = Sites::<K, P>::BYTES;
     // A solver waits for each of its sums; the first row shows the kernel without that.
     visit(operation("norm2_kernel", one, 2.0), &mut || space.start_norm2(&x))?;
     domain.sums(&mut norms)?;
@@ -265,50 +286,55 @@ fn algebra_in<B: Backend, P: Precision>(domain: &Domain<B>, options: &Options, e
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
-        let none = vec![Complex64::ZERO; nrhs];
-        space.bicgstab_step(&none, &none, &none, &x, &z, &mut w, &mut v, &mut y)
-    })?;
+    if K::SPINS == 1 {
+        // Their operators are positive: nothing calls it.
+    } else {
+        visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
+            let none = vec![Complex64::ZERO; nrhs];
+            space.bicgstab_step(&none, &none, &none, &x, &z, &mut w, &mut v, &mut y)
+        })?;
+    }
     if extent == Extent::Shown {
         return Ok(());
     }
     // The solver's true residuals are in double or single.
-    let mut others = options.precisions.clone();
+    let mut others: Vec<_> = precisions_of::<K>(options).collect();
     if !others.contains(&IterationPrecision::Double) {
         others.push(IterationPrecision::Double);
     }
     for other in others {
         match other {
-            IterationPrecision::Double => conversions::<B, P, Double>(domain, &x, &mut y, visit),
-            IterationPrecision::Single => conversions::<B, P, Single>(domain, &x, &mut y, visit),
-            IterationPrecision::Half => conversions::<B, P, Half>(domain, &x, &mut y, visit),
-            IterationPrecision::Fp16 => conversions::<B, P, Fp16>(domain, &x, &mut y, visit),
+            IterationPrecision::Double => conversions::<B, K, P, Double>(domain, &x, &mut y, visit),
+            IterationPrecision::Single => conversions::<B, K, P, Single>(domain, &x, &mut y, visit),
+            IterationPrecision::Half => conversions::<B, K, P, Half>(domain, &x, &mut y, visit),
+            IterationPrecision::Fp16 => conversions::<B, K, P, Fp16>(domain, &x, &mut y, visit),
         }?;
     }
     Ok(())
 }
 
 /// Changes of precision from `P` to `Q` and back, and sums in `Q`.
-fn conversions<B: Backend, P: Precision, Q: Precision>(
+fn conversions<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
     domain: &Domain<B>,
-    x: &DeviceSpinor<B, P>,
-    y: &mut DeviceSpinor<B, P>,
+    x: &DeviceField<B, K, P>,
+    y: &mut DeviceField<B, K, P>,
     visit: Visit,
 ) -> Result {
     let nrhs = x.nrhs();
-    let (space, other) = (SpinorSpace::<B, P>::new(domain, nrhs), SpinorSpace::<B, Q>::new(domain, nrhs));
+    let (space, other) = (FieldSpace::<B, K, P>::new(domain, nrhs), FieldSpace::<B, K, Q>::new(domain, nrhs));
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
-    let components = (24 * domain.local().half_volume() * nrhs) as f64;
+    let sites = (domain.local().half_volume() * nrhs) as f64;
     let operation = |name, precision, flops: f64, bytes: usize| Operation {
         name,
         precision,
         reconstruct: "",
-        flops: flops * components,
-        bytes: components / 24.0 * bytes as f64,
+        flops: flops * (6 * K::SPINS) as f64 * sites,
+        bytes: sites * bytes as f64,
     };
-    let pair = P::SPINOR_BYTES + Q::SPINOR_BYTES;
+    let (one, other_one) = (Sites::<K, P>::BYTES, Sites::<K, Q>::BYTES);
+    let pair = one + other_one;
     visit(operation("convert", Q::NAME, 1.0, pair), &mut || other.convert(&scale, x, &mut z))?;
     visit(operation("convert", P::NAME, 1.0, pair), &mut || space.convert(&scale, &z, y))?;
-    visit(operation("accumulate", Q::NAME, 2.0, pair + Q::SPINOR_BYTES), &mut || other.accumulate(&scale, x, &mut z))
+    visit(operation("accumulate", Q::NAME, 2.0, pair + other_one), &mut || other.accumulate(&scale, x, &mut z))
 }

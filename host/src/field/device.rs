@@ -1,31 +1,52 @@
-//! Spinor fields on a device.
-use super::host::HostSpinor;
+//! Fermion fields on a device.
+use super::host::{ColourVector, Fermion, HostField, Spinor};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Field;
-use gpu_kernels::storage::{Precision, Spinors, TILE};
-use gpu_kernels::transfer::{PackSpinor, UnpackSpinor};
+use gpu_kernels::storage::{FourSpins, OneSpin, Precision, SiteFormat, SiteKind, Sites, TILE};
+use gpu_kernels::transfer::{PackField, UnpackField};
 use std::marker::PhantomData;
 
-/// Four-spin spinors on the sites of one parity, for one or more right-hand sides, in precision `P`.
-pub struct DeviceSpinor<B: Backend, P> {
+/// A kind of fermion field: what lies on its sites on the device and on the host.
+pub trait FieldKind: SiteKind {
+    /// On the host.
+    type Host: Fermion;
+}
+impl FieldKind for FourSpins {
+    type Host = Spinor;
+}
+impl FieldKind for OneSpin {
+    type Host = ColourVector;
+}
+
+/// Four-spin spinors on the sites of one parity.
+pub type DeviceSpinor<B, P> = DeviceField<B, FourSpins, P>;
+/// Colour vectors on the sites of one parity.
+pub type DeviceColour<B, P> = DeviceField<B, OneSpin, P>;
+/// Four-spin spinors on all sites.
+pub type FullSpinor<B, P> = FullField<B, FourSpins, P>;
+/// Colour vectors on all sites.
+pub type FullColour<B, P> = FullField<B, OneSpin, P>;
+
+/// A fermion field of kind `K` on the sites of one parity, for one or more right-hand sides, in precision `P`.
+pub struct DeviceField<B: Backend, K, P> {
     domain: Domain<B>,
     buffer: B::Buffer,
     nrhs: usize,
-    precision: PhantomData<P>,
+    format: PhantomData<(K, P)>,
 }
 
-impl<B: Backend, P: Precision> DeviceSpinor<B, P> {
+impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
     /// Zero everywhere.
     pub fn zero(domain: &Domain<B>, nrhs: usize) -> Result<Self> {
         let bytes = Self::bytes_for(domain.local().half_volume(), nrhs);
-        let what = format!("a {} spinor field on half of {}", P::NAME, domain.local());
+        let what = format!("a {} {} field on half of {}", P::NAME, K::NAME, domain.local());
         let buffer = domain.backend().allocate(bytes, &what)?;
-        Ok(DeviceSpinor { domain: domain.clone(), buffer, nrhs, precision: PhantomData })
+        Ok(DeviceField { domain: domain.clone(), buffer, nrhs, format: PhantomData })
     }
     /// Bytes of such a field on `sites` sites.
     pub fn bytes_for(sites: usize, nrhs: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * P::SPINOR_BYTES * nrhs
+        sites.div_ceil(TILE) * TILE * Sites::<K, P>::BYTES * nrhs
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain<B> {
@@ -42,45 +63,45 @@ impl<B: Backend, P: Precision> DeviceSpinor<B, P> {
         &mut self.buffer
     }
     /// The field as kernels see it. The view is an address: it must not outlive the field.
-    pub(crate) fn view(&self) -> Field<Spinors<P>> {
+    pub(crate) fn view(&self) -> Field<Sites<K, P>> {
         view::field(&self.buffer, self.domain.sites() as usize, self.nrhs)
     }
 }
 
-/// Spinors on all sites: a field for each parity.
-pub struct FullSpinor<B: Backend, P> {
+/// A fermion field on all sites: a field for each parity.
+pub struct FullField<B: Backend, K, P> {
     /// Even sites.
-    pub even: DeviceSpinor<B, P>,
+    pub even: DeviceField<B, K, P>,
     /// Odd sites.
-    pub odd: DeviceSpinor<B, P>,
+    pub odd: DeviceField<B, K, P>,
 }
 
-impl<B: Backend, P: Precision> FullSpinor<B, P> {
+impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
     /// Zero everywhere.
     pub fn zero(domain: &Domain<B>, nrhs: usize) -> Result<Self> {
-        Ok(FullSpinor { even: DeviceSpinor::zero(domain, nrhs)?, odd: DeviceSpinor::zero(domain, nrhs)? })
+        Ok(FullField { even: DeviceField::zero(domain, nrhs)?, odd: DeviceField::zero(domain, nrhs)? })
     }
     /// One of the two parities.
-    pub fn parity(&self, parity: usize) -> &DeviceSpinor<B, P> {
+    pub fn parity(&self, parity: usize) -> &DeviceField<B, K, P> {
         if parity == 0 { &self.even } else { &self.odd }
     }
     /// One of the two parities.
-    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceSpinor<B, P> {
+    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField<B, K, P> {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
     /// Copies host fields to the device, one per right-hand side: order of sites, spin basis and precision change on
     /// the way. Panics when the number of fields or their lattice is not that of the device's field.
-    pub fn upload(&mut self, host: &[HostSpinor]) -> Result {
+    pub fn upload(&mut self, host: &[HostField<K::Host>]) -> Result {
         let domain = self.even.domain.clone();
         assert_eq!(host.len(), self.even.nrhs, "one host field per right-hand side");
-        let bytes = 192 * domain.local().volume();
-        let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a spinor field")?;
+        let bytes = size_of::<K::Host>() * domain.local().volume();
+        let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
             assert_eq!(field.lattice(), domain.local(), "the host field has the device's lattice");
             domain.backend().upload(bytemuck::cast_slice(field.sites()), &mut staging, j * bytes)?;
         }
         for parity in 0..2 {
-            let kernel = PackSpinor {
+            let kernel = PackField {
                 host: view::host_array(&staging, bytes / 16 * self.even.nrhs),
                 field: self.parity(parity).view(),
                 geometry: domain.geometry(),
@@ -91,12 +112,12 @@ impl<B: Backend, P: Precision> FullSpinor<B, P> {
         Ok(())
     }
     /// Copies the field to the host, one host field per right-hand side.
-    pub fn download(&self) -> Result<Vec<HostSpinor>> {
+    pub fn download(&self) -> Result<Vec<HostField<K::Host>>> {
         let domain = &self.even.domain;
-        let bytes = 192 * domain.local().volume();
-        let staging = domain.backend().allocate(bytes * self.even.nrhs, "the download of a spinor field")?;
+        let bytes = size_of::<K::Host>() * domain.local().volume();
+        let staging = domain.backend().allocate(bytes * self.even.nrhs, "the download of a fermion field")?;
         for parity in 0..2 {
-            let kernel = UnpackSpinor {
+            let kernel = UnpackField {
                 host: view::host_array(&staging, bytes / 16 * self.even.nrhs),
                 field: self.parity(parity).view(),
                 geometry: domain.geometry(),
@@ -106,7 +127,7 @@ impl<B: Backend, P: Precision> FullSpinor<B, P> {
         }
         (0..self.even.nrhs)
             .map(|j| {
-                let mut host = HostSpinor::zero(domain.local());
+                let mut host = HostField::zero(domain.local());
                 let data = bytemuck::cast_slice_mut(host.sites_mut());
                 domain.backend().download(&staging, j * bytes, data)?;
                 Ok(host)

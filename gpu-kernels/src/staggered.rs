@@ -1,0 +1,287 @@
+//! Staggered hopping terms between the parities:
+//! (D ψ)(x) = Σ_μ η_μ(x) \[F_μ(x) ψ(x+μ̂) − F†_μ(x−μ̂) ψ(x−μ̂) + L_μ(x) ψ(x+3μ̂) − L†_μ(x−3μ̂) ψ(x−3μ̂)\]
+//! (Babich et al. 2011, eqs. 3 and 4). [`Naive`] has thin links for F and no L, [`Improved`] fat and long links.
+//!
+//! Links are kept without the phases η_μ and without the sign of the boundary condition: thin links stay in SU(3), long
+//! ones of asqtad are a number times SU(3), and both can be reconstructed.
+use crate::Kernel;
+use crate::algebra::{Colour, Real, ScaledColour, Su3, complex};
+use crate::field::{Field, Links};
+use crate::lattice::{Geometry, Site};
+use crate::row::{Row, RowDot};
+use crate::storage::{Colours, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+
+/// Signs η_μ(x) that depend on which coordinates are odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Phases(u64);
+
+impl Phases {
+    /// η_μ = (−1)^(sum of the coordinates whose bits are set in `counted[μ]`), bit 0 for x to bit 3 for t.
+    pub const fn new(counted: [u32; 4]) -> Self {
+        // Bit 16 μ + k: whether η_μ is −1 where the coordinates are odd whose bits are set in k.
+        let mut table = 0;
+        let mut bit = 0;
+        while bit < 64 {
+            let odd = (counted[bit / 16] & (bit % 16) as u32).count_ones() & 1;
+            table |= (odd as u64) << bit;
+            bit += 1;
+        }
+        Phases(table)
+    }
+    /// η_μ `factor` at a site.
+    #[inline(always)]
+    fn times<T: Real>(self, x: &Site, mu: u32, factor: T) -> T {
+        let odd = x.odd_x | (x.y & 1) << 1 | (x.z & 1) << 2 | (x.t & 1) << 3;
+        if (self.0 >> (16 * mu + odd)) & 1 == 1 { -factor } else { factor }
+    }
+}
+
+/// A staggered hopping term from the other parity to the sites of one.
+pub trait Hops: Copy + Send + Sync + 'static {
+    /// Of the fields.
+    type Precision: Precision;
+    /// Names of the entry points of D, of a x + b D, and of that with sums.
+    const NAMES: [&'static [&'static str]; 3];
+    /// (D ψ)(x)
+    ///
+    /// # Safety
+    /// Site `i` exists and nothing writes the input meanwhile.
+    unsafe fn apply(&self, i: u32, rhs: u32) -> Vector<Self>;
+}
+
+/// A colour vector of a hopping term.
+pub type Vector<H> = Colour<Number<H>>;
+/// A real number of a hopping term.
+pub type Number<H> = <<H as Hops>::Precision as Precision>::Real;
+
+/// Hops over one link.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Naive<P: Precision, R> {
+    /// ψ on the other parity.
+    pub input: Field<Colours<P>>,
+    /// F around the sites of `parity`, over `factor`.
+    pub links: Links<P, R>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// η
+    pub phases: Phases,
+    /// Parity of the output.
+    pub parity: u32,
+    /// What the stored links are to be multiplied with.
+    pub factor: P::Real,
+    /// Sign of hops across the boundary in t.
+    pub across: P::Real,
+}
+
+/// Hops over one fat and one long link.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Improved<P: Precision, R> {
+    /// The hops over fat links.
+    pub near: Naive<P, Recon18>,
+    /// L_μ(x) and L†_μ(x−3μ̂) around the sites, over `factor`.
+    pub long: Links<P, R>,
+    /// What the stored long links are to be multiplied with.
+    pub factor: P::Real,
+}
+
+/// sum + f u v
+#[inline(always)]
+fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T> {
+    let (hop, f) = (u * v.vector, f * v.scale);
+    hop.zip(sum, |h, s| complex(f.mul_add(h.re, s.re), f.mul_add(h.im, s.im)))
+}
+
+impl<P: Precision, R: LinkFormat<P>> Naive<P, R> {
+    /// `sum` and both hops in direction `mu`, a constant where this is inlined.
+    #[inline(always)]
+    unsafe fn add_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
+        unsafe {
+            let pair = self.links.pair(x.index, mu);
+            let eta = self.phases.times(x, mu as u32, self.factor);
+            let sign = |forward| if mu == 3 && self.geometry.wraps(x, mu, forward) { eta * self.across } else { eta };
+            let ahead = self.input.scaled(self.geometry.neighbour(x, mu, true), rhs);
+            let behind = self.input.scaled(self.geometry.neighbour(x, mu, false), rhs);
+            let sum = add(sum, sign(true), R::forward(&pair), ahead);
+            add(sum, -sign(false), R::backward(&pair), behind)
+        }
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P>> Improved<P, R> {
+    /// `sum` and both hops over long links in direction `mu`.
+    #[inline(always)]
+    unsafe fn add_long_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
+        let Naive { input, geometry, phases, across, .. } = &self.near;
+        unsafe {
+            let pair = self.long.pair(x.index, mu);
+            let eta = phases.times(x, mu as u32, self.factor);
+            let sign = |forward| if mu == 3 && geometry.wraps_in_three(x, forward) { eta * *across } else { eta };
+            let ahead = input.scaled(geometry.third_neighbour(x, mu, true), rhs);
+            let behind = input.scaled(geometry.third_neighbour(x, mu, false), rhs);
+            let sum = add(sum, sign(true), R::forward(&pair), ahead);
+            add(sum, -sign(false), R::backward(&pair), behind)
+        }
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P>> Hops for Naive<P, R> {
+    type Precision = P;
+    const NAMES: [&'static [&'static str]; 3] = [
+        &["staggered_dslash", P::NAME, R::NAME],
+        &["staggered_dslash_add", P::NAME, R::NAME],
+        &["staggered_dslash_add_dot", P::NAME, R::NAME],
+    ];
+    #[inline(always)]
+    unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
+        let x = self.geometry.site(i, self.parity);
+        let mut sum = Colour::ZERO;
+        macro_rules! direction {
+            ($($mu:literal)*) => {$(sum = unsafe { self.add_hops(&x, rhs, $mu, sum) };)*};
+        }
+        direction!(0 1 2 3);
+        sum
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P>> Hops for Improved<P, R>
+where
+    Recon18: LinkFormat<P>,
+{
+    type Precision = P;
+    const NAMES: [&'static [&'static str]; 3] = [
+        &["improved_dslash", P::NAME, R::NAME],
+        &["improved_dslash_add", P::NAME, R::NAME],
+        &["improved_dslash_add_dot", P::NAME, R::NAME],
+    ];
+    #[inline(always)]
+    unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
+        let x = self.near.geometry.site(i, self.near.parity);
+        let mut sum = Colour::ZERO;
+        macro_rules! direction {
+            ($($mu:literal)*) => {$(
+                sum = unsafe { self.near.add_hops(&x, rhs, $mu, sum) };
+                sum = unsafe { self.add_long_hops(&x, rhs, $mu, sum) };
+            )*};
+        }
+        direction!(0 1 2 3);
+        sum
+    }
+}
+
+/// out = D ψ
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Dslash<H: Hops> {
+    /// The result, on the sites of one parity.
+    pub out: Field<Colours<H::Precision>>,
+    /// The hopping term.
+    pub hops: H,
+}
+// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only.
+unsafe impl<H: Hops> Kernel for Dslash<H> {
+    const NAME: &'static [&'static str] = H::NAMES[0];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { self.out.store(i, rhs, &self.hops.apply(i, rhs)) }
+    }
+}
+
+/// out = a x + b D ψ: a row of M, or the last factor of M†M on one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct DslashAdd<H: Hops> {
+    /// The result, on the sites of one parity.
+    pub out: Field<Colours<H::Precision>>,
+    /// x, on the same parity. May be `out` itself.
+    pub x: Field<Colours<H::Precision>>,
+    /// Factor of x.
+    pub a: Number<H>,
+    /// Factor of the hopping term.
+    pub b: Number<H>,
+    /// The hopping term.
+    pub hops: H,
+}
+// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
+unsafe impl<H: Hops> Kernel for DslashAdd<H> {
+    const NAME: &'static [&'static str] = H::NAMES[1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
+    }
+}
+// SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
+unsafe impl<H: Hops> Row for DslashAdd<H> {
+    type Format = Colours<H::Precision>;
+    const DOT: &'static [&'static str] = H::NAMES[2];
+    /// For BiCGstab, which a positive operator does not need.
+    const DOTS: &'static [&'static str] = &[];
+    fn out(&self) -> &Field<Self::Format> {
+        &self.out
+    }
+    #[inline(always)]
+    unsafe fn compute(&self, i: u32, rhs: u32) -> (Vector<H>, Vector<H>) {
+        let (hops, x) = unsafe { (self.hops.apply(i, rhs), self.x.load_own(i, rhs)) };
+        let (a, b) = (self.a, self.b);
+        (x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im))), x)
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "staggered_double" staggered_dslash_double_18: Dslash<Naive<Double, Recon18>>, registers 128;
+    kernel "staggered_double" staggered_dslash_add_double_18: DslashAdd<Naive<Double, Recon18>>, registers 128;
+    reduce "staggered_double" staggered_dslash_add_dot_double_18: RowDot<DslashAdd<Naive<Double, Recon18>>>, registers 128;
+    kernel "staggered_double" staggered_dslash_double_12: Dslash<Naive<Double, Recon12>>, registers 128;
+    kernel "staggered_double" staggered_dslash_add_double_12: DslashAdd<Naive<Double, Recon12>>, registers 128;
+    reduce "staggered_double" staggered_dslash_add_dot_double_12: RowDot<DslashAdd<Naive<Double, Recon12>>>, registers 128;
+    kernel "staggered_double" staggered_dslash_double_8: Dslash<Naive<Double, Recon8>>, registers 168;
+    kernel "staggered_double" staggered_dslash_add_double_8: DslashAdd<Naive<Double, Recon8>>, registers 168;
+    reduce "staggered_double" staggered_dslash_add_dot_double_8: RowDot<DslashAdd<Naive<Double, Recon8>>>, registers 168;
+    kernel "staggered_single" staggered_dslash_single_18: Dslash<Naive<Single, Recon18>>, registers 96;
+    kernel "staggered_single" staggered_dslash_add_single_18: DslashAdd<Naive<Single, Recon18>>, registers 96;
+    reduce "staggered_single" staggered_dslash_add_dot_single_18: RowDot<DslashAdd<Naive<Single, Recon18>>>, registers 96;
+    kernel "staggered_single" staggered_dslash_single_12: Dslash<Naive<Single, Recon12>>, registers 96;
+    kernel "staggered_single" staggered_dslash_add_single_12: DslashAdd<Naive<Single, Recon12>>, registers 96;
+    reduce "staggered_single" staggered_dslash_add_dot_single_12: RowDot<DslashAdd<Naive<Single, Recon12>>>, registers 96;
+    kernel "staggered_single" staggered_dslash_single_8: Dslash<Naive<Single, Recon8>>, registers 96;
+    kernel "staggered_single" staggered_dslash_add_single_8: DslashAdd<Naive<Single, Recon8>>, registers 96;
+    reduce "staggered_single" staggered_dslash_add_dot_single_8: RowDot<DslashAdd<Naive<Single, Recon8>>>, registers 96;
+    kernel "staggered_half" staggered_dslash_half_18: Dslash<Naive<Half, Recon18>>, registers 64;
+    kernel "staggered_half" staggered_dslash_add_half_18: DslashAdd<Naive<Half, Recon18>>, registers 64;
+    reduce "staggered_half" staggered_dslash_add_dot_half_18: RowDot<DslashAdd<Naive<Half, Recon18>>>, registers 80;
+    kernel "staggered_half" staggered_dslash_half_12: Dslash<Naive<Half, Recon12>>, registers 64;
+    kernel "staggered_half" staggered_dslash_add_half_12: DslashAdd<Naive<Half, Recon12>>, registers 64;
+    reduce "staggered_half" staggered_dslash_add_dot_half_12: RowDot<DslashAdd<Naive<Half, Recon12>>>, registers 80;
+    kernel "staggered_half" staggered_dslash_half_8: Dslash<Naive<Half, Recon8>>, registers 64;
+    kernel "staggered_half" staggered_dslash_add_half_8: DslashAdd<Naive<Half, Recon8>>, registers 64;
+    reduce "staggered_half" staggered_dslash_add_dot_half_8: RowDot<DslashAdd<Naive<Half, Recon8>>>, registers 80;
+    kernel "improved_double" improved_dslash_double_18: Dslash<Improved<Double, Recon18>>, registers 144;
+    kernel "improved_double" improved_dslash_add_double_18: DslashAdd<Improved<Double, Recon18>>, registers 144;
+    reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 144;
+    kernel "improved_double" improved_dslash_double_12: Dslash<Improved<Double, Recon12>>, registers 144;
+    kernel "improved_double" improved_dslash_add_double_12: DslashAdd<Improved<Double, Recon12>>, registers 144;
+    reduce "improved_double" improved_dslash_add_dot_double_12: RowDot<DslashAdd<Improved<Double, Recon12>>>, registers 144;
+    kernel "improved_double" improved_dslash_double_8: Dslash<Improved<Double, Recon8>>, registers 168;
+    kernel "improved_double" improved_dslash_add_double_8: DslashAdd<Improved<Double, Recon8>>, registers 168;
+    reduce "improved_double" improved_dslash_add_dot_double_8: RowDot<DslashAdd<Improved<Double, Recon8>>>, registers 168;
+    kernel "improved_single" improved_dslash_single_18: Dslash<Improved<Single, Recon18>>, registers 104;
+    kernel "improved_single" improved_dslash_add_single_18: DslashAdd<Improved<Single, Recon18>>, registers 104;
+    reduce "improved_single" improved_dslash_add_dot_single_18: RowDot<DslashAdd<Improved<Single, Recon18>>>, registers 104;
+    kernel "improved_single" improved_dslash_single_12: Dslash<Improved<Single, Recon12>>, registers 104;
+    kernel "improved_single" improved_dslash_add_single_12: DslashAdd<Improved<Single, Recon12>>, registers 104;
+    reduce "improved_single" improved_dslash_add_dot_single_12: RowDot<DslashAdd<Improved<Single, Recon12>>>, registers 104;
+    kernel "improved_single" improved_dslash_single_8: Dslash<Improved<Single, Recon8>>, registers 104;
+    kernel "improved_single" improved_dslash_add_single_8: DslashAdd<Improved<Single, Recon8>>, registers 104;
+    reduce "improved_single" improved_dslash_add_dot_single_8: RowDot<DslashAdd<Improved<Single, Recon8>>>, registers 104;
+    kernel "improved_half" improved_dslash_half_18: Dslash<Improved<Half, Recon18>>, registers 72;
+    kernel "improved_half" improved_dslash_add_half_18: DslashAdd<Improved<Half, Recon18>>, registers 72;
+    reduce "improved_half" improved_dslash_add_dot_half_18: RowDot<DslashAdd<Improved<Half, Recon18>>>, registers 80;
+    kernel "improved_half" improved_dslash_half_12: Dslash<Improved<Half, Recon12>>, registers 72;
+    kernel "improved_half" improved_dslash_add_half_12: DslashAdd<Improved<Half, Recon12>>, registers 72;
+    reduce "improved_half" improved_dslash_add_dot_half_12: RowDot<DslashAdd<Improved<Half, Recon12>>>, registers 80;
+    kernel "improved_half" improved_dslash_half_8: Dslash<Improved<Half, Recon8>>, registers 72;
+    kernel "improved_half" improved_dslash_add_half_8: DslashAdd<Improved<Half, Recon8>>, registers 72;
+    reduce "improved_half" improved_dslash_add_dot_half_8: RowDot<DslashAdd<Improved<Half, Recon8>>>, registers 80;
+}

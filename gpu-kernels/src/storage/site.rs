@@ -1,0 +1,197 @@
+//! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
+use super::Precision;
+use crate::algebra::{Colour, Complex, Real, Spinor, to_degrand_rossi, to_device_basis};
+use crate::memory::{Access, Global};
+use core::marker::PhantomData;
+
+/// How one kind of field is kept.
+pub trait SiteFormat: Copy + Send + Sync + 'static {
+    /// Real numbers in registers.
+    type Real: Real;
+    /// What lives on a site.
+    type Value: SiteValue<Self::Real>;
+    /// For entry points: `spinor`, `colour`.
+    const KIND: &'static str;
+    /// For entry points: the precision.
+    const NAME: &'static str;
+    /// Bytes per site.
+    const BYTES: usize;
+    /// Reads a site of a tile.
+    ///
+    /// # Safety
+    /// The tile is valid and read as `access` promises.
+    unsafe fn load(tile: Global, lane: usize, access: Access) -> Self::Value;
+    /// Writes a site of a tile.
+    ///
+    /// # Safety
+    /// The tile is valid and the element written by nobody else.
+    unsafe fn store(tile: Global, lane: usize, value: &Self::Value);
+}
+
+/// Complex numbers on a site, taken together.
+pub trait SiteValue<T: Real>: Copy {
+    /// Applies `f` to every component.
+    fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self;
+    /// Applies `f` to every pair of components.
+    fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self;
+    /// Σ |a_k|²: over three colours in the field's own precision, which converts a sixth of the numbers, then in double.
+    fn norm2(self) -> f64;
+    /// Σ a_k* b_k, likewise.
+    fn dot(self, other: Self) -> Complex<f64>;
+}
+
+/// What lives on a site of a fermion field, in any precision.
+pub trait SiteKind: Copy + Send + Sync + 'static {
+    /// For entry points: `spinor`, `colour`.
+    const NAME: &'static str;
+    /// Three colours for each of them.
+    const SPINS: usize;
+    /// In registers.
+    type Value<T: Real>: SiteValue<T>;
+    /// Rounds or extends every component.
+    fn cast<T: Real, U: Real>(value: Self::Value<T>) -> Self::Value<U>;
+    /// From the numbers of a host array, in its spin basis.
+    fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Self::Value<f64>;
+    /// Hands the numbers for a host array to `put`, in its spin basis.
+    fn to_host(value: Self::Value<f64>, put: impl FnMut(usize, Complex<f64>));
+    /// As [`SiteFormat::load`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Self::Value<P::Real>;
+    /// As [`SiteFormat::store`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
+}
+
+/// Fields of kind K in precision P.
+#[derive(Clone, Copy, Debug)]
+pub struct Sites<K, P>(PhantomData<(K, P)>);
+
+impl<K: SiteKind, P: Precision> SiteFormat for Sites<K, P> {
+    type Real = P::Real;
+    type Value = K::Value<P::Real>;
+    const KIND: &'static str = K::NAME;
+    const NAME: &'static str = P::NAME;
+    const BYTES: usize = if K::SPINS == 1 { P::COLOUR_BYTES } else { P::SPINOR_BYTES };
+    #[inline(always)]
+    unsafe fn load(tile: Global, lane: usize, access: Access) -> Self::Value {
+        unsafe { K::load::<P>(tile, lane, access) }
+    }
+    #[inline(always)]
+    unsafe fn store(tile: Global, lane: usize, value: &Self::Value) {
+        unsafe { K::store::<P>(tile, lane, value) }
+    }
+}
+
+/// Four spins of three colours: Wilson fermions.
+#[derive(Clone, Copy, Debug)]
+pub struct FourSpins;
+/// Three colours: staggered fermions.
+#[derive(Clone, Copy, Debug)]
+pub struct OneSpin;
+
+/// Four-spin spinors in precision P.
+pub type Spinors<P> = Sites<FourSpins, P>;
+/// Colour vectors in precision P.
+pub type Colours<P> = Sites<OneSpin, P>;
+
+impl<T: Real> SiteValue<T> for Spinor<T> {
+    #[inline(always)]
+    fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
+        self.map(f)
+    }
+    #[inline(always)]
+    fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
+        self.zip(other, f)
+    }
+    #[inline(always)]
+    fn norm2(self) -> f64 {
+        let [a, b, c, d] = self.0.map(|colour| colour.norm2().to_f64());
+        (a + b) + (c + d)
+    }
+    #[inline(always)]
+    fn dot(self, other: Self) -> Complex<f64> {
+        let spin = |s: usize| self.0[s].dot(other.0[s]).cast::<f64>();
+        (spin(0) + spin(1)) + (spin(2) + spin(3))
+    }
+}
+impl SiteKind for FourSpins {
+    const NAME: &'static str = "spinor";
+    const SPINS: usize = 4;
+    type Value<T: Real> = Spinor<T>;
+    #[inline(always)]
+    fn cast<T: Real, U: Real>(value: Spinor<T>) -> Spinor<U> {
+        value.map(|z| z.cast())
+    }
+    #[inline(always)]
+    fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Spinor<f64> {
+        let colour = |s: usize| Colour([number(3 * s), number(3 * s + 1), number(3 * s + 2)]);
+        to_device_basis(Spinor([colour(0), colour(1), colour(2), colour(3)]))
+    }
+    #[inline(always)]
+    fn to_host(value: Spinor<f64>, mut put: impl FnMut(usize, Complex<f64>)) {
+        let s = to_degrand_rossi(value).0;
+        macro_rules! each {
+            ($($spin:literal $colour:literal),*) => {$(put(3 * $spin + $colour, s[$spin].0[$colour]);)*};
+        }
+        each!(0 0, 0 1, 0 2, 1 0, 1 1, 1 2, 2 0, 2 1, 2 2, 3 0, 3 1, 3 2);
+    }
+    #[inline(always)]
+    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Spinor<P::Real> {
+        unsafe { P::load_spinor(tile, lane, access) }
+    }
+    #[inline(always)]
+    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Spinor<P::Real>) {
+        unsafe { P::store_spinor(tile, lane, value) }
+    }
+}
+
+impl<T: Real> SiteValue<T> for Colour<T> {
+    #[inline(always)]
+    fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
+        self.map(f)
+    }
+    #[inline(always)]
+    fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
+        self.zip(other, f)
+    }
+    #[inline(always)]
+    fn norm2(self) -> f64 {
+        Colour::norm2(self).to_f64()
+    }
+    #[inline(always)]
+    fn dot(self, other: Self) -> Complex<f64> {
+        Colour::dot(self, other).cast()
+    }
+}
+impl SiteKind for OneSpin {
+    const NAME: &'static str = "colour";
+    const SPINS: usize = 1;
+    type Value<T: Real> = Colour<T>;
+    #[inline(always)]
+    fn cast<T: Real, U: Real>(value: Colour<T>) -> Colour<U> {
+        value.map(|z| z.cast())
+    }
+    #[inline(always)]
+    fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Colour<f64> {
+        Colour([number(0), number(1), number(2)])
+    }
+    #[inline(always)]
+    fn to_host(value: Colour<f64>, mut put: impl FnMut(usize, Complex<f64>)) {
+        let [a, b, c] = value.0;
+        put(0, a);
+        put(1, b);
+        put(2, c);
+    }
+    #[inline(always)]
+    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Colour<P::Real> {
+        unsafe { P::load_colour(tile, lane, access) }.value()
+    }
+    #[inline(always)]
+    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Colour<P::Real>) {
+        unsafe { P::store_colour(tile, lane, value) }
+    }
+}

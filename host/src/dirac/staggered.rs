@@ -1,0 +1,314 @@
+//! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
+//! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
+//! M†M = m² − ¼ D² does not mix the parities.
+use super::even_odd::EvenOdd;
+use super::wilson::TimeBoundary;
+use crate::backend::Backend;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
+use gpu_kernels::algebra::Real;
+use gpu_kernels::field::Field;
+use gpu_kernels::row::RowDot;
+use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
+use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Recon18};
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Operations of the naive hopping term per site, as everybody counts them: eight products of a matrix and a vector and
+/// seven sums.
+pub const STAGGERED_FLOPS: f64 = 570.0;
+/// Operations of the improved hopping term per site.
+pub const IMPROVED_FLOPS: f64 = 1146.0;
+/// Operations of a x + b … per site: two for each of the 6 real components.
+const ADD_FLOPS: f64 = 12.0;
+
+/// Which sign a hop gets where: conventions that differ by the sign of ψ at some sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StaggeredPhases {
+    /// η_x = (−1)^t, η_y = (−1)^(t+x), η_z = (−1)^(t+x+y), η_t = 1.
+    #[default]
+    Milc,
+    /// η_x = 1, η_y = (−1)^x, η_z = (−1)^(x+y), η_t = (−1)^(x+y+z).
+    Lexicographic,
+}
+
+impl StaggeredPhases {
+    /// Which coordinates count for η_μ: bit 0 for x to bit 3 for t.
+    fn counted(self) -> [u32; 4] {
+        match self {
+            StaggeredPhases::Milc => [0b1000, 0b1001, 0b1011, 0],
+            StaggeredPhases::Lexicographic => [0, 0b0001, 0b0011, 0b0111],
+        }
+    }
+    /// η_μ(x): 1 or −1.
+    pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
+        let counted = self.counted()[mu];
+        let sum: usize = (0..4).filter(|nu| counted >> nu & 1 == 1).map(|nu| site[nu]).sum();
+        if sum.is_multiple_of(2) { 1.0 } else { -1.0 }
+    }
+}
+
+/// What a staggered operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StaggeredParams {
+    /// Bare mass m, with ½ D beside it: MILC's M is twice this one.
+    pub mass: f64,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+    /// Signs of hops.
+    pub phases: StaggeredPhases,
+}
+
+impl StaggeredParams {
+    /// With MILC's phases.
+    pub fn new(mass: f64, boundary: TimeBoundary) -> Self {
+        StaggeredParams { mass, boundary, phases: StaggeredPhases::default() }
+    }
+}
+
+/// Links of a staggered operator in precision `P`, for one or for both kinds of hops.
+pub trait StaggeredLinks<B: Backend, P: Precision>: 'static {
+    /// The hopping term in kernels.
+    type Hops: Hops<Precision = P>;
+    /// Operations of the hopping term per site.
+    const FLOPS: f64;
+    /// Bytes of the links that the hopping term reads at a site.
+    const READ_BYTES: usize;
+    /// Where they live.
+    fn domain(&self) -> &Domain<B>;
+    /// The hopping term to the sites of `parity`.
+    #[doc(hidden)]
+    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Self::Hops;
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for DeviceGauge<B, P, R> {
+    type Hops = Naive<P, R>;
+    const FLOPS: f64 = STAGGERED_FLOPS;
+    const READ_BYTES: usize = R::READ_BYTES;
+    fn domain(&self) -> &Domain<B> {
+        DeviceGauge::domain(self)
+    }
+    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Naive<P, R> {
+        Naive {
+            input,
+            links: self.links(parity),
+            geometry: self.domain().geometry(),
+            phases: Phases::new(params.phases.counted()),
+            parity: parity as u32,
+            factor: P::Real::from_f64(self.factor()),
+            across: P::Real::from_f64(params.boundary.sign()),
+        }
+    }
+}
+
+/// Fat and long links, the latter with reconstruction `R`.
+pub struct ImprovedLinks<B: Backend, P, R> {
+    fat: DeviceGauge<B, P, Recon18>,
+    long: DeviceGauge<B, P, R>,
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> ImprovedLinks<B, P, R>
+where
+    Recon18: LinkFormat<P>,
+{
+    /// From both; see [`DeviceGauge::from_thin`].
+    pub fn new(fat: DeviceGauge<B, P, Recon18>, long: DeviceGauge<B, P, R>) -> Self {
+        ImprovedLinks { fat, long }
+    }
+}
+
+impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for ImprovedLinks<B, P, R>
+where
+    Recon18: LinkFormat<P>,
+{
+    type Hops = Improved<P, R>;
+    const FLOPS: f64 = IMPROVED_FLOPS;
+    const READ_BYTES: usize = Recon18::READ_BYTES + R::READ_BYTES;
+    fn domain(&self) -> &Domain<B> {
+        self.fat.domain()
+    }
+    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Improved<P, R> {
+        Improved {
+            near: self.fat.hops(input, parity, params),
+            long: self.long.links(parity),
+            factor: P::Real::from_f64(self.long.factor()),
+        }
+    }
+}
+
+/// A staggered operator on links `L` in precision `P`.
+pub struct Staggered<L> {
+    links: Arc<L>,
+    params: StaggeredParams,
+}
+
+impl<L> Clone for Staggered<L> {
+    fn clone(&self) -> Self {
+        Staggered { links: self.links.clone(), params: self.params }
+    }
+}
+
+impl<L> Staggered<L> {
+    /// On the given links.
+    pub fn new(links: Arc<L>, params: StaggeredParams) -> Self {
+        Staggered { links, params }
+    }
+    /// Mass, boundary condition, phases.
+    pub fn params(&self) -> StaggeredParams {
+        self.params
+    }
+    /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
+    pub fn dslash<B: Backend, P: Precision>(
+        &self,
+        parity: usize,
+        input: &DeviceColour<B, P>,
+        out: &mut DeviceColour<B, P>,
+    ) -> Result
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let hops = self.links.hops(input.view(), parity, &self.params);
+        let domain = self.links.domain();
+        Ok(domain.backend().launch(&Dslash { out: out.view(), hops }, domain.sites(), input.nrhs() as u32)?)
+    }
+    /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
+    pub fn dslash_add<B: Backend, P: Precision>(
+        &self,
+        parity: usize,
+        ax: (f64, &DeviceColour<B, P>),
+        by: (f64, &DeviceColour<B, P>),
+        out: &mut DeviceColour<B, P>,
+    ) -> Result
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let domain = self.links.domain();
+        let kernel = self.row(parity, ax, by, out);
+        Ok(domain.backend().launch(&kernel, domain.sites(), out.nrhs() as u32)?)
+    }
+    fn row<B: Backend, P: Precision>(
+        &self,
+        parity: usize,
+        (a, x): (f64, &DeviceColour<B, P>),
+        (b, input): (f64, &DeviceColour<B, P>),
+        out: &DeviceColour<B, P>,
+    ) -> DslashAdd<L::Hops>
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let (a, b) = (P::Real::from_f64(a), P::Real::from_f64(b));
+        DslashAdd { out: out.view(), x: x.view(), a, b, hops: self.links.hops(input.view(), parity, &self.params) }
+    }
+    /// `out` = M ψ, or M† ψ, on all sites.
+    pub fn full<B: Backend, P: Precision>(
+        &self,
+        dagger: bool,
+        psi: &FullColour<B, P>,
+        out: &mut FullColour<B, P>,
+    ) -> Result
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let hop = if dagger { -0.5 } else { 0.5 };
+        for parity in 0..2 {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.dslash_add(parity, (self.params.mass, x), (hop, input), out.parity_mut(parity))?;
+        }
+        Ok(())
+    }
+}
+
+/// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and
+/// with σ = 0 it is also the Schur complement of M times m, by which M ψ = η is solved:
+/// (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe ψ_e) / m.
+pub struct EvenOddStaggered<B: Backend, P, L> {
+    staggered: Staggered<L>,
+    parity: usize,
+    constant: f64,
+    other: RefCell<DeviceColour<B, P>>,
+}
+
+impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L> {
+    /// M†M on the even sites, for blocks of `nrhs` right-hand sides.
+    pub fn new(staggered: Staggered<L>, nrhs: usize) -> Result<Self> {
+        Self::shifted(staggered, 0, 0.0, nrhs)
+    }
+    /// M†M + `shift` on the sites of `parity`.
+    pub fn shifted(staggered: Staggered<L>, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
+        let other = RefCell::new(DeviceColour::zero(staggered.links.domain(), nrhs)?);
+        let constant = staggered.params.mass.powi(2) + shift;
+        Ok(EvenOddStaggered { staggered, parity, constant, other })
+    }
+    /// The operator on all sites.
+    pub fn staggered(&self) -> &Staggered<L> {
+        &self.staggered
+    }
+}
+
+impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpace<B, P>>
+    for EvenOddStaggered<B, P, L>
+{
+    fn apply(&self, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> std::result::Result<(), DeviceError> {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - self.parity, x, &mut other)?;
+        self.staggered.dslash_add(self.parity, (self.constant, x), (-0.25, &other), out)
+    }
+    fn apply_dagger(
+        &self,
+        x: &DeviceColour<B, P>,
+        out: &mut DeviceColour<B, P>,
+    ) -> std::result::Result<(), DeviceError> {
+        self.apply(x, out)
+    }
+    fn apply_dot(
+        &self,
+        space: &ColourSpace<B, P>,
+        x: &DeviceColour<B, P>,
+        out: &mut DeviceColour<B, P>,
+        w: &DeviceColour<B, P>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - self.parity, x, &mut other)?;
+        let row = self.staggered.row(self.parity, (self.constant, x), (-0.25, &other), out);
+        space.dot_of(&RowDot { row, w: w.view() }, dot, norm2)
+    }
+    fn flops(&self) -> f64 {
+        (2.0 * L::FLOPS + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64
+    }
+    fn bytes(&self) -> f64 {
+        let site = 5 * P::COLOUR_BYTES + 2 * L::READ_BYTES;
+        (site * self.staggered.links.domain().global().half_volume()) as f64
+    }
+}
+
+impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOdd<B, OneSpin, P> for EvenOddStaggered<B, P, L> {
+    /// m η_e − ½ D_eo η_o
+    fn prepare(&self, eta: &FullColour<B, P>, even: &mut DeviceColour<B, P>) -> Result {
+        self.staggered.dslash_add(0, (self.staggered.params.mass, &eta.even), (-0.5, &eta.odd), even)
+    }
+    /// (η_o − ½ D_oe ψ_e) / m
+    fn reconstruct(&self, eta: &FullColour<B, P>, psi: &mut FullColour<B, P>) -> Result {
+        let inverse = 1.0 / self.staggered.params.mass;
+        let FullColour { even, odd } = psi;
+        self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
+    }
+    /// The hopping term by itself, then linear algebra.
+    fn row(&self, parity: usize, dagger: bool, psi: &FullColour<B, P>, out: &mut DeviceColour<B, P>) -> Result {
+        let hop = if dagger { -0.5 } else { 0.5 };
+        self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
+        let space = ColourSpace::<B, P>::new(self.staggered.links.domain(), out.nrhs());
+        let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
+        let (a, b) = (constant(self.staggered.params.mass), constant(hop));
+        space.axpby(&a, psi.parity(parity), &b, out)
+    }
+    fn residual_factor(&self) -> f64 {
+        1.0 / self.staggered.params.mass
+    }
+    fn is_positive(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,298 @@
+//! Fat and long links of improved staggered fermions, made on the device from thin ones.
+//!
+//! Links are kept without phases η_μ and without the sign of the boundary condition, which the operators of
+//! [`dirac`](crate::dirac) put in; so coefficients here have the signs for that. MILC's files hold both:
+//! [`with_phases`] goes between the two.
+use crate::backend::{Backend, view};
+use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::HostGauge;
+use crate::field::{DeviceGauge, ThinGauge};
+use gpu_kernels::field::Matrices;
+use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
+use gpu_kernels::storage::{LinkFormat, Precision, Recon18, TILE};
+use num_complex::Complex64;
+
+/// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
+/// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathCoefficients {
+    /// The link itself.
+    pub one_link: f64,
+    /// Three links in a row, which make the long link.
+    pub naik: f64,
+    /// Staples of three links: ν μ −ν.
+    pub three: f64,
+    /// Staples of five links: ρ ν μ −ν −ρ.
+    pub five: f64,
+    /// Staples of seven links: σ ρ ν μ −ν −ρ −σ.
+    pub seven: f64,
+    /// Lepage's staples of five links in a plane: ν ν μ −ν −ν.
+    pub lepage: f64,
+}
+
+impl PathCoefficients {
+    /// Asqtad (Orginos, Toussaint and Sugar 1999) with the tadpole factor u_0.
+    pub fn asqtad(u0: f64) -> Self {
+        let u2 = u0 * u0;
+        PathCoefficients {
+            one_link: 5.0 / 8.0,
+            naik: -1.0 / 24.0 / u2,
+            three: 1.0 / 16.0 / u2,
+            five: 1.0 / 64.0 / (u2 * u2),
+            seven: 1.0 / 384.0 / (u2 * u2 * u2),
+            lepage: -1.0 / 16.0 / (u2 * u2),
+        }
+    }
+    /// The first level of HISQ (Follana et al. 2007), called Fat7.
+    pub fn fat7() -> Self {
+        PathCoefficients {
+            one_link: 1.0 / 8.0,
+            naik: 0.0,
+            three: 1.0 / 16.0,
+            five: 1.0 / 64.0,
+            seven: 1.0 / 384.0,
+            lepage: 0.0,
+        }
+    }
+    /// The second level of HISQ, with the correction ε of the Naik term for heavy quarks (Follana et al. 2007, eq. 24).
+    pub fn hisq(epsilon: f64) -> Self {
+        PathCoefficients {
+            one_link: 1.0 + epsilon / 8.0,
+            naik: -(1.0 + epsilon) / 24.0,
+            three: 1.0 / 16.0,
+            five: 1.0 / 64.0,
+            seven: 1.0 / 384.0,
+            lepage: -1.0 / 8.0,
+        }
+    }
+    /// No component of a fat link of unitary links is larger.
+    fn bound(&self) -> f64 {
+        let staples = 6.0 * self.three.abs() + 24.0 * self.five.abs() + 48.0 * self.seven.abs();
+        self.one_link.abs() + staples + 6.0 * self.lepage.abs()
+    }
+}
+
+/// Why links could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum FatLinkError {
+    /// The projection to U(3) failed.
+    #[error(
+        "fat links of the first level have no projection to U(3): they are singular or no numbers (mean violation of \
+         unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
+    )]
+    Singular {
+        /// Root mean square of ‖W†W − 1‖.
+        violation: f64,
+    },
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// One matrix per site.
+struct MatrixField<B: Backend> {
+    halves: [B::Buffer; 2],
+    sites: usize,
+}
+
+impl<B: Backend> MatrixField<B> {
+    fn new(domain: &Domain<B>) -> Result<Self> {
+        let sites = domain.sites() as usize;
+        let bytes = sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES;
+        let half = || domain.backend().allocate(bytes, "a staple of fat links");
+        Ok(MatrixField { halves: [half()?, half()?], sites })
+    }
+    fn views(&self) -> [Matrices; 2] {
+        [view::matrices(&self.halves[0], self.sites), view::matrices(&self.halves[1], self.sites)]
+    }
+}
+
+/// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
+pub fn workspace_bytes(sites: usize) -> usize {
+    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES
+}
+
+/// F_μ(x): the link and its staples.
+pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<ThinGauge<B>> {
+    let (domain, fat) = (thin.domain(), thin.empty_like()?);
+    for parity in 0..2 {
+        let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor: c.one_link };
+        domain.backend().launch(&kernel, domain.sites(), 1)?;
+    }
+    let (first, second) = (MatrixField::<B>::new(domain)?, MatrixField::<B>::new(domain)?);
+    // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
+    let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField<B>>, coefficient: f64| {
+        for parity in 0..2 {
+            let kernel = Staple {
+                links: thin.both(),
+                input,
+                // Not written where nothing is kept.
+                out: out.unwrap_or(&second).views()[parity],
+                sum: fat.links(parity).direction(mu),
+                geometry: domain.geometry(),
+                parity: parity as u32,
+                mu,
+                nu,
+                keep: u32::from(out.is_some()),
+                coefficient,
+            };
+            domain.backend().launch(&kernel, domain.sites(), 1)?;
+        }
+        Result::Ok(())
+    };
+    let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
+    let longer = c.five != 0.0 || c.seven != 0.0;
+    for mu in 0..4 {
+        let link = thin.both().map(|links| links.direction(mu));
+        for nu in others(&[mu]) {
+            let needed = longer || c.lepage != 0.0;
+            if needed || c.three != 0.0 {
+                staple(mu, nu, link, needed.then_some(&first), c.three)?;
+            }
+            if c.lepage != 0.0 {
+                staple(mu, nu, first.views(), None, c.lepage)?;
+            }
+            for rho in others(&[mu, nu]).into_iter().filter(|_| longer) {
+                staple(mu, rho, first.views(), Some(&second), c.five)?;
+                for sigma in others(&[mu, nu, rho]).into_iter().filter(|_| c.seven != 0.0) {
+                    staple(mu, sigma, second.views(), None, c.seven)?;
+                }
+            }
+        }
+    }
+    Ok(fat)
+}
+
+/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
+pub fn long_links<B: Backend>(thin: &ThinGauge<B>, coefficient: f64) -> Result<ThinGauge<B>> {
+    let (domain, long) = (thin.domain(), thin.empty_like()?);
+    for parity in 0..2 {
+        let kernel = LongLinks {
+            links: thin.both(),
+            out: long.links(parity),
+            geometry: domain.geometry(),
+            parity: parity as u32,
+            factor: coefficient,
+        };
+        domain.backend().launch(&kernel, domain.sites(), 1)?;
+    }
+    Ok(long)
+}
+
+/// W = V (V†V)^(−1/2): the links in U(3) next to `links`.
+pub fn project_u3<B: Backend>(links: &ThinGauge<B>) -> std::result::Result<ThinGauge<B>, FatLinkError> {
+    let (domain, out) = (links.domain(), links.empty_like()?);
+    for parity in 0..2 {
+        let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
+        domain.backend().launch(&kernel, domain.sites(), 1).map_err(DeviceError::from)?;
+    }
+    let violation = unitarity_violation(&out)?;
+    // Not "more than": NaN is no projection either.
+    if violation <= 1e-10 { Ok(out) } else { Err(FatLinkError::Singular { violation }) }
+}
+
+/// Root mean square over the links of ‖U†U − 1‖.
+fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
+    let domain = links.domain();
+    for parity in 0..2 {
+        let kernel = UnitarityViolation { links: links.links(parity) };
+        domain.backend().reduce(&kernel, domain.sites(), 1, parity)?;
+    }
+    let mut sums = [0.0; 2];
+    domain.sums(&mut sums)?;
+    Ok(((sums[0] + sums[1]) / (4 * domain.global().volume()) as f64).sqrt())
+}
+
+/// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
+/// of `bound`.
+fn largest_component<B: Backend>(links: &ThinGauge<B>, bound: f64) -> Result<f64> {
+    let domain = links.domain();
+    for parity in 0..2 {
+        let kernel = ComponentsAbove { links: links.links(parity), bound };
+        domain.backend().reduce(&kernel, domain.sites(), 1, 8 * parity)?;
+    }
+    let mut counts = [0.0; 16];
+    domain.sums(&mut counts)?;
+    let clear = (0..8).take_while(|&k| counts[k] + counts[8 + k] == 0.0).count();
+    Ok(bound * 0.5f64.powf(clear as f64 / 4.0))
+}
+
+/// Fat and long links of an operator, in double precision on a device.
+pub struct Improvement<B: Backend> {
+    /// F
+    pub fat: ThinGauge<B>,
+    /// L
+    pub long: ThinGauge<B>,
+    /// What makes F fit between −1 and 1 when divided by it.
+    pub fat_scale: f64,
+    /// What makes L unitary when divided by it.
+    pub long_scale: f64,
+    /// Whether L is SU(3) times `long_scale`: then it can be reconstructed from 12 or 8 reals.
+    pub long_in_su3: bool,
+}
+
+impl<B: Backend> Improvement<B> {
+    /// From paths over thin links in SU(3), such as those of asqtad.
+    pub fn from_paths(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<Self> {
+        let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
+        let fat_scale = largest_component(&fat, c.bound())?;
+        Ok(Improvement { fat, long, fat_scale, long_scale: c.naik, long_in_su3: true })
+    }
+    /// HISQ: Fat7, projection to U(3), then the second level.
+    pub fn hisq(thin: &ThinGauge<B>, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
+        let unitary = project_u3(&fat_links(thin, &PathCoefficients::fat7())?)?;
+        let links = Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?;
+        Ok(Improvement { long_in_su3: false, ..links })
+    }
+    /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
+    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<B, P, R>>
+    where
+        Recon18: LinkFormat<P>,
+    {
+        let fat_scale = if P::UNIT_LINKS { self.fat_scale } else { 1.0 };
+        let fat = DeviceGauge::from_thin::<1>(&self.fat, fat_scale)?;
+        Ok(ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?))
+    }
+    /// From links on the host, without phases and boundary condition, as files hold them.
+    pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
+        let numbers = |gauge: &HostGauge| bytemuck::cast_slice::<_, f64>(gauge.links()).to_vec();
+        let largest = numbers(fat).into_iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let (long_scale, long_in_su3) = common_scale(long);
+        let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
+        Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_in_su3 })
+    }
+}
+
+/// c with L = c U, U in SU(3) for all links, as long links of asqtad are, and whether there is one to single precision;
+/// else the root mean square.
+fn common_scale(long: &HostGauge) -> (f64, bool) {
+    let count = long.links().len() as f64;
+    let norm2 = |u: &[[Complex64; 3]; 3]| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
+    let size = (long.links().iter().map(norm2).sum::<f64>() / count).sqrt();
+    let determinants: f64 = long.links().iter().map(|u| determinant(u).re).sum();
+    let scale = if determinants < 0.0 { -size } else { size };
+    let fits = |u: &[[Complex64; 3]; 3]| {
+        let unit = determinant(u) / scale.powi(3);
+        (norm2(u) / size.powi(2) - 1.0).abs() < 1e-5 && (unit - 1.0).norm() < 1e-5
+    };
+    (scale, size > 0.0 && long.links().iter().all(fits))
+}
+
+fn determinant(u: &[[Complex64; 3]; 3]) -> Complex64 {
+    let minor = |j: usize, k: usize| u[1][j] * u[2][k] - u[1][k] * u[2][j];
+    u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
+}
+
+/// Multiplies links that span `steps` sites by η_μ(x) and by the sign of the boundary condition: MILC keeps both in its
+/// links. Done twice it is undone.
+pub fn with_phases(links: &mut HostGauge, steps: usize, phases: StaggeredPhases, boundary: TimeBoundary) {
+    let lattice = links.lattice();
+    let extent = lattice.size()[3];
+    for (index, link) in links.links_mut().iter_mut().enumerate() {
+        let (site, mu) = (lattice.coordinates(index / 4), index % 4);
+        let crossings = if mu == 3 { (site[3] + steps) / extent } else { 0 };
+        let sign = phases.sign(site, mu) * boundary.sign().powi(crossings as i32);
+        link.iter_mut().flatten().for_each(|z| *z *= sign);
+    }
+}

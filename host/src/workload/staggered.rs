@@ -1,0 +1,103 @@
+//! Staggered operators.
+use super::{Extent, Operation, Visit, random_fields};
+use crate::backend::Backend;
+use crate::bench::Options;
+use crate::dirac::{EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
+use crate::domain::{Domain, Result};
+use crate::fat_links::{Improvement, PathCoefficients};
+use crate::field::{ColourSpace, DeviceGauge, StagedGauge, ThinGauge};
+use crate::generate;
+use crate::solve::{IterationPrecision, Reconstruction, with_staggered_formats};
+use gpu_kernels::storage::{Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::LinearOperator;
+use std::sync::Arc;
+
+/// Pairs for which there are kernels.
+fn formats(options: &Options) -> impl Iterator<Item = (IterationPrecision, Reconstruction)> {
+    let pairs = options.precisions.iter().flat_map(|&p| options.reconstructions.iter().map(move |&r| (p, r)));
+    pairs.filter(|&(precision, reconstruction)| reconstruction.exists_for_staggered(precision))
+}
+
+/// The naive operator: the hopping term from one parity to the other, and M†M on one.
+pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+    for (precision, reconstruction) in formats(options) {
+        macro_rules! with {
+            ($precision:ident, $recon:ident) => {{
+                let links: DeviceGauge<B, $precision, $recon> = staged.pack()?;
+                let names = ["staggered_dslash", "staggered_dslash_add", "staggered_matrix"];
+                operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
+            }};
+        }
+        with_staggered_formats!(precision, reconstruction, with);
+    }
+    Ok(())
+}
+
+/// The asqtad operator in the same way.
+pub(crate) fn improved<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
+    let thin = ThinGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+    let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(1.0))?;
+    drop(thin);
+    for (precision, reconstruction) in formats(options) {
+        macro_rules! with {
+            ($precision:ident, $recon:ident) => {{
+                let links: ImprovedLinks<B, $precision, $recon> = links.pack()?;
+                let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
+                operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
+            }};
+        }
+        with_staggered_formats!(precision, reconstruction, with);
+    }
+    Ok(())
+}
+
+fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P>>(
+    domain: &Domain<B>,
+    links: L,
+    [plain, added, matrix]: [&'static str; 3],
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
+    let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
+    let mut fields = random_fields::<B, OneSpin, P, 4>(domain, options.nrhs)?;
+    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
+    let operation = |name, flops: f64, bytes: f64| Operation {
+        name,
+        precision: P::NAME,
+        reconstruct: R::NAME,
+        flops: flops * nrhs as f64,
+        bytes,
+    };
+    let bytes = |vectors: usize| sites * (L::READ_BYTES + nrhs * vectors * P::COLOUR_BYTES) as f64;
+    // Both parities in turn, the result of one call the input of the next: what a solver does.
+    let mut calls = 0;
+    visit(operation(plain, L::FLOPS * sites, bytes(2)), &mut || {
+        calls += 1;
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        staggered.dslash(calls % 2, input, out)
+    })?;
+    let matrix_operator = EvenOddStaggered::new(staggered.clone(), nrhs)?;
+    if extent == Extent::All {
+        visit(operation(added, (L::FLOPS + 12.0) * sites, bytes(3)), &mut || {
+            calls += 1;
+            fields.rotate_left(1);
+            let [input, out, x, _] = &mut fields;
+            staggered.dslash_add(calls % 2, (1.0, x), (-0.01, input), out)
+        })?;
+    }
+    // With the sum that CG needs of it.
+    let space = ColourSpace::<B, P>::new(domain, nrhs);
+    let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
+    let flops = matrix_operator.flops();
+    visit(operation(matrix, flops, sites * (2 * L::READ_BYTES + nrhs * 5 * P::COLOUR_BYTES) as f64), &mut || {
+        fields.rotate_left(1);
+        let [input, out, ..] = &mut fields;
+        matrix_operator.apply_dot(&space, input, out, input, &mut dots, &mut norms)
+    })
+}
