@@ -5,7 +5,7 @@
 //! F̂ = (Q − Q†)/8 with Q the sum of the four leaves of the plane (μ, ν) at x (Babich, Clark and Joó 2010, eq. 2;
 //! factors as in Chroma).
 use crate::gamma::{self, SpinMatrix};
-use crate::reference::{Dirac, adjoint, combine, field, multiply, norm2, on_parity};
+use crate::reference::{Dirac, adjoint, combine, field, multiply, norm2, on_parity, unit};
 use ferrite::dirac::{CloverParams, Schur};
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use num_complex::Complex64;
@@ -17,7 +17,7 @@ pub type SiteMatrix = [[Complex64; 12]; 12];
 /// The product of links along a path from `site`: each step a direction, forward or backward.
 pub fn path(gauge: &HostGauge, site: usize, steps: &[(usize, bool)]) -> Matrix {
     let lattice = gauge.lattice();
-    let mut product = *HostGauge::unit(lattice).link(0, 0);
+    let mut product = unit();
     let mut x = site;
     for &(mu, forward) in steps {
         let to = lattice.neighbour(x, mu, forward);

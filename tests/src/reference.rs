@@ -4,7 +4,7 @@
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U_μ†(x−μ̂) ψ(x−μ̂), P^{±μ} = 1 ± γ_μ (Clark et al. 2009, eq. 1), and
 //! M = (4 + m) − ½ D. On anisotropic lattices, as Chroma has it, M = (1 + 3 s + m) − ½ (s D_space + D_time), s = ν/ξ_0.
 use crate::gamma::{self, SpinMatrix};
-use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::lattice::Lattice;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -32,6 +32,10 @@ fn neighbour(lattice: Lattice, x: [usize; 4], mu: usize, step: i64) -> (usize, b
     (index, to < 0 || to >= size[mu] as i64)
 }
 
+/// 1
+pub fn unit() -> Matrix {
+    std::array::from_fn(|a| std::array::from_fn(|b| f64::from(u8::from(a == b)).into()))
+}
 /// U ψ, on colour.
 pub fn colour_multiply(u: &Matrix, psi: &Spinor) -> Spinor {
     std::array::from_fn(|s| std::array::from_fn(|a| (0..3).map(|b| u[a][b] * psi[s][b]).sum()))
@@ -49,35 +53,33 @@ pub fn multiply(u: &Matrix, v: &Matrix) -> Matrix {
     std::array::from_fn(|a| std::array::from_fn(|b| (0..3).map(|c| u[a][c] * v[c][b]).sum()))
 }
 /// A field from what it is at every site.
-pub fn field(lattice: Lattice, site: impl Fn(usize) -> Spinor + Send + Sync) -> HostSpinor {
-    HostSpinor::from_sites(lattice, (0..lattice.volume()).into_par_iter().map(site).collect())
+pub fn field<T: Fermion>(lattice: Lattice, site: impl Fn(usize) -> T + Send + Sync) -> HostField<T> {
+    HostField::from_sites(lattice, (0..lattice.volume()).into_par_iter().map(site).collect())
 }
 /// γ_5 ψ
 pub fn gamma5(psi: &HostSpinor) -> HostSpinor {
     field(psi.lattice(), |x| spin_multiply(&gamma::GAMMA5, &psi.sites()[x]))
 }
 /// Σ_k c_k ψ_k
-pub fn combine(terms: &[(Complex64, &HostSpinor)]) -> HostSpinor {
-    let mut sum = HostSpinor::zero(terms[0].1.lattice());
+pub fn combine<T: Fermion>(terms: &[(Complex64, &HostField<T>)]) -> HostField<T> {
+    let mut sum = HostField::zero(terms[0].1.lattice());
     for (c, psi) in terms {
-        let numbers = sum.sites_mut().iter_mut().flatten().flatten();
-        numbers.zip(psi.sites().iter().flatten().flatten()).for_each(|(to, from)| *to += c * from);
+        sum.numbers_mut().iter_mut().zip(psi.numbers()).for_each(|(to, from)| *to += c * from);
     }
     sum
 }
 /// ψ on the sites of one parity, zero on the others.
-pub fn on_parity(parity: usize, psi: &HostSpinor) -> HostSpinor {
+pub fn on_parity<T: Fermion>(parity: usize, psi: &HostField<T>) -> HostField<T> {
     let lattice = psi.lattice();
     let here = |x: usize| lattice.coordinates(x).iter().sum::<usize>() % 2 == parity;
-    field(lattice, |x| if here(x) { psi.sites()[x] } else { Spinor::default() })
+    field(lattice, |x| if here(x) { psi.sites()[x] } else { T::default() })
 }
 /// (φ, ψ) = Σ φ* ψ
-pub fn dot(phi: &HostSpinor, psi: &HostSpinor) -> Complex64 {
-    let pairs = phi.sites().iter().flatten().flatten().zip(psi.sites().iter().flatten().flatten());
-    pairs.map(|(a, b)| a.conj() * b).sum()
+pub fn dot<T: Fermion>(phi: &HostField<T>, psi: &HostField<T>) -> Complex64 {
+    phi.numbers().iter().zip(psi.numbers()).map(|(a, b)| a.conj() * b).sum()
 }
 /// ‖ψ‖²
-pub fn norm2(psi: &HostSpinor) -> f64 {
+pub fn norm2<T: Fermion>(psi: &HostField<T>) -> f64 {
     dot(psi, psi).re
 }
 

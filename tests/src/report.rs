@@ -1,5 +1,5 @@
 //! Outcomes of checks: an error, what it may be, and what it was an error of.
-use ferrite::field::host::HostSpinor;
+use ferrite::field::host::{Fermion, HostField, HostSpinor};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
@@ -66,23 +66,22 @@ pub fn larger(a: f64, b: f64) -> f64 {
 }
 
 /// ‖a − b‖ / ‖b‖, the largest over the right-hand sides.
-pub fn relative_error(a: &[HostSpinor], b: &[HostSpinor]) -> f64 {
+pub fn relative_error<T: Fermion>(a: &[HostField<T>], b: &[HostField<T>]) -> f64 {
     assert_eq!(a.len(), b.len());
-    let error = |(a, b): (&HostSpinor, &HostSpinor)| {
-        let pairs = a.sites().iter().flatten().flatten().zip(b.sites().iter().flatten().flatten());
-        let off: f64 = pairs.map(|(a, b)| (a - b).norm_sqr()).sum();
+    let error = |(a, b): (&HostField<T>, &HostField<T>)| {
+        let off: f64 = a.numbers().iter().zip(b.numbers()).map(|(a, b)| (a - b).norm_sqr()).sum();
         if off == 0.0 { 0.0 } else { (off / b.norm2()).sqrt() }
     };
     a.iter().zip(b).map(error).fold(0.0, larger)
 }
 
 /// The largest |a − b| of a real component over the largest |b| of its site. Infinite where b is zero and a is not.
-pub fn worst_error(a: &[HostSpinor], b: &[HostSpinor]) -> f64 {
+pub fn worst_error<T: Fermion>(a: &[HostField<T>], b: &[HostField<T>]) -> f64 {
     let mut worst = 0.0;
     for (a, b) in a.iter().zip(b) {
-        for (a, b) in a.sites().iter().zip(b.sites()) {
+        for (a, b) in a.numbers().chunks(T::COMPONENTS).zip(b.numbers().chunks(T::COMPONENTS)) {
             let (mut off, mut peak) = (0.0, 0.0);
-            for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+            for (a, b) in a.iter().zip(b) {
                 off = larger(off, larger((a.re - b.re).abs(), (a.im - b.im).abs()));
                 peak = larger(peak, larger(b.re.abs(), b.im.abs()));
             }

@@ -105,6 +105,10 @@ impl<T: Fermion> HostField<T> {
     pub fn numbers(&self) -> &[Complex64] {
         bytemuck::cast_slice(&self.sites)
     }
+    /// All complex numbers, those of a site together.
+    pub fn numbers_mut(&mut self) -> &mut [Complex64] {
+        bytemuck::cast_slice_mut(&mut self.sites)
+    }
     /// Σ_x |ψ(x)|², summed in site order.
     pub fn norm2(&self) -> f64 {
         self.numbers().iter().map(|c| c.norm_sqr()).sum()
