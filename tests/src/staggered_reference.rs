@@ -12,7 +12,6 @@
 use crate::clover_reference::path;
 use crate::reference::{adjoint, combine, dot, field, multiply, norm2};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge, Matrix};
-use ferrite::generate;
 use ferrite::lattice::Lattice;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -244,12 +243,6 @@ impl Improved {
 /// U v
 pub fn transport(u: &Matrix, v: &ColourVector) -> ColourVector {
     std::array::from_fn(|a| (0..3).map(|b| u[a][b] * v[b]).sum())
-}
-
-/// Independent normal components at every site.
-pub fn random_colour(lattice: Lattice, seed: u64) -> HostColour {
-    let spinor = generate::random_source(lattice, seed);
-    field(lattice, |x| spinor.sites()[x][0])
 }
 
 /// The site that many steps along μ.

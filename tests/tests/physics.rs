@@ -218,7 +218,7 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     let lattice = lattice([4, 4, 4, 8]);
     let gauge = generate::weak_field(lattice, 31, 0.2);
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
-    let mut sources: Vec<_> = (0..3).map(|k| generate::random_source(lattice, 40 + k)).collect();
+    let mut sources: Vec<HostSpinor> = (0..3).map(|k| generate::random_source(lattice, 40 + k)).collect();
     // Of very different sizes, one of them at a point, one zero.
     sources[1].sites_mut().iter_mut().flatten().flatten().for_each(|z| *z *= 1e-6);
     sources.push(generate::point_source(lattice, [1, 2, 3, 4], 2, 1).unwrap());

@@ -105,7 +105,7 @@ proptest! {
     fn a_component_does_not_suffer_from_another_site(seed: u64, exponent in 0i32..60) {
         // Sites of very different sizes: each has a norm of its own.
         let lattice = Lattice::new([2; 4]).unwrap();
-        let mut source = generate::random_source(lattice, seed);
+        let mut source: HostSpinor = generate::random_source(lattice, seed);
         for (x, site) in source.sites_mut().iter_mut().enumerate() {
             let size = 2f64.powi(exponent * (x % 2) as i32 - 30);
             site.iter_mut().flatten().for_each(|z| *z *= size);

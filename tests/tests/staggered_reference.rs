@@ -7,7 +7,7 @@ use ferrite::lattice::Lattice;
 use ferrite_tests::reference::{adjoint, combine, dot, field, multiply, norm2, on_parity, transform_links, unit};
 use ferrite_tests::report::{relative_error, worst_error};
 use ferrite_tests::staggered_reference::{
-    Boundary, Coefficients, Improved, Phases, Staggered, detour, fat_links, links, long_links, project, random_colour,
+    Boundary, Coefficients, Improved, Phases, Staggered, detour, fat_links, links, long_links, project,
     transform_colour, transform_hops, unitary_links, ways_aside,
 };
 use num_complex::Complex64;
@@ -113,7 +113,7 @@ fn phases_before_and_after_fattening() {
 fn derivatives_are_anti_hermitian_and_change_sign_under_epsilon() {
     for lattice in odd_shapes() {
         let gauge = generate::random(lattice, 3);
-        let (u, v) = (random_colour(lattice, 1), random_colour(lattice, 2));
+        let (u, v) = (generate::random_source(lattice, 1), generate::random_source(lattice, 2));
         let improved = improved(&gauge);
         for (phases, boundary) in PHASES.iter().flat_map(|&p| BOUNDARIES.map(|b| (p, b))) {
             let [asqtad, hisq] = [&improved[0], &improved[1]].map(|(_, links)| links.operator(0.1, phases, boundary));
@@ -141,7 +141,7 @@ fn smearing_is_gauge_covariant() {
         let gauge = rough(lattice, 4);
         let g: Vec<_> = generate::random(lattice, 5).links().iter().copied().step_by(4).collect();
         let rotated = transform_links(&gauge, &g);
-        let v = random_colour(lattice, 6);
+        let v: HostColour = generate::random_source(lattice, 6);
         for ((name, here), (_, there)) in improved(&gauge).into_iter().zip(improved(&rotated)) {
             assert!(off(numbers(&there.fat), numbers(&transform_hops(&here.fat, &g, 1))) < 1e-13, "{name}");
             assert!(off(numbers(&there.long), numbers(&transform_hops(&here.long, &g, 3))) < 1e-13, "{name}");
@@ -159,7 +159,7 @@ fn smearing_is_gauge_covariant() {
 fn both_choices_of_phases_are_one_operator() {
     for lattice in odd_shapes() {
         let improved = Improved::asqtad(&generate::random(lattice, 7), 0.9);
-        let v = random_colour(lattice, 8);
+        let v: HostColour = generate::random_source(lattice, 8);
         let exchange = |v: &HostColour| {
             field(lattice, |site| {
                 let [x, y, z, t] = lattice.coordinates(site);

@@ -304,7 +304,7 @@ pub fn not_a_number<B: Backend, P: Accuracy>(backend: &B, report: &mut Report) -
     let (mut seen, mut nan) = ([true; 2], [0.0]);
     for k in 0..24 {
         for (which, bad) in [f64::NAN, f64::INFINITY].into_iter().enumerate() {
-            let mut source = ferrite::generate::random_source(lattice, 7);
+            let mut source: HostSpinor = ferrite::generate::random_source(lattice, 7);
             let z = &mut source.sites_mut()[k][k / 2 / 3][k / 2 % 3];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
             let mut field = FullSpinor::<B, P>::zero(&domain, 1)?;
