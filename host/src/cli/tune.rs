@@ -1,5 +1,5 @@
 //! `ferrite tune`.
-use super::bench::{check_nrhs, lattice_or_default, memory};
+use super::bench::{Operator, check_nrhs, lattice_or_default, memory, operators};
 use super::device::{Device, on_device};
 use super::formats::FormatFlags;
 use super::text::{count, lattice};
@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Extents; block sizes are used on lattices of the same volume [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// wilson, clover or all
+    /// wilson, clover, staggered, asqtad or all
     #[arg(long, value_name = "NAME", default_value = "all")]
     operator: String,
     #[command(flatten)]
@@ -49,12 +49,7 @@ pub struct Arguments {
 /// Searches, saves and prints a table.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
-    let operators: &[Operations] = match args.operator.as_str() {
-        "wilson" => &[Operations::Wilson],
-        "clover" => &[Operations::Clover],
-        "all" => &[Operations::Wilson, Operations::Clover],
-        other => return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all"))),
-    };
+    let operators = operators(&args.operator)?;
     args.nrhs.iter().try_for_each(|&nrhs| check_nrhs(nrhs))?;
     let mut choice = context.device_choice()?;
     if choice.tuning == Mode::Off {
@@ -64,12 +59,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let device = choice.open()?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let Some(tuner) = device.tuner() else { return nothing(&device, lattice, context) };
-    let clover = operators.contains(&Operations::Clover);
     let most = args.nrhs.iter().copied().max().unwrap_or(1);
-    device.require(&memory(lattice, most, true, clover), &format!("tuning on {lattice}"))?;
+    device.require(&memory(lattice, most, &operators), &format!("tuning on {lattice}"))?;
     info!("tuning on {lattice}: this takes about a minute");
     for &nrhs in &args.nrhs {
-        for &operations in operators.iter().chain([&Operations::LinearAlgebra]) {
+        for operations in groups(&operators) {
             let options =
                 Options { lattice, precisions: precisions.clone(), reconstructions: reconstructions.clone(), nrhs };
             let searched = on_device!(&device, backend => launch_all(backend, operations, &options));
@@ -83,6 +77,21 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.output.result("ferrite.tune/1", object(&device, lattice, Some(tuner), &tuned), || {
         table(&tuned, lattice, &device, tuner)
     })
+}
+
+/// What the solvers of these operators launch.
+fn groups(operators: &[Operator]) -> Vec<Operations> {
+    let of = |operator: &Operator| match operator {
+        Operator::Wilson => (Operations::Wilson, Operations::LinearAlgebra),
+        Operator::Clover => (Operations::Clover, Operations::LinearAlgebra),
+        Operator::Staggered => (Operations::Staggered, Operations::ColourAlgebra),
+        Operator::Asqtad => (Operations::Improved, Operations::ColourAlgebra),
+    };
+    let mut groups = Vec::new();
+    for (matrix, algebra) in operators.iter().map(of) {
+        groups.extend([matrix, algebra].into_iter().filter(|group| !groups.contains(group)).collect::<Vec<_>>());
+    }
+    groups
 }
 
 fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {

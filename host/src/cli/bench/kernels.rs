@@ -6,6 +6,7 @@ use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::backend::{Cpu, MAX_RHS};
 use ferrite::bench::{self, Options, Row};
+use ferrite::fat_links;
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
 use gpu_kernels::storage::{Double, Recon18};
@@ -17,34 +18,65 @@ Examples:
   ferrite bench dslash --lattice 32,32,32,32
   ferrite bench dslash --precision single,half --reconstruct 12 --nrhs 4 --json
   ferrite bench dslash --operator clover --precision half
+  ferrite bench dslash --operator asqtad --reconstruct 18,12,8
   ferrite bench dslash --precision single --reconstruct 12,12t
 
-GFLOP/s count 1320 operations per site of the Wilson hopping term and 504 of the clover term, reconstruction not
-counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric even-odd operator. GB/s count every link and
-every spinor once; in temporal gauge (12t, 8t) the links in t, which are 1 and not read, do not count. The share of copy
+GFLOP/s count 1320 operations per site of the Wilson hopping term, 504 of the clover term, 570 of the naive staggered
+hopping term and 1146 of asqtad's, reconstruction not counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric
+even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG waits for. Asqtad's fat
+links have 18 reals, its long links, a number times SU(3), 18, 12 or 8. GB/s count every link and every spinor once; in temporal gauge (12t, 8t) the links in t, which are 1 and not read, do not count. The share of copy
 is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Hopping terms of the operators.
-    Dslash {
-        /// Wilson.
-        wilson: bool,
-        /// Wilson-clover.
-        clover: bool,
-    },
+    /// The hopping term of an operator and its even-odd matrix.
+    Dslash(Operator),
+    /// All of them.
+    AllDslash,
     /// Linear algebra.
     Blas,
     /// A copy.
     Copy,
 }
 
+/// Operators that can be timed and tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// Wilson.
+    Wilson,
+    /// Wilson-clover.
+    Clover,
+    /// Naive staggered.
+    Staggered,
+    /// Asqtad; HISQ has the same kernels.
+    Asqtad,
+}
+/// Their names.
+pub const OPERATORS: [(&str, Operator); 4] = [
+    ("wilson", Operator::Wilson),
+    ("clover", Operator::Clover),
+    ("staggered", Operator::Staggered),
+    ("asqtad", Operator::Asqtad),
+];
+
+/// The operator named, or all.
+pub fn operators(name: &str) -> Outcome<Vec<Operator>> {
+    if name == "all" {
+        return Ok(OPERATORS.iter().map(|(_, operator)| *operator).collect());
+    }
+    let found = OPERATORS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, operator)| vec![*operator]).ok_or_else(|| {
+        let names: Vec<_> = OPERATORS.iter().map(|(known, _)| *known).collect();
+        Failure::refused(format!("--operator '{name}' is none of {}, all", names.join(", ")))
+    })
+}
+
 /// Arguments of `bench dslash`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Dslash {
-    /// wilson, clover or all
+    /// wilson, clover, staggered (naive), asqtad (with --reconstruct for its long links) or all
     #[arg(long, value_name = "NAME", default_value = "wilson")]
     operator: String,
     #[command(flatten)]
@@ -80,7 +112,8 @@ pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<
 }
 
 /// Bytes that the operations on a lattice need.
-pub fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -> Vec<(&'static str, usize)> {
+pub fn memory(lattice: Lattice, nrhs: usize, operators: &[Operator]) -> Vec<(&'static str, usize)> {
+    let (links, clover) = (!operators.is_empty(), operators.contains(&Operator::Clover));
     let sites = lattice.half_volume();
     let spinor = DeviceSpinor::<Cpu, Double>::bytes_for(sites, nrhs);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
@@ -93,19 +126,22 @@ pub fn memory(lattice: Lattice, nrhs: usize, links: bool, clover: bool) -> Vec<(
             needs.push(("links in double", links));
             needs.push(("clover term and its inverse", term));
         }
+        if operators.contains(&Operator::Asqtad) {
+            // Fat and long links, each kept once in double and packed, and what they are made from.
+            needs.push(("links in double", 3 * 1152 * sites + fat_links::workspace_bytes(sites)));
+            needs.push(("long links", links));
+        }
     }
     needs
 }
 
 /// Times the operators asked for.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
-    let (wilson, clover) = match args.operator.as_str() {
-        "wilson" => (true, false),
-        "clover" => (false, true),
-        "all" => (true, true),
-        other => return Err(Failure::refused(format!("--operator '{other}' is none of wilson, clover, all"))),
+    let what = match operators(&args.operator)?[..] {
+        [one] => What::Dslash(one),
+        _ => What::AllDslash,
     };
-    run(args.common, What::Dslash { wilson, clover }, context)
+    run(args.common, what, context)
 }
 
 /// Times and prints a table.
@@ -118,21 +154,34 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let device = context.device_choice()?.open()?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
+    let operators = match what {
+        What::Dslash(one) => vec![one],
+        What::AllDslash => OPERATORS.map(|(_, operator)| operator).to_vec(),
+        What::Blas | What::Copy => Vec::new(),
+    };
     if what != What::Copy {
-        let clover = matches!(what, What::Dslash { clover: true, .. });
-        needs.extend(memory(lattice, args.nrhs, what != What::Blas, clover));
+        needs.extend(memory(lattice, args.nrhs, &operators));
     }
     device.require(&needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = on_device!(&device, backend => match what {
-        What::Dslash { wilson, clover } => {
-            let mut rows = if wilson { bench::dslash(backend, &options)? } else { Vec::new() };
-            if clover {
-                rows.extend(bench::clover(backend, &options)?);
+        What::Dslash(_) | What::AllDslash => {
+            let mut rows = Vec::new();
+            for operator in operators {
+                rows.extend(match operator {
+                    Operator::Wilson => bench::dslash(backend, &options)?,
+                    Operator::Clover => bench::clover(backend, &options)?,
+                    Operator::Staggered => bench::staggered(backend, &options)?,
+                    Operator::Asqtad => bench::asqtad(backend, &options)?,
+                });
             }
             Ok(rows)
         }
-        What::Blas => bench::blas(backend, &options),
+        What::Blas => {
+            let mut rows = bench::blas(backend, &options)?;
+            rows.extend(bench::colour_blas(backend, &options)?);
+            Ok(rows)
+        }
         What::Copy => bench::copy(backend),
     })?;
     let object = json!({

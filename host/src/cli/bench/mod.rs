@@ -3,7 +3,7 @@ mod accuracy;
 mod kernels;
 mod solver;
 
-pub(super) use kernels::{check_nrhs, lattice_or_default, memory};
+pub(super) use kernels::{Operator, check_nrhs, lattice_or_default, memory, operators};
 
 use super::{Context, Outcome};
 use clap::{Args, Subcommand};
