@@ -47,7 +47,7 @@ impl std::fmt::Debug for Info {
 impl Info {
     /// The largest true residual over all right-hand sides (NaN if one is).
     pub fn worst_residual(&self) -> f64 {
-        self.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
+        self.true_residual.iter().copied().fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
     }
 
     /// The report of this solve and of `next`, which went on from where it ended.

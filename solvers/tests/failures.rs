@@ -165,6 +165,15 @@ fn a_nan_is_reported_with_its_right_hand_side() {
 }
 
 #[test]
+fn the_worst_residual_is_a_nan_wherever_it_stands() {
+    let worst = |residuals: &[f64]| Info { true_residual: residuals.to_vec(), ..Info::default() }.worst_residual();
+    assert_eq!(worst(&[0.5, 0.75, 0.25]), 0.75);
+    for residuals in [[f64::NAN, 0.5, 0.25], [0.5, f64::NAN, 0.25], [0.5, 0.25, f64::NAN]] {
+        assert!(worst(&residuals).is_nan(), "{residuals:?}");
+    }
+}
+
+#[test]
 fn observers_see_every_iterate_and_can_stop() {
     let a = positive(N, 30.0, 7);
     let space = Space::double(N, 1);
