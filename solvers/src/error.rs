@@ -29,6 +29,8 @@ impl fmt::Display for BreakdownKind {
 ///
 /// Wherever there is an [`Info`], x holds, for each right-hand side, the best iterate: that with the smallest true
 /// residual among the guess, those of the reliable updates and the last one. `info.true_residual` belongs to it.
+/// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is
+/// the largest of all shifts.
 #[derive(Debug, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
     /// The iterations allowed were used up.

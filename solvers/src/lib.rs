@@ -1,13 +1,15 @@
 //! Krylov solvers for A x = b in one or two precisions, over traits: nothing here knows what a vector is made of.
 //!
-//! | you have | use | paper 001 |
+//! | you have | use | see |
 //! |---|---|---|
-//! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | Algorithm 2, adapted |
-//! | any regular A | [`bicgstab`] | Algorithm 2 |
+//! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
+//! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
-//! | a solver in low precision, to be driven to high precision | [`defect_correction`] | Algorithm 1 |
+//! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
+//! | a solver in low precision, to be driven to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
 //!
 //! A solver is a plain function: `solver(&system, &b, &mut x, &params, &mut workspace, &mut observer)`.
+//! [`multishift_cg`] takes a space, an operator and the shifts in place of the system, and a slice of solutions.
 //!
 //! * **system**: [`Uniform`] (one precision) or [`Mixed`] (the iteration in a sloppy precision, reliable updates in a
 //!   precise one) around spaces and operators of yours.
@@ -19,7 +21,8 @@
 //!
 //! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished stay as they are.
+//! coefficients; those that are finished stay as they are. [`multishift_cg`] is the exception: it runs in one precision
+//! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
 //! # Your own operator
 //! ```
@@ -91,6 +94,7 @@ mod cg;
 mod defect;
 mod error;
 mod info;
+mod multishift;
 mod observer;
 mod operator;
 mod reliable;
@@ -101,6 +105,7 @@ pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};
 pub use info::Info;
+pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, Kind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
-pub use traits::{ConvertFrom, Dots, LinearOperator, VectorSpace};
+pub use traits::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};

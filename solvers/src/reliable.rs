@@ -14,13 +14,13 @@ use num_complex::Complex64;
 use std::cmp::Ordering;
 
 /// A residual counts as progress when it is below this fraction of the best one so far.
-const PROGRESS: f64 = 0.9;
+pub(crate) const PROGRESS: f64 = 0.9;
 /// Wrong claims of convergence without progress in between after which the precision is blamed.
 const FALSE_CLAIMS: usize = 4;
 /// No residual relative to ‖b‖ below this means anything in double precision.
-const ROUNDING: f64 = 1e-18;
+pub(crate) const ROUNDING: f64 = 1e-18;
 /// Histories are reserved for this many iterations at most; longer ones grow.
-const HISTORY: usize = 10_000;
+pub(crate) const HISTORY: usize = 10_000;
 
 /// The parameters that all solvers with reliable updates have.
 #[derive(Clone, Copy, Debug)]
@@ -577,6 +577,6 @@ pub(crate) fn scale_for(comfortable: Option<f64>, norm: f64, before: f64) -> f64
 }
 
 /// `norm / reference`, with 0/0 = 0 for right-hand sides that vanish.
-fn relative(norm: f64, reference: f64) -> f64 {
+pub(crate) fn relative(norm: f64, reference: f64) -> f64 {
     if reference == 0.0 && norm == 0.0 { 0.0 } else { norm / reference }
 }

@@ -120,6 +120,37 @@ pub trait VectorSpace {
         )
     }
 
+    /// The updates that end an iteration of [`multishift_cg`](crate::multishift_cg), one step for each system that
+    /// moves, all with the same r. In each step and in this order:
+    ///
+    /// x_j ← x_j + a_j p_j,  p_j ← z_j r_j + b_j p_j.
+    ///
+    /// All steps come in one call, so that a backend can read r once for several of them; their x and p are different
+    /// blocks. A step with z = 1 is [`cg_update`](VectorSpace::cg_update). Where [`ShiftStep::rests`], x_j and p_j stay
+    /// as they are, and a backend need not touch them.
+    fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result<(), Self::Error> {
+        for ShiftStep { a, z, b, x, p } in steps {
+            let n = a.len();
+            let moves = a.iter().any(|a| *a != 0.0);
+            if moves && z.iter().all(|z| *z == 1.0) {
+                // The usual step, for which a backend has a kernel already.
+                self.cg_update(a, b, r, x, p)?;
+                continue;
+            }
+            if moves {
+                with_coefficients(n, |j| a[j].into(), |a| self.axpy(a, p, x))?;
+            }
+            if z.iter().any(|z| *z != 0.0) || b.iter().any(|b| *b != 1.0) {
+                with_coefficients(
+                    n,
+                    |j| z[j].into(),
+                    |z| with_coefficients(n, |j| b[j].into(), |b| self.axpby(z, r, b, p)),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     /// All of [`Dots`] for given x, y and w.
     fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {
         const STACK: usize = 64;
@@ -189,6 +220,27 @@ pub(crate) fn with_coefficients<T>(
         f(&buffer[..n])
     } else {
         f(&(0..n).map(value).collect::<Vec<_>>())
+    }
+}
+
+/// What [`VectorSpace::shift_update`] does to one system: real coefficients for each right-hand side, and the blocks.
+pub struct ShiftStep<'a, V> {
+    /// In front of p in x_j ← x_j + a_j p_j.
+    pub a: &'a [f64],
+    /// In front of r in p_j ← z_j r_j + b_j p_j. [`multishift_cg`](crate::multishift_cg) has 0 and 1 only.
+    pub z: &'a [f64],
+    /// In front of the old p.
+    pub b: &'a [f64],
+    /// The solution.
+    pub x: &'a mut V,
+    /// The search direction.
+    pub p: &'a mut V,
+}
+
+impl<V> ShiftStep<'_, V> {
+    /// Whether right-hand side j is finished in this system: a = 0, z = 0, b = 1.
+    pub fn rests(&self, j: usize) -> bool {
+        self.a[j] == 0.0 && self.z[j] == 0.0 && self.b[j] == 1.0
     }
 }
 
@@ -267,6 +319,27 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dots(x, out, w, dots)
     }
 
+    /// `out` ← (A + σ) x for a real σ, with `dot`_j = (x_j, (A + σ) x_j), in one reduction. `norm2` is scratch.
+    ///
+    /// The default needs two more passes over memory if σ ≠ 0: one adds σ x, one sums. Operators override it where
+    /// the pass that ends A x can do both.
+    fn apply_curvature(
+        &self,
+        space: &S,
+        shift: f64,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        if shift == 0.0 {
+            return self.apply_dot(space, x, out, x, dot, norm2);
+        }
+        self.apply(x, out)?;
+        with_coefficients(dot.len(), |_| shift.into(), |shift| space.axpy(shift, x, out))?;
+        space.dot(x, out, dot)
+    }
+
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
     /// processes together).
     fn flops(&self) -> f64;
@@ -304,6 +377,17 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         dots: &mut [Dots],
     ) -> Result<(), S::Error> {
         (**self).apply_dots(space, x, out, w, dots)
+    }
+    fn apply_curvature(
+        &self,
+        space: &S,
+        shift: f64,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        (**self).apply_curvature(space, shift, x, out, dot, norm2)
     }
     fn flops(&self) -> f64 {
         (**self).flops()

@@ -1,0 +1,512 @@
+//! Multi-shift conjugate gradients: (A + σ_i) x_i = b for many shifts at the price of one Krylov space.
+//!
+//! Jegerlehner, hep-lat/9612014 (CG-M); paper 004, eq. 4 and section 8.2. CG on A + σ₀, the *base system* with the
+//! smallest shift, is
+//!
+//! α_k = ‖r_k‖²/(p_k, (A + σ₀) p_k),  r_{k+1} = r_k − α_k (A + σ₀) p_k,  β_k = ‖r_{k+1}‖²/‖r_k‖²,
+//! p_{k+1} = r_{k+1} + β_k p_k.
+//!
+//! From x = 0 the Krylov spaces of all A + σ_i are the same, and CG residuals of the same degree are collinear:
+//! r^i_k = ζ^i_k r_k with ζ^i_0 = 1. So each further system costs two vector updates and no application.
+//!
+//! # The recurrence
+//! Eliminating p from CG gives r_{k+1} = (1 + t_k) r_k − α_k (A + σ₀) r_k − t_k r_{k−1} with t_k = α_k β_{k−1}/α_{k−1}
+//! and t_0 = 0. Comparing coefficients with the same formula for A + σ_i, δ = σ_i − σ₀ ≥ 0, gives for the ratio
+//! ρ_{k+1} = ζ_{k+1}/ζ_k
+//!
+//! e_{k+1} = δ α_k + t_k g_k,  ρ_{k+1} = 1/(1 + e_{k+1}),  g_{k+1} = 1 − ρ_{k+1} = e_{k+1} ρ_{k+1},  g_0 = 0.
+//!
+//! **Rounding.** α, t, δ and g are not negative, so e is a sum of positive terms and 1 − ρ is never formed as a
+//! difference: each step keeps its digits however small δ is, and 0 < ρ ≤ 1 holds in floating point too.
+//!
+//! **Range.** ζ is a falling product. System i is dropped as soon as ζ ‖r‖ ≤ τ ‖b‖, and τ ≥ [`SMALLEST_TOLERANCE`] =
+//! 10⁻¹⁸. CG keeps ‖r‖ ≤ √κ ‖b‖, κ the condition number of A + σ₀. Hence every ζ from which a step starts is larger
+//! than 10⁻¹⁸/√κ and far from underflow; only the step that drops the system can go further down, and its ζ is used
+//! once: for the last contribution to x_i, α ζ ≈ 1/δ for a large δ. What remains is the overflow of e itself, at
+//! δ α > 10³⁰⁸, and that is reported as not a number.
+//!
+//! **Directions.** The direction of system i is kept as p^i/ζ^i. With it the updates are
+//!
+//! x_i ← x_i + α_k ζ_{k+1} p_i,  p_i ← r_{k+1} + β_k ρ_{k+1} p_i,
+//!
+//! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
+
+use crate::error::SolveError;
+use crate::info::Info;
+use crate::observer::{Iteration, Kind, Observer};
+use crate::reliable::{HISTORY, PROGRESS, ROUNDING, relative};
+use crate::traits::{LinearOperator, ShiftStep, VectorSpace, with_coefficients};
+use num_complex::Complex64;
+
+/// With less, the recurrence would run on until it underflows.
+const SMALLEST_TOLERANCE: f64 = ROUNDING;
+
+/// Parameters of [`multishift_cg`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MultiShiftParams<'a> {
+    /// τ_i: system i is dropped for right-hand side j when the recurrence's residual is at most τ_i ‖b_j‖. One entry
+    /// for each shift, or a single one for all: `tol: &[1e-8]`. At least 10⁻¹⁸.
+    pub tol: &'a [f64],
+    /// Most iterations.
+    pub max_iterations: usize,
+    /// Iterations without a new smallest residual of the base system after which the solve gives up; 0 for no such
+    /// limit.
+    pub stagnation_window: usize,
+    /// Whether to compute b_j − (A + σ_i) x_ij for all i at the end, which costs one application for each shift.
+    /// Without it there is only the recurrence's word, which is worth less the lower the precision.
+    pub check: bool,
+}
+
+impl Default for MultiShiftParams<'_> {
+    fn default() -> Self {
+        Self { tol: &[1e-10], max_iterations: 10_000, stagnation_window: 0, check: true }
+    }
+}
+
+impl MultiShiftParams<'_> {
+    fn tolerance(&self, shift: usize) -> f64 {
+        if let [one] = self.tol { *one } else { self.tol[shift] }
+    }
+
+    fn validate<E: std::error::Error>(&self, shifts: &[f64]) -> Result<(), SolveError<E>> {
+        if shifts.is_empty() {
+            return Err(SolveError::Invalid("a multi-shift solve needs at least one shift"));
+        }
+        if self.tol.len() != 1 && self.tol.len() != shifts.len() {
+            return Err(SolveError::Invalid("a multi-shift solve needs one tolerance, or one for each shift"));
+        }
+        if !self.tol.iter().all(|tol| *tol >= SMALLEST_TOLERANCE && tol.is_finite()) {
+            return Err(SolveError::Invalid(
+                "the tolerances of a multi-shift solve have to be finite and at least 1e-18, below which double \
+                 precision means nothing",
+            ));
+        }
+        let (low, high) = shifts.iter().fold((shifts[0], shifts[0]), |(low, high), s| (s.min(low), s.max(high)));
+        // min and max skip NaN.
+        if !(shifts.iter().all(|s| s.is_finite()) && (high - low).is_finite()) {
+            return Err(SolveError::Invalid("the shifts and their differences have to be finite numbers"));
+        }
+        Ok(())
+    }
+}
+
+/// What [`multishift_cg`] reached for one shift.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftInfo {
+    /// σ_i.
+    pub shift: f64,
+    /// The iteration after which right-hand side j was dropped.
+    pub iterations: Vec<usize>,
+    /// The recurrence's ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ at that moment, 0 for b_j = 0.
+    pub residual: Vec<f64>,
+    /// The same from the operator, in the precision of the solve; NaN where it was not computed.
+    pub true_residual: Vec<f64>,
+}
+
+/// The report of [`multishift_cg`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiShiftInfo {
+    /// The solve as a whole. The history is that of the base system, whose residual is the largest of all;
+    /// `true_residual` has, for each right-hand side, the largest of all shifts, NaN without
+    /// [`check`](MultiShiftParams::check); `converged` says that all those computed are within their tolerances, hence
+    /// it is false without `check`. Applications in the iteration count as sloppy ones, those of the check as precise.
+    pub whole: Info,
+    /// Shift by shift, in the order of the caller.
+    pub shifts: Vec<ShiftInfo>,
+}
+
+/// Memory of [`multishift_cg`]: two blocks, and one for each shift. The solutions come on top.
+pub struct MultiShiftWorkspace<S: VectorSpace> {
+    r: S::Vector,
+    ap: S::Vector,
+    /// p_i of the module's description, in the order of the shifts.
+    p: Vec<S::Vector>,
+    nrhs: usize,
+    // One entry for each right-hand side.
+    reference: Vec<f64>,
+    active: Vec<bool>,
+    rho: Vec<f64>,
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+    /// β_k/α_k, from which t_{k+1} is made.
+    momentum: Vec<f64>,
+    lowest: Vec<f64>,
+    lowest_at: Vec<usize>,
+    relative: Vec<f64>,
+    norm2: Vec<f64>,
+    dots: Vec<Complex64>,
+    left: Vec<Complex64>,
+    // One entry for each shift and right-hand side, those of one shift together.
+    running: Vec<bool>,
+    zeta: Vec<f64>,
+    /// g = 1 − ρ.
+    gap: Vec<f64>,
+    a: Vec<f64>,
+    z: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl<S: VectorSpace> MultiShiftWorkspace<S> {
+    /// Allocates for up to `shifts` shifts; reusable for every operator on `space`.
+    pub fn new(space: &S, shifts: usize) -> Result<Self, S::Error> {
+        let n = space.nrhs();
+        let all = shifts * n;
+        Ok(Self {
+            r: space.allocate()?,
+            ap: space.allocate()?,
+            p: (0..shifts).map(|_| space.allocate()).collect::<Result<_, _>>()?,
+            nrhs: n,
+            reference: vec![0.0; n],
+            active: vec![false; n],
+            rho: vec![0.0; n],
+            alpha: vec![0.0; n],
+            beta: vec![0.0; n],
+            momentum: vec![0.0; n],
+            lowest: vec![0.0; n],
+            lowest_at: vec![0; n],
+            relative: vec![0.0; n],
+            norm2: vec![0.0; n],
+            dots: vec![Complex64::ZERO; n],
+            left: vec![Complex64::ZERO; n],
+            running: vec![false; all],
+            zeta: vec![0.0; all],
+            gap: vec![0.0; all],
+            a: vec![0.0; all],
+            z: vec![0.0; all],
+            b: vec![0.0; all],
+        })
+    }
+}
+
+/// Solves (A + σ_i) x_ij = b_j for all shifts σ_i and right-hand sides j by multi-shift conjugate gradients
+/// (Jegerlehner, hep-lat/9612014; paper 004, eq. 4), in one precision.
+///
+/// A is Hermitian and A + min σ positive definite. The shifts may come in any order, and more than once. An iteration
+/// is one application and two reductions, as in [`cg`](crate::cg), and one
+/// [`shift_update`](VectorSpace::shift_update) of all systems that still move. The number of iterations is that of CG
+/// on the smallest shift, unless a larger one has so small a tolerance that it takes longer.
+///
+/// `x` has one block for each shift. What it holds on entry is of no interest: the method has to start from zero.
+/// Afterwards `x[i]` is the solution for `shifts[i]`.
+///
+/// # What the answer means
+/// Residuals of all systems have to stay multiples of one vector, so there are no reliable updates: `Ok` means that the
+/// **recurrence** fell below each tolerance. In low precision truth may be far above. With
+/// [`check`](MultiShiftParams::check) the report has the true residuals of this precision, and `whole.converged`
+/// compares them with the tolerances. To get further (paper 004, section 8.2), solve each system by [`cg`](crate::cg)
+/// on a [`Mixed`](crate::Mixed) system of [`Shifted`](crate::Shifted) operators, with `x[i]` as guess.
+///
+/// There is no scaling either: b and x live in the same format, so digits of b that the format has lost are lost before
+/// the solve. Formats of limited range ([`VectorSpace::comfortable_norm`]) want b to be brought near their comfortable
+/// norm when it is converted, and still end where the residual leaves their range, three or four digits below. They
+/// are no good choice here.
+///
+/// # Errors
+/// `NoConvergence`, `Stagnation`, `NotPositiveDefinite`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`. All but the
+/// last two leave the last iterates in x, dropped ones as they were when they were dropped, and carry the
+/// [`whole`](MultiShiftInfo::whole) of the report, with true residuals whether a check was asked for or not.
+#[allow(clippy::too_many_arguments)] // the operator and its space come apart: there is no second precision to pair
+pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
+    space: &S,
+    operator: &A,
+    shifts: &[f64],
+    b: &S::Vector,
+    x: &mut [S::Vector],
+    params: &MultiShiftParams<'_>,
+    workspace: &mut MultiShiftWorkspace<S>,
+    observer: &mut impl Observer,
+) -> Result<MultiShiftInfo, SolveError<S::Error>> {
+    let mut run = Run::begin(space, operator, shifts, b, x, params, workspace)?;
+    while !run.finished() {
+        let iteration = run.info.whole.iterations;
+        if iteration >= params.max_iterations {
+            return Err(run.no_convergence()?);
+        }
+        run.iterate()?;
+        let iteration = iteration + 1;
+        let event = Iteration { iteration, residuals: &run.w.relative, kind: Kind::Iterate };
+        let answer = observer.iteration(&event);
+        if run.finished() {
+            break;
+        }
+        if answer.is_break() {
+            return Err(SolveError::Cancelled { iteration, info: run.report()? });
+        }
+        let window = params.stagnation_window;
+        let stuck = (0..run.w.nrhs).find(|&j| window > 0 && run.w.active[j] && iteration - run.w.lowest_at[j] > window);
+        if let Some(rhs) = stuck {
+            let info = run.report()?;
+            return Err(SolveError::Stagnation { iterations: iteration, rhs, residual: info.true_residual[rhs], info });
+        }
+    }
+    if params.check {
+        run.measure()?;
+    }
+    run.count_flops();
+    Ok(run.info)
+}
+
+/// A solve under way.
+struct Run<'a, S: VectorSpace, A: ?Sized> {
+    space: &'a S,
+    operator: &'a A,
+    shifts: &'a [f64],
+    /// The index of the smallest shift.
+    base: usize,
+    rhs: &'a S::Vector,
+    x: &'a mut [S::Vector],
+    params: &'a MultiShiftParams<'a>,
+    w: &'a mut MultiShiftWorkspace<S>,
+    info: MultiShiftInfo,
+}
+
+impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
+    /// x = 0, r = p = b. Right-hand sides with b_j = 0, and tolerances of 1 and more, are finished by that.
+    fn begin(
+        space: &'a S,
+        operator: &'a A,
+        shifts: &'a [f64],
+        rhs: &'a S::Vector,
+        x: &'a mut [S::Vector],
+        params: &'a MultiShiftParams<'a>,
+        w: &'a mut MultiShiftWorkspace<S>,
+    ) -> Result<Self, SolveError<S::Error>> {
+        params.validate(shifts)?;
+        if x.len() != shifts.len() {
+            return Err(SolveError::Invalid("a multi-shift solve needs one block of solutions for each shift"));
+        }
+        if w.nrhs != space.nrhs() {
+            return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
+        }
+        if w.p.len() < shifts.len() {
+            return Err(SolveError::Invalid("the workspace was made for fewer shifts"));
+        }
+        let n = w.nrhs;
+        let reserve = params.max_iterations.saturating_add(1).min(HISTORY);
+        let whole = Info {
+            iterations_per_rhs: vec![0; n],
+            history: (0..n).map(|_| Vec::with_capacity(reserve)).collect(),
+            true_residual: vec![f64::NAN; n],
+            ..Info::default()
+        };
+        let one = |shift: &f64| ShiftInfo {
+            shift: *shift,
+            iterations: vec![0; n],
+            residual: vec![0.0; n],
+            true_residual: vec![f64::NAN; n],
+        };
+        let info = MultiShiftInfo { whole, shifts: shifts.iter().map(one).collect() };
+        let base = (0..shifts.len()).min_by(|i, j| shifts[*i].total_cmp(&shifts[*j])).unwrap_or(0);
+        let mut run = Self { space, operator, shifts, base, rhs, x, params, w, info };
+        for x in run.x.iter_mut() {
+            space.zero(x)?;
+        }
+        space.norm2(rhs, &mut run.w.norm2)?;
+        run.info.whole.reductions += 1;
+        if let Some(rhs) = run.w.norm2.iter().position(|v| !v.is_finite()) {
+            let info = Box::new(run.info.whole);
+            return Err(SolveError::NotANumber { iteration: 0, rhs, info });
+        }
+        run.start()?;
+        Ok(run)
+    }
+
+    fn start(&mut self) -> Result<(), S::Error> {
+        let n = self.w.nrhs;
+        let w = &mut *self.w;
+        for j in 0..n {
+            let norm = w.norm2[j].sqrt();
+            (w.rho[j], w.reference[j], w.lowest[j], w.lowest_at[j]) = (w.norm2[j], norm, norm, 0);
+            (w.alpha[j], w.beta[j], w.momentum[j], w.active[j]) = (0.0, 0.0, 0.0, false);
+            w.relative[j] = relative(norm, norm);
+            self.info.whole.history[j].push(w.relative[j]);
+        }
+        for (i, info) in self.info.shifts.iter_mut().enumerate() {
+            for j in 0..n {
+                let at = i * n + j;
+                (w.zeta[at], w.gap[at]) = (1.0, 0.0);
+                w.running[at] = w.relative[j] > self.params.tolerance(i);
+                w.active[j] |= w.running[at];
+                info.residual[j] = w.relative[j];
+            }
+        }
+        if self.finished() {
+            return Ok(());
+        }
+        self.space.copy(self.rhs, &mut self.w.r)?;
+        for p in &mut self.w.p[..self.shifts.len()] {
+            self.space.copy(self.rhs, p)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all shifts are finished for all right-hand sides.
+    fn finished(&self) -> bool {
+        !self.w.active.contains(&true)
+    }
+
+    /// One iteration of CG on the base system, and what follows from it for the others.
+    fn iterate(&mut self) -> Result<(), SolveError<S::Error>> {
+        let n = self.w.nrhs;
+        let w = &mut *self.w;
+        self.operator.apply_curvature(
+            self.space,
+            self.shifts[self.base],
+            &w.p[self.base],
+            &mut w.ap,
+            &mut w.dots,
+            &mut w.norm2,
+        )?;
+        self.info.whole.sloppy_applications += 1;
+        self.info.whole.reductions += 1;
+        for j in 0..n {
+            w.alpha[j] = 0.0;
+            if !w.active[j] {
+                continue;
+            }
+            let curvature = w.dots[j].re;
+            if !w.dots[j].is_finite() {
+                return Err(self.not_a_number(j)?);
+            }
+            w.alpha[j] = w.rho[j] / curvature;
+            if !(curvature > 0.0 && w.alpha[j].is_finite()) {
+                let info = self.report()?;
+                return Err(SolveError::NotPositiveDefinite { curvature, iteration: info.iterations, rhs: j, info });
+            }
+        }
+        for j in 0..n {
+            w.left[j] = (-w.alpha[j]).into();
+        }
+        self.space.axpy_norm2(&w.left, &w.ap, &mut w.r, &mut w.norm2)?;
+        self.info.whole.reductions += 1;
+        let bad = (0..n).find(|&j| w.active[j] && !w.norm2[j].is_finite());
+        // x has not been touched in this iteration yet, and is free of what went wrong.
+        if let Some(rhs) = bad.or_else(|| self.recur()) {
+            return Err(self.not_a_number(rhs)?);
+        }
+        Ok(self.update()?)
+    }
+
+    /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with a right-hand side for which a ζ
+    /// left the range of numbers.
+    fn recur(&mut self) -> Option<usize> {
+        let n = self.w.nrhs;
+        let w = &mut *self.w;
+        let whole = &mut self.info.whole;
+        whole.iterations += 1;
+        for j in 0..n {
+            if !w.active[j] {
+                continue;
+            }
+            let norm = w.norm2[j].sqrt();
+            w.beta[j] = w.norm2[j] / w.rho[j];
+            w.rho[j] = w.norm2[j];
+            w.relative[j] = relative(norm, w.reference[j]);
+            if norm < PROGRESS * w.lowest[j] {
+                (w.lowest[j], w.lowest_at[j]) = (norm, whole.iterations);
+            }
+            whole.iterations_per_rhs[j] += 1;
+            whole.history[j].push(w.relative[j]);
+            w.active[j] = false;
+        }
+        for (i, info) in self.info.shifts.iter_mut().enumerate() {
+            let delta = self.shifts[i] - self.shifts[self.base];
+            for j in 0..n {
+                let at = i * n + j;
+                (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
+                if !w.running[at] {
+                    continue;
+                }
+                let e = w.alpha[j] * (delta + w.momentum[j] * w.gap[at]);
+                if !e.is_finite() {
+                    return Some(j);
+                }
+                let ratio = 1.0 / (1.0 + e);
+                w.gap[at] = e * ratio;
+                w.zeta[at] *= ratio;
+                w.a[at] = w.alpha[j] * w.zeta[at];
+                info.iterations[j] = whole.iterations;
+                info.residual[j] = w.zeta[at] * w.relative[j];
+                w.running[at] = info.residual[j] > self.params.tolerance(i);
+                if w.running[at] {
+                    // A dropped system needs its direction no more, and is spared that half of its last update.
+                    (w.z[at], w.b[at]) = (1.0, w.beta[j] * ratio);
+                    w.active[j] = true;
+                }
+            }
+        }
+        for j in 0..n {
+            if w.active[j] {
+                // The direction of the base system spans the Krylov space: it goes on although its x may be finished.
+                let at = self.base * n + j;
+                (w.z[at], w.b[at]) = (1.0, w.beta[j]);
+                w.momentum[j] = w.beta[j] / w.alpha[j];
+            }
+        }
+        None
+    }
+
+    /// The vector updates of all systems that move.
+    fn update(&mut self) -> Result<(), S::Error> {
+        let n = self.w.nrhs;
+        let MultiShiftWorkspace { r, p, a, z, b, .. } = &mut *self.w;
+        let coefficients = a.chunks_exact(n).zip(z.chunks_exact(n)).zip(b.chunks_exact(n));
+        let mut steps: Vec<_> = (self.x.iter_mut().zip(p).zip(coefficients))
+            .map(|((x, p), ((a, z), b))| ShiftStep { a, z, b, x, p })
+            .filter(|step| !(0..n).all(|j| step.rests(j)))
+            .collect();
+        self.space.shift_update(r, &mut steps)
+    }
+
+    /// Computes the true residuals of all systems, with A p as scratch.
+    fn measure(&mut self) -> Result<(), S::Error> {
+        let n = self.w.nrhs;
+        let w = &mut *self.w;
+        let whole = &mut self.info.whole;
+        whole.true_residual.fill(0.0);
+        whole.converged = true;
+        for (i, info) in self.info.shifts.iter_mut().enumerate() {
+            self.operator.apply(&self.x[i], &mut w.ap)?;
+            if info.shift != 0.0 {
+                with_coefficients(n, |_| info.shift.into(), |shift| self.space.axpy(shift, &self.x[i], &mut w.ap))?;
+            }
+            self.space.sub_norm2(self.rhs, &mut w.ap, &mut w.norm2)?;
+            whole.precise_applications += 1;
+            whole.reductions += 1;
+            for j in 0..n {
+                let residual = relative(w.norm2[j].sqrt(), w.reference[j]);
+                info.true_residual[j] = residual;
+                whole.converged &= residual <= self.params.tolerance(i);
+                let worst = &mut whole.true_residual[j];
+                // NaN wins and stays.
+                *worst = if residual <= *worst || worst.is_nan() { *worst } else { residual };
+            }
+        }
+        Ok(())
+    }
+
+    fn count_flops(&mut self) {
+        let whole = &mut self.info.whole;
+        let applications = whole.precise_applications + whole.sloppy_applications;
+        whole.flops = self.w.nrhs as f64 * applications as f64 * self.operator.flops();
+    }
+
+    /// Closes the report of a solve that failed.
+    fn report(&mut self) -> Result<Box<Info>, S::Error> {
+        self.measure()?;
+        self.count_flops();
+        // The tolerances may hold by chance, but the solve did not come to its end.
+        self.info.whole.converged = false;
+        Ok(Box::new(std::mem::take(&mut self.info.whole)))
+    }
+
+    fn no_convergence(&mut self) -> Result<SolveError<S::Error>, S::Error> {
+        let info = self.report()?;
+        Ok(SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info })
+    }
+
+    fn not_a_number(&mut self, rhs: usize) -> Result<SolveError<S::Error>, S::Error> {
+        let info = self.report()?;
+        Ok(SolveError::NotANumber { iteration: info.iterations, rhs, info })
+    }
+}
