@@ -2,7 +2,7 @@
 //!
 //! Arithmetic is in the precision of the field, sums are in double. A kernel with coefficients is launched once per
 //! right-hand side, because each has its own coefficients and finished ones are left alone.
-use crate::algebra::Complex;
+use crate::algebra::{Complex, Real, complex};
 use crate::field::Field;
 use crate::storage::{
     Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
@@ -157,6 +157,44 @@ unsafe impl<F: SiteFormat> Kernel for CgUpdate<F> {
     }
 }
 
+/// [`CgUpdate`] of N systems that share r, which is read once: what ends an iteration of multi-shift CG.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ShiftUpdate<F: SiteFormat, const N: usize> {
+    /// r
+    pub r: Field<F>,
+    /// x of each system
+    pub x: [Field<F>; N],
+    /// p of each system
+    pub p: [Field<F>; N],
+    /// a of each system
+    pub a: [F::Real; N],
+    /// b of each system
+    pub b: [F::Real; N],
+}
+// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
+unsafe impl<F: SiteFormat, const N: usize> Kernel for ShiftUpdate<F, N> {
+    const NAME: &'static [&'static str] = &[if N == 2 { "shift_update_2" } else { "shift_update_4" }, F::KIND, F::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let r = unsafe { self.r.load(i, rhs) };
+        macro_rules! system {
+            ($($k:literal)*) => {$(if $k < N {
+                let (a, b) = (self.a[$k], self.b[$k]);
+                unsafe {
+                    let (x, p) = (self.x[$k].load_own(i, rhs), self.p[$k].load_own(i, rhs));
+                    let sum = |a: F::Real, p: Complex<F::Real>, x: Complex<F::Real>| {
+                        complex(a.mul_add(p.re, x.re), a.mul_add(p.im, x.im))
+                    };
+                    self.x[$k].store(i, rhs, &p.pairs(x, |p, x| sum(a, p, x)));
+                    self.p[$k].store(i, rhs, &p.pairs(r, |p, r| sum(b, p, r)));
+                }
+            })*};
+        }
+        system!(0 1 2 3);
+    }
+}
+
 /// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r = s − ω t (s is kept in r), p ← r + β (p − ω v).
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -286,6 +324,12 @@ crate::entry! { INSTANCES:
     reduce "blas_colour" sub_norm2_colour_double: SubNorm2<Colours<Double>>, registers 0;
     reduce "blas_colour" sub_norm2_colour_single: SubNorm2<Colours<Single>>, registers 0;
     reduce "blas_colour" sub_norm2_colour_half: SubNorm2<Colours<Half>>, registers 0;
+    kernel "blas_colour" shift_update_2_colour_double: ShiftUpdate<Colours<Double>, 2>, registers 0;
+    kernel "blas_colour" shift_update_2_colour_single: ShiftUpdate<Colours<Single>, 2>, registers 0;
+    kernel "blas_colour" shift_update_2_colour_half: ShiftUpdate<Colours<Half>, 2>, registers 0;
+    kernel "blas_colour" shift_update_4_colour_double: ShiftUpdate<Colours<Double>, 4>, registers 0;
+    kernel "blas_colour" shift_update_4_colour_single: ShiftUpdate<Colours<Single>, 4>, registers 0;
+    kernel "blas_colour" shift_update_4_colour_half: ShiftUpdate<Colours<Half>, 4>, registers 0;
     kernel "blas_colour" cg_update_colour_double: CgUpdate<Colours<Double>>, registers 0;
     kernel "blas_colour" cg_update_colour_single: CgUpdate<Colours<Single>>, registers 0;
     kernel "blas_colour" cg_update_colour_half: CgUpdate<Colours<Half>>, registers 0;

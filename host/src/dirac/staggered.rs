@@ -241,6 +241,21 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other })
     }
+    /// `out` = (M†M + σ + `shift`) x with (w, out) and ‖out‖².
+    fn apply_with_dot(
+        &self,
+        space: &ColourSpace<B, P>,
+        shift: f64,
+        x: &DeviceColour<B, P>,
+        out: &mut DeviceColour<B, P>,
+        w: &DeviceColour<B, P>,
+        (dot, norm2): (&mut [Complex64], &mut [f64]),
+    ) -> Result {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - self.parity, x, &mut other)?;
+        let row = self.staggered.row(self.parity, (self.constant + shift, x), (-0.25, &other), out);
+        space.dot_of(&RowDot { row, w: w.view() }, dot, norm2)
+    }
     /// The operator on all sites.
     pub fn staggered(&self) -> &Staggered<L> {
         &self.staggered
@@ -271,10 +286,18 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        let mut other = self.other.borrow_mut();
-        self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        let row = self.staggered.row(self.parity, (self.constant, x), (-0.25, &other), out);
-        space.dot_of(&RowDot { row, w: w.view() }, dot, norm2)
+        self.apply_with_dot(space, 0.0, x, out, w, (dot, norm2))
+    }
+    fn apply_curvature(
+        &self,
+        space: &ColourSpace<B, P>,
+        shift: f64,
+        x: &DeviceColour<B, P>,
+        out: &mut DeviceColour<B, P>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        self.apply_with_dot(space, shift, x, out, x, (dot, norm2))
     }
     fn flops(&self) -> f64 {
         (2.0 * L::FLOPS + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64

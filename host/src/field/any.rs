@@ -7,7 +7,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::solve::IterationPrecision;
 use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, Dots, LinearOperator, VectorSpace};
+use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::rc::Rc;
 
 /// A [`FieldSpace`] in one of the formats.
@@ -148,6 +148,23 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
         on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), p => AnyField(p);
             s.cg_update(alpha, beta, r, x, p))
     }
+    fn shift_update(&self, r: &AnyField<B, K>, steps: &mut [ShiftStep<'_, AnyField<B, K>>]) -> Result {
+        macro_rules! of {
+            ($($format:ident)*) => {
+                match (self, r) {
+                    $((AnySpace::$format(s), AnyField::$format(r)) => {
+                        let typed = steps.iter_mut().map(|ShiftStep { a, z, b, x, p }| match (&mut **x, &mut **p) {
+                            (AnyField::$format(x), AnyField::$format(p)) => ShiftStep { a, z, b, x, p },
+                            _ => unreachable!("vectors of one solve have one format"),
+                        });
+                        s.shift_update(r, &mut typed.collect::<Vec<_>>())
+                    })*
+                    _ => unreachable!("vectors and spaces of one solve have one format"),
+                }
+            };
+        }
+        of!(Double Single Half Fp16)
+    }
     fn bicgstab_step(
         &self,
         alpha: &[Complex64],
@@ -225,6 +242,18 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out),
             w => AnyField(w); a.apply_dots(s, x, out, w, dots))
+    }
+    fn apply_curvature(
+        &self,
+        space: &AnySpace<B, K>,
+        shift: f64,
+        x: &AnyField<B, K>,
+        out: &mut AnyField<B, K>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out);
+            a.apply_curvature(s, shift, x, out, dot, norm2))
     }
     fn flops(&self) -> f64 {
         on_format!(self => AnyOperator(a); a.flops())

@@ -2,12 +2,14 @@
 use super::device::{DeviceField, FieldKind};
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
-use gpu_kernels::algebra::{Complex, Real};
-use gpu_kernels::blas::{Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, SubNorm2};
+use gpu_kernels::algebra::{Complex, Real, complex};
+use gpu_kernels::blas::{
+    Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
+};
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, Dots, VectorSpace};
+use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
 use std::marker::PhantomData;
 
 /// Spinors of one parity.
@@ -69,6 +71,22 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             self.domain.backend().launch(&kernel(j), self.domain.sites(), 1)?;
         }
         Ok(())
+    }
+    /// x ← x + a p, p ← r + b p for N systems of right-hand side `j`.
+    fn shift_update_of<const N: usize>(
+        &self,
+        steps: [&&ShiftStep<'_, DeviceField<B, K, P>>; N],
+        r: &DeviceField<B, K, P>,
+        j: usize,
+    ) -> Result {
+        let kernel = ShiftUpdate::<Sites<K, P>, N> {
+            r: view(r, j),
+            x: steps.map(|step| view(step.x, j)),
+            p: steps.map(|step| view(step.p, j)),
+            a: steps.map(|step| P::Real::from_f64(step.a[j])),
+            b: steps.map(|step| P::Real::from_f64(step.b[j])),
+        };
+        Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
@@ -159,6 +177,41 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     ) -> Result {
         let real = |c: f64| coefficient(Complex64::new(c, 0.0));
         self.each(|j| CgUpdate { x: view(x, j), p: view(p, j), r: view(r, j), a: real(alpha[j]), b: real(beta[j]) })
+    }
+    fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
+        let real = |c: f64| P::Real::from_f64(c);
+        let backend = self.domain.backend();
+        for j in 0..self.nrhs {
+            let moving = steps.iter().filter(|step| !step.rests(j));
+            // Those that were dropped just now get their last contribution and no direction.
+            let (last, going): (Vec<_>, Vec<_>) = moving.partition(|step| step.z[j] == 0.0);
+            for step in last {
+                let (one, a) = (Complex64::ONE, coefficient(step.a[j].into()));
+                let kernel = Axpby { x: view(step.p, j), y: view(step.x, j), a, b: coefficient(one) };
+                backend.launch(&kernel, self.domain.sites(), 1)?;
+            }
+            let mut rest = &going[..];
+            while let [step, others @ ..] = rest {
+                // Colour vectors have kernels for several systems at once.
+                rest = match rest {
+                    [a, b, c, d, others @ ..] if K::SPINS == 1 => {
+                        self.shift_update_of([a, b, c, d], r, j)?;
+                        others
+                    }
+                    [a, b, others @ ..] if K::SPINS == 1 => {
+                        self.shift_update_of([a, b], r, j)?;
+                        others
+                    }
+                    _ => {
+                        let (a, b) = (complex(real(step.a[j]), P::Real::ZERO), complex(real(step.b[j]), P::Real::ZERO));
+                        let kernel = CgUpdate { x: view(step.x, j), p: view(step.p, j), r: view(r, j), a, b };
+                        backend.launch(&kernel, self.domain.sites(), 1)?;
+                        others
+                    }
+                };
+            }
+        }
+        Ok(())
     }
     fn bicgstab_step(
         &self,

@@ -20,7 +20,7 @@ use gpu_kernels::storage::{
     Single, SiteFormat, Sites,
 };
 use num_complex::Complex64;
-use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use solvers::{ConvertFrom, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -261,11 +261,11 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
 ) -> Result {
     let nrhs = options.nrhs;
     let space = FieldSpace::<B, K, P>::new(domain, nrhs);
-    let [x, mut y, z, mut w, mut v] = random_fields::<B, K, P, 5>(domain, nrhs)?;
+    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<B, K, P, 6>(domain, nrhs)?;
     let sites = options.lattice.half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
-    let (half, minus) = (vec![0.5; nrhs], vec![-0.5; nrhs]);
+    let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);
     let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
     // `bytes`: of the fields that are read or written, per site; flops per real component.
     let operation = |name, bytes: usize, flops: f64| Operation {
@@ -296,6 +296,17 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
     }
     if extent == Extent::Shown {
         return Ok(());
+    }
+    if K::SPINS == 1 {
+        // Multi-shift CG takes its systems four, two and one at a time.
+        let [mut p, mut q, mut s, mut t] = random_fields::<B, K, P, 4>(domain, nrhs)?;
+        for systems in [2, 4] {
+            visit(operation("shift_update", (1 + 4 * systems) * one, 8.0 * systems as f64), &mut || {
+                let pairs = [(&mut w, &mut p), (&mut v, &mut q), (&mut y, &mut s), (&mut u, &mut t)];
+                let mut steps = pairs.map(|(x, p)| ShiftStep { a: &minus, z: &ones, b: &half, x, p });
+                space.shift_update(&x, &mut steps[..systems])
+            })?;
+        }
     }
     // The solver's true residuals are in double or single.
     let mut others: Vec<_> = precisions_of::<K>(options).collect();
