@@ -9,7 +9,9 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{DeviceGauge, ThinGauge};
 use gpu_kernels::field::Matrices;
-use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
+use gpu_kernels::smeared::{
+    ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, SingularThin, Staple, UnitarityViolation,
+};
 use gpu_kernels::storage::{LinkFormat, Precision, Recon18, TILE};
 use num_complex::Complex64;
 
@@ -244,6 +246,19 @@ impl<B: Backend> Improvement<B> {
         let unitary = project_u3(&fat_links(thin, &PathCoefficients::fat7())?)?;
         let links = Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?;
         Ok(Improvement { long_in_su3: false, ..links })
+    }
+    /// How many long links reconstruct 8 cannot keep, as [`StagedGauge::singular_links`] counts thin ones.
+    ///
+    /// [`StagedGauge::singular_links`]: crate::field::StagedGauge::singular_links
+    pub fn singular_long_links(&self) -> Result<usize> {
+        let domain = self.long.domain();
+        for parity in 0..2 {
+            let kernel = SingularThin { links: self.long.links(parity), scale: 1.0 / self.long_scale };
+            domain.backend().reduce(&kernel, domain.sites(), 1, parity)?;
+        }
+        let mut counts = [0.0; 2];
+        domain.sums(&mut counts)?;
+        Ok((counts[0] + counts[1]) as usize)
     }
     /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<B, P, R>>

@@ -1,6 +1,6 @@
 //! A gauge configuration on a device, in every format that solves need.
+use super::ladder::Formats;
 use super::request::{IterationPrecision, Operator, Reconstruction, with_formats};
-use super::run::Formats;
 use crate::backend::Backend;
 use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use crate::domain::{Domain, Result};

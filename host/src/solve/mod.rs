@@ -1,15 +1,20 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
 mod configuration;
+mod ladder;
 mod memory;
 mod report;
 mod request;
 mod run;
+mod shifts;
+mod staggered;
 
 pub use configuration::Configuration;
 pub use report::{Climb, Report, SolveFailure};
 pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request};
 pub(crate) use request::{with_formats, with_staggered_formats};
 pub use run::Solved;
+pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
+pub use staggered::StaggeredConfiguration;
 
 use crate::backend::Backend;
 use crate::domain::Domain;

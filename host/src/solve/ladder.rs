@@ -1,0 +1,295 @@
+//! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
+use super::report::Climb;
+use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request};
+use crate::backend::Backend;
+use crate::dirac::EvenOdd;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
+use gpu_kernels::storage::Double;
+use solvers::{
+    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, DefectParams, DefectWorkspace, Info,
+    Iteration, Kind, Mixed, Observer, Precise, SolveError, System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr,
+    defect_correction,
+};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Instant;
+
+pub(super) type SolverError = SolveError<DeviceError>;
+
+/// An operator in every format that a solve may need.
+pub(super) trait Formats<B: Backend, K: FieldKind> {
+    /// Where it lives.
+    fn domain(&self) -> &Domain<B>;
+    /// On the very links, in double.
+    fn exact(&self) -> Rc<dyn EvenOdd<B, K, Double>>;
+    /// In a format.
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, K>>;
+    /// Frees what the formats are made from; it comes back when it is needed.
+    fn release_staged(&self);
+}
+
+/// A system with its answer, in double, on the sites of one parity.
+pub(super) trait Problem<B: Backend, K: FieldKind> {
+    /// Where both live.
+    fn space(&self) -> &FieldSpace<B, K, Double>;
+    /// The right-hand side.
+    fn rhs(&self) -> &DeviceField<B, K, Double>;
+    /// The solution so far.
+    fn solution(&mut self) -> &mut DeviceField<B, K, Double>;
+    /// True residuals, by which the answer is judged, relative to the sources.
+    fn residuals(&mut self) -> Result<Vec<f64>>;
+}
+
+/// How a climb of the ladder ended.
+pub(super) struct Climbed {
+    /// The solvers' own account.
+    pub info: Info,
+    /// The formats at the end.
+    pub rung: Rung,
+    /// The steps.
+    pub climbs: Vec<Climb>,
+    /// Judged residuals at the end.
+    pub true_residual: Vec<f64>,
+    /// Why it ended without a solution.
+    pub failure: Option<SolverError>,
+    /// Time of the iteration.
+    pub seconds: f64,
+}
+
+/// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
+/// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
+pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
+    formats: &impl Formats<B, K>,
+    problem: &mut impl Problem<B, K>,
+    mut tol: f64,
+    request: &Request<O>,
+    observer: &mut impl Observer,
+) -> std::result::Result<Climbed, SolverError> {
+    let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
+    let mut system = Levels::new(formats, rung, problem)?;
+    formats.domain().backend().synchronize().map_err(DeviceError::from)?;
+    let start = Instant::now();
+    let mut climbs: Vec<Climb> = Vec::new();
+    let mut total: Option<Info> = None;
+    let mut true_residual;
+    let failure = loop {
+        let spent = total.as_ref().map_or(0, |info| info.iterations);
+        let mut seen = After { observer, iterations: spent };
+        let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
+        let (info, failure) = match system.iterate(rung, tol, &left, &mut seen) {
+            Ok(info) => (info, None),
+            Err(error) => match error.info().cloned() {
+                Some(info) => (info, Some(error)),
+                None => return Err(error),
+            },
+        };
+        let iterations = spent + info.iterations;
+        total = Some(match total {
+            Some(before) => before.followed_by(info),
+            None => info,
+        });
+        system.hand_back(problem)?;
+        true_residual = problem.residuals()?;
+        let worst = true_residual.iter().copied().fold(0.0, f64::max);
+        match failure {
+            Some(error) => {
+                let Some(next) = rung.next().filter(|_| request.ladder && may_climb(&error)) else {
+                    break Some(error);
+                };
+                rung = next;
+                climbs.push(Climb {
+                    iterations,
+                    reason: error.to_string(),
+                    precision: rung.precision,
+                    outer: rung.outer,
+                    reconstruction: rung.reconstruction,
+                });
+                system = Levels::new(formats, rung, problem)?;
+            }
+            None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
+            // The judged residual is not quite the one that was aimed at: aim again, from where we are.
+            None => tol *= 0.5 * request.tol / worst,
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Climbed { info: total.expect("the loop ran"), rung, climbs, true_residual, failure, seconds })
+}
+
+/// A rung of the ladder.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Rung {
+    pub outer: IterationPrecision,
+    pub precision: IterationPrecision,
+    pub reconstruction: Reconstruction,
+}
+
+impl Rung {
+    /// The next one up: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
+    /// as the solver's check, then the check double, then the iteration too, and at last on the very links.
+    fn next(self) -> Option<Rung> {
+        use IterationPrecision as P;
+        match self {
+            Rung { precision: P::Fp16, .. } => Some(Rung { precision: P::Half, ..self }),
+            Rung { precision: P::Half, .. } => Some(Rung { precision: P::Single, ..self }),
+            Rung { outer: P::Single, .. } => Some(Rung { outer: P::Double, ..self }),
+            Rung { precision: P::Single, .. } => Some(Rung { precision: P::Double, ..self }),
+            Rung { reconstruction: Reconstruction::Eighteen, .. } => None,
+            _ => Some(Rung { reconstruction: Reconstruction::Eighteen, ..self }),
+        }
+    }
+}
+
+/// Whether more precision can help.
+fn may_climb(error: &SolverError) -> bool {
+    match error {
+        SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
+        // Not where the source is no number to begin with.
+        SolveError::NotANumber { iteration, .. } => *iteration > 0,
+        _ => false,
+    }
+}
+
+/// Counts on from the iterations of the solves before.
+struct After<'a, O> {
+    observer: &'a mut O,
+    iterations: usize,
+}
+impl<O: Observer> Observer for After<'_, O> {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        self.observer.iteration(&Iteration { iteration: self.iterations + event.iteration, ..*event })
+    }
+}
+
+/// The system in the two precisions of a solver.
+struct Levels<B: Backend, K> {
+    outer_space: AnySpace<B, K>,
+    outer: AnyOperator<B, K>,
+    sloppy_space: AnySpace<B, K>,
+    sloppy: AnyOperator<B, K>,
+    /// Whether the operator is Hermitian and positive.
+    positive: bool,
+    /// Right-hand side and solution in the outer precision.
+    rhs: AnyField<B, K>,
+    x: AnyField<B, K>,
+}
+
+impl<B: Backend, K: FieldKind> Levels<B, K> {
+    fn new(formats: &impl Formats<B, K>, rung: Rung, problem: &mut impl Problem<B, K>) -> Result<Self> {
+        let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
+        let exact = formats.exact();
+        let positive = exact.is_positive();
+        let outer = match rung.outer {
+            IterationPrecision::Double => AnyOperator::Double(exact),
+            other => formats.any(other, Reconstruction::Eighteen)?,
+        };
+        let sloppy = formats.any(rung.precision, rung.reconstruction)?;
+        formats.release_staged();
+        let outer_space = AnySpace::new(domain, nrhs, rung.outer);
+        let sloppy_space = AnySpace::new(domain, nrhs, rung.precision);
+        let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
+        outer_space.read(problem.rhs(), &mut rhs)?;
+        outer_space.read(problem.solution(), &mut x)?;
+        Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, rhs, x })
+    }
+    fn hand_back(&self, problem: &mut impl Problem<B, K>) -> Result {
+        let space = FieldSpace::new(problem.space().domain(), problem.space().nrhs());
+        self.outer_space.write(&self.x, &space, problem.solution())
+    }
+    /// Runs the method asked for.
+    fn iterate<O: Copy>(
+        &mut self,
+        rung: Rung,
+        tol: f64,
+        request: &Request<O>,
+        observer: &mut impl Observer,
+    ) -> std::result::Result<Info, SolverError> {
+        let Levels { outer_space, outer, sloppy_space, sloppy, positive, rhs, x } = self;
+        let (positive, system) = (*positive, Mixed::new(outer_space, outer, sloppy_space, sloppy));
+        match request.correction {
+            Correction::Reliable { delta } => {
+                // On the very same links and in the same precision the iteration needs no reliable updates.
+                // Reconstructed links are others, if only a little: those of a file in single precision are unitary to
+                // 1e-7 only, and so far from their reconstruction.
+                let default = match rung.reconstruction {
+                    _ if rung.precision != rung.outer => None,
+                    Reconstruction::Eighteen => Some(0.0),
+                    _ => Some(1e-4),
+                };
+                krylov(&system, rhs, x, tol, delta.or(default), positive, request, observer)
+            }
+            Correction::Defect { inner_tol } => {
+                let inner = Uniform::new(sloppy_space, sloppy);
+                let max_iterations = request.max_iterations;
+                let params = DefectParams { tol, inner_tol, max_iterations, max_corrections: 1000, max_stalls: 3 };
+                let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
+                let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
+                let solve = |r: &AnyField<B, K>, e: &mut AnyField<B, K>, asked: &solvers::InnerRequest| {
+                    let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
+                    let request = Request { max_iterations: asked.max_iterations, ..*request };
+                    krylov(&inner, r, e, asked.tol, Some(0.0), positive, &request, &mut inside)
+                };
+                let mut outside = |event: &Iteration<'_>| seen.borrow_mut().outside(event);
+                defect_correction(&system, rhs, x, &params, &mut workspace, solve, &mut outside)
+            }
+        }
+    }
+}
+
+/// Shows the iterations of inner and outer solver to one observer.
+struct Nested<'a, O> {
+    observer: &'a mut O,
+    /// Of the inner solves before.
+    iterations: usize,
+    /// The residual that the inner solve began with.
+    level: f64,
+    residuals: Vec<f64>,
+}
+impl<O: Observer> Nested<'_, O> {
+    fn outside(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        (self.iterations, self.level) = (event.iteration, event.worst());
+        self.observer.iteration(event)
+    }
+    fn inside(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        self.residuals.clear();
+        self.residuals.extend(event.residuals.iter().map(|r| r * self.level));
+        let iteration = self.iterations + event.iteration;
+        self.observer.iteration(&Iteration { iteration, residuals: &self.residuals, kind: Kind::Iterate })
+    }
+}
+
+/// Runs the Krylov method asked for.
+#[allow(clippy::too_many_arguments)]
+fn krylov<Y: System<Error = DeviceError>, O: Copy>(
+    system: &Y,
+    rhs: &Precise<Y>,
+    x: &mut Precise<Y>,
+    tol: f64,
+    delta: Option<f64>,
+    positive: bool,
+    request: &Request<O>,
+    observer: &mut impl Observer,
+) -> std::result::Result<Info, SolverError> {
+    let Request { max_iterations, stagnation_window, .. } = *request;
+    match request.method {
+        Method::Bicgstab => {
+            let params = BicgstabParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
+            bicgstab(system, rhs, x, &params, &mut workspace, observer)
+        }
+        Method::Cg | Method::Cgne if positive => {
+            let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
+            cg(system, rhs, x, &params, &mut workspace, observer)
+        }
+        Method::Cg | Method::Cgne => {
+            let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let mut workspace = CgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
+            match request.method {
+                Method::Cg => cgnr(system, rhs, x, &params, &mut workspace, observer),
+                _ => cgne(system, rhs, x, &params, &mut workspace, observer),
+            }
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Many shifts or masses at once: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as it allows, then
+//! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
+use super::ladder::{Climbed, Formats, Problem, climb};
+use super::report::{Climb, SolveFailure};
+use super::request::{IterationPrecision, Method, Request};
+use super::run::norms;
+use super::staggered::{StaggeredConfiguration, StaggeredOperators};
+use crate::backend::Backend;
+use crate::dirac::{EvenOdd, StaggeredParams};
+use crate::domain::{DeviceError, Result};
+use crate::field::host::{ColourVector, HostColour};
+use crate::field::{AnyField, AnySpace, ColourSpace, DeviceColour, FullColour};
+use gpu_kernels::storage::{Double, OneSpin};
+use num_complex::Complex64;
+use solvers::{Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, VectorSpace, multishift_cg};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// How the systems of several shifts are solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShiftStrategy {
+    /// All together by multi-shift CG, then each by itself to the tolerance.
+    #[default]
+    MultiShift,
+    /// Each by itself, from zero.
+    Sequential,
+}
+
+/// What became of one shift.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftOutcome {
+    /// σ
+    pub shift: f64,
+    /// Iterations of multi-shift CG until the system was dropped, of the slowest right-hand side, both parities together.
+    pub iterations: usize,
+    /// Iterations of the solver that went on from there, both parities together.
+    pub refinement_iterations: usize,
+    /// ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
+    pub true_residual: Vec<f64>,
+    /// The steps up the ladder of precisions.
+    pub climbs: Vec<Climb>,
+    /// Why the solver gave up, where it did.
+    pub failure: Option<String>,
+}
+
+/// What a solve for several shifts did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftsReport {
+    /// In the order of the request.
+    pub shifts: Vec<ShiftOutcome>,
+    /// Whether every true residual is at or below the tolerance.
+    pub converged: bool,
+    /// The precision of multi-shift CG; `None` where each system was solved by itself.
+    pub first_precision: Option<IterationPrecision>,
+    /// Seconds of multi-shift CG.
+    pub first_seconds: f64,
+    /// Seconds of all solvers, transfers excluded.
+    pub seconds: f64,
+    /// Seconds from the first transfer to the last.
+    pub total_seconds: f64,
+    /// Operator applications only, over `seconds`.
+    pub gflops: f64,
+    /// Whether the observer stopped it.
+    pub cancelled: bool,
+}
+
+/// Solutions by shift and right-hand side, and what is known of them.
+pub type SolvedShifts = std::result::Result<(Vec<Vec<HostColour>>, ShiftsReport), SolveFailure<ColourVector>>;
+
+/// Relative residual to which multi-shift CG goes in single precision: below, its recurrence and the truth part ways.
+const FIRST_TOLERANCE: f64 = 1e-6;
+
+impl<B: Backend> StaggeredConfiguration<'_, B> {
+    /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix
+    /// the parities: each is solved where some source has it.
+    ///
+    /// # Errors
+    /// Invalid requests and failures of the device. What solvers could not do is in the report, beside the best iterates.
+    pub fn solve_shifts(
+        &self,
+        sources: &[HostColour],
+        shifts: &[f64],
+        strategy: ShiftStrategy,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+    ) -> SolvedShifts {
+        self.shifted(sources, shifts, strategy, request, observer, |solver, i| solver.normal_residuals(i))
+    }
+    /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The
+    /// mass of the request's operator is of no interest.
+    ///
+    /// # Errors
+    /// As [`solve_shifts`](Self::solve_shifts).
+    pub fn solve_masses(
+        &self,
+        sources: &[HostColour],
+        masses: &[f64],
+        strategy: ShiftStrategy,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+    ) -> SolvedShifts {
+        // The shifts are m_i² on top of a massless operator.
+        let massless = Request { operator: StaggeredParams { mass: 0.0, ..request.operator }, ..*request };
+        let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
+        let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
+            solver.apply_dagger(i, masses[i])?;
+            solver.residuals(i, masses[i])
+        });
+        solved.map(|(solutions, mut report)| {
+            report.shifts.iter_mut().zip(masses).for_each(|(outcome, mass)| outcome.shift = *mass);
+            (solutions, report)
+        })
+    }
+
+    fn shifted(
+        &self,
+        sources: &[HostColour],
+        shifts: &[f64],
+        strategy: ShiftStrategy,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+        finish: impl Fn(&mut Shifts<B>, usize) -> Result<Vec<f64>>,
+    ) -> SolvedShifts {
+        let begin = Instant::now();
+        let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        let request = Request { method: Method::Cg, ..self.checked(request)? };
+        if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
+            return Err(invalid("shifts have to be finite numbers, at least one"));
+        }
+        let square = request.operator.mass.powi(2);
+        if shifts.iter().any(|shift| square + shift <= 0.0) {
+            return Err(invalid("m² + σ has to be positive for every shift"));
+        }
+        let mut solver = Shifts::new(self, &self.twisted(sources), shifts, request)?;
+        self.domain().backend().synchronize().map_err(DeviceError::from)?;
+        let mut cancelled = false;
+        for parity in 0..2 {
+            if cancelled || solver.norms.iter().all(|norms| norms[parity] == 0.0) {
+                continue;
+            }
+            cancelled = solver.solve(parity, strategy, observer).map_err(SolveFailure::Solver)?;
+        }
+        let mut solutions = Vec::new();
+        let mut converged = !cancelled;
+        for i in 0..shifts.len() {
+            let residuals = finish(&mut solver, i)?;
+            converged &= residuals.iter().all(|r| *r <= request.tol);
+            solver.outcomes[i].true_residual = residuals;
+            let mut fields = solver.x[i].download()?;
+            self.twist(&mut fields, true);
+            solutions.push(fields);
+        }
+        let report = ShiftsReport {
+            shifts: solver.outcomes,
+            converged,
+            first_precision: solver.first_precision,
+            first_seconds: solver.first_seconds,
+            seconds: solver.seconds,
+            total_seconds: begin.elapsed().as_secs_f64(),
+            gflops: solver.flops / solver.seconds * 1e-9,
+            cancelled,
+        };
+        Ok((solutions, report))
+    }
+}
+
+/// The systems and their solutions, in double.
+struct Shifts<'c, 'g, B: Backend> {
+    configuration: &'c StaggeredConfiguration<'g, B>,
+    request: Request<StaggeredParams>,
+    space: ColourSpace<B, Double>,
+    sources: FullColour<B, Double>,
+    /// ‖b_j‖ on each parity.
+    norms: Vec<[f64; 2]>,
+    x: Vec<FullColour<B, Double>>,
+    outcomes: Vec<ShiftOutcome>,
+    first_precision: Option<IterationPrecision>,
+    first_seconds: f64,
+    seconds: f64,
+    flops: f64,
+}
+
+impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
+    fn new(
+        configuration: &'c StaggeredConfiguration<'g, B>,
+        sources: &[HostColour],
+        shifts: &[f64],
+        request: Request<StaggeredParams>,
+    ) -> Result<Self> {
+        let (domain, nrhs) = (configuration.domain(), sources.len());
+        let space = ColourSpace::<B, Double>::new(domain, nrhs);
+        let mut full = FullColour::zero(domain, nrhs)?;
+        full.upload(sources)?;
+        let (even, odd) = (norms(&space, &full.even)?, norms(&space, &full.odd)?);
+        let outcome = |shift: &f64| ShiftOutcome {
+            shift: *shift,
+            iterations: 0,
+            refinement_iterations: 0,
+            true_residual: Vec::new(),
+            climbs: Vec::new(),
+            failure: None,
+        };
+        Ok(Shifts {
+            configuration,
+            request,
+            space,
+            sources: full,
+            norms: even.into_iter().zip(odd).map(|(even, odd)| [even, odd]).collect(),
+            x: shifts.iter().map(|_| FullColour::zero(domain, nrhs)).collect::<Result<_>>()?,
+            outcomes: shifts.iter().map(outcome).collect(),
+            first_precision: None,
+            first_seconds: 0.0,
+            seconds: 0.0,
+            flops: 0.0,
+        })
+    }
+    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredOperators<'c, 'g, B>> {
+        StaggeredOperators::new(self.configuration, self.request.operator, parity, shift, self.space.nrhs())
+    }
+    /// Solves the systems on one parity. Answers whether the observer stopped it.
+    fn solve(
+        &mut self,
+        parity: usize,
+        strategy: ShiftStrategy,
+        observer: &mut impl Observer,
+    ) -> std::result::Result<bool, SolveError<DeviceError>> {
+        let mut seen = Counted { observer, before: 0, last: 0, stopped: false };
+        if strategy == ShiftStrategy::MultiShift {
+            self.together(parity, &mut seen)?;
+        }
+        for i in 0..self.outcomes.len() {
+            if seen.stopped {
+                break;
+            }
+            seen.before = seen.last;
+            self.refine(parity, i, &mut seen)?;
+        }
+        Ok(seen.stopped)
+    }
+    /// Multi-shift CG in the lowest floating precision that is asked for.
+    fn together(
+        &mut self,
+        parity: usize,
+        observer: &mut Counted<impl Observer>,
+    ) -> std::result::Result<(), SolveError<DeviceError>> {
+        let double = self.request.precision == IterationPrecision::Double;
+        let precision = if double { IterationPrecision::Double } else { IterationPrecision::Single };
+        let tol = if double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
+        let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
+        let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction)?;
+        let space = AnySpace::<B, OneSpin>::new(self.space.domain(), self.space.nrhs(), precision);
+        let mut b = space.allocate()?;
+        space.read(self.sources.parity(parity), &mut b)?;
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<AnyField<B, OneSpin>>>>()?;
+        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
+        let params = MultiShiftParams {
+            tol: &[tol],
+            max_iterations: self.request.max_iterations,
+            stagnation_window: self.request.stagnation_window,
+            check: false,
+        };
+        self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
+        let start = Instant::now();
+        match multishift_cg(&space, &operator, &shifts, &b, &mut x, &params, &mut workspace, observer) {
+            Ok(info) => {
+                for (outcome, shift) in self.outcomes.iter_mut().zip(&info.shifts) {
+                    outcome.iterations += shift.iterations.iter().copied().max().unwrap_or(0);
+                }
+                self.flops += info.whole.flops;
+            }
+            // What it reached is where the next solver begins; if that is of no use, that one says so.
+            Err(error) => match error.info() {
+                Some(info) => {
+                    self.outcomes.iter_mut().for_each(|outcome| outcome.iterations += info.iterations);
+                    self.flops += info.flops;
+                }
+                None => return Err(error),
+            },
+        }
+        for (full, x) in self.x.iter_mut().zip(&x) {
+            space.write(x, &self.space, full.parity_mut(parity))?;
+        }
+        self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
+        let seconds = start.elapsed().as_secs_f64();
+        self.first_precision = Some(precision);
+        self.first_seconds += seconds;
+        self.seconds += seconds;
+        Ok(())
+    }
+    /// Mixed-precision CG for shift number `i`, from the solution that is there.
+    fn refine(
+        &mut self,
+        parity: usize,
+        i: usize,
+        observer: &mut Counted<impl Observer>,
+    ) -> std::result::Result<(), SolveError<DeviceError>> {
+        let operators = self.operators(parity, self.outcomes[i].shift)?;
+        let mut problem = Shifted {
+            space: &self.space,
+            operator: operators.exact(),
+            rhs: self.sources.parity(parity),
+            norms: self.norms.iter().map(|norms| norms[parity]).collect(),
+            x: self.x[i].parity_mut(parity),
+        };
+        problem.forget_what_is_no_number()?;
+        let Climbed { info, climbs, failure, seconds, .. } =
+            climb(&operators, &mut problem, self.request.tol, &self.request, observer)?;
+        let outcome = &mut self.outcomes[i];
+        outcome.refinement_iterations += info.iterations;
+        outcome.climbs.extend(climbs);
+        outcome.failure = outcome.failure.take().or(failure.map(|error| error.to_string()));
+        self.seconds += seconds;
+        self.flops += info.flops;
+        Ok(())
+    }
+    /// ‖b − (M†M + σ_i) x_i‖ / ‖b‖ on all sites, M applied by its hopping term alone and then linear algebra.
+    fn normal_residuals(&mut self, i: usize) -> Result<Vec<f64>> {
+        let exact = self.operators(0, 0.0)?.exact();
+        let (mut image, mut normal) = (self.zero()?, self.zero()?);
+        for parity in 0..2 {
+            exact.row(parity, false, &self.x[i], image.parity_mut(parity))?;
+        }
+        let n = self.space.nrhs();
+        let (shift, one) = (vec![Complex64::new(self.outcomes[i].shift, 0.0); n], vec![Complex64::ONE; n]);
+        for parity in 0..2 {
+            exact.row(parity, true, &image, normal.parity_mut(parity))?;
+            self.space.axpby(&shift, self.x[i].parity(parity), &one, normal.parity_mut(parity))?;
+        }
+        self.relative_to_sources(&mut normal)
+    }
+    /// x_i ← M† x_i for a mass.
+    fn apply_dagger(&mut self, i: usize, mass: f64) -> Result {
+        let mut image = self.zero()?;
+        let exact = self.with_mass(mass)?;
+        for parity in 0..2 {
+            exact.row(parity, true, &self.x[i], image.parity_mut(parity))?;
+        }
+        self.x[i] = image;
+        Ok(())
+    }
+    /// ‖η − M ψ_i‖ / ‖η‖ for a mass.
+    fn residuals(&mut self, i: usize, mass: f64) -> Result<Vec<f64>> {
+        let mut image = self.zero()?;
+        let exact = self.with_mass(mass)?;
+        for parity in 0..2 {
+            exact.row(parity, false, &self.x[i], image.parity_mut(parity))?;
+        }
+        self.relative_to_sources(&mut image)
+    }
+    fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd<B, OneSpin, Double>>> {
+        let params = StaggeredParams { mass, ..self.request.operator };
+        Ok(StaggeredOperators::new(self.configuration, params, 0, 0.0, self.space.nrhs())?.exact())
+    }
+    fn zero(&self) -> Result<FullColour<B, Double>> {
+        FullColour::zero(self.space.domain(), self.space.nrhs())
+    }
+    /// ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
+    fn relative_to_sources(&self, y: &mut FullColour<B, Double>) -> Result<Vec<f64>> {
+        let n = self.space.nrhs();
+        let (mut squares, mut parts) = (vec![0.0; n], vec![0.0; n]);
+        for parity in 0..2 {
+            self.space.sub_norm2(self.sources.parity(parity), y.parity_mut(parity), &mut parts)?;
+            squares.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part);
+        }
+        let relative = |(square, [even, odd]): (f64, &[f64; 2])| {
+            let norm = even.hypot(*odd);
+            if norm > 0.0 { square.sqrt() / norm } else { square.sqrt() }
+        };
+        Ok(squares.into_iter().zip(&self.norms).map(relative).collect())
+    }
+}
+
+/// (M†M + σ) x = b on the sites of one parity.
+struct Shifted<'a, B: Backend> {
+    space: &'a ColourSpace<B, Double>,
+    operator: Rc<dyn EvenOdd<B, OneSpin, Double>>,
+    rhs: &'a DeviceColour<B, Double>,
+    norms: Vec<f64>,
+    x: &'a mut DeviceColour<B, Double>,
+}
+
+impl<B: Backend> Shifted<'_, B> {
+    /// A guess that is no number is none.
+    fn forget_what_is_no_number(&mut self) -> Result {
+        if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
+    }
+}
+
+impl<B: Backend> Problem<B, OneSpin> for Shifted<'_, B> {
+    fn space(&self) -> &ColourSpace<B, Double> {
+        self.space
+    }
+    fn rhs(&self) -> &DeviceColour<B, Double> {
+        self.rhs
+    }
+    fn solution(&mut self) -> &mut DeviceColour<B, Double> {
+        self.x
+    }
+    /// Of this parity; the whole is checked at the end.
+    fn residuals(&mut self) -> Result<Vec<f64>> {
+        let (mut image, mut squares) = (self.space.allocate()?, vec![0.0; self.space.nrhs()]);
+        self.operator.apply(self.x, &mut image)?;
+        self.space.sub_norm2(self.rhs, &mut image, &mut squares)?;
+        let relative = |(square, norm): (f64, &f64)| if *norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
+        Ok(squares.into_iter().zip(&self.norms).map(relative).collect())
+    }
+}
+
+/// Counts on over the solvers, and remembers whether it was stopped.
+struct Counted<'a, O> {
+    observer: &'a mut O,
+    before: usize,
+    last: usize,
+    stopped: bool,
+}
+impl<O: Observer> Observer for Counted<'_, O> {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        self.last = self.before + event.iteration;
+        let answer = self.observer.iteration(&Iteration { iteration: self.last, ..*event });
+        self.stopped |= answer.is_break();
+        answer
+    }
+}

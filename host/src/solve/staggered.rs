@@ -1,0 +1,251 @@
+//! Staggered operators on a configuration: links in every format, and solves of M ψ = η.
+use super::configuration::Configuration;
+use super::ladder::Formats;
+use super::report::SolveFailure;
+use super::request::{IterationPrecision, Reconstruction, Request, with_staggered_formats};
+use super::run::{Solved, solve};
+use crate::backend::Backend;
+use crate::dirac::{
+    EvenOdd, EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
+};
+use crate::domain::{Domain, Result};
+use crate::fat_links::Improvement;
+use crate::field::AnyOperator;
+use crate::field::host::{ColourVector, HostColour, HostGauge};
+use gpu_kernels::storage::{Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{Observer, SolveError};
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Links of a staggered operator on a device, in every format that solves need, each made when it is first needed and
+/// kept.
+pub struct StaggeredConfiguration<'g, B: Backend> {
+    links: Links<'g, B>,
+    /// The antiperiodic boundary condition is spread over all links in t.
+    spread: bool,
+}
+
+enum Links<'g, B: Backend> {
+    Thin(Configuration<'g, B>),
+    Improved(ImprovedConfiguration<B>),
+}
+
+struct ImprovedConfiguration<B: Backend> {
+    links: Improvement<B>,
+    copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    singular: OnceCell<bool>,
+}
+
+impl<B: Backend> ImprovedConfiguration<B> {
+    fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<ImprovedLinks<B, P, R>>>
+    where
+        Recon18: LinkFormat<P>,
+    {
+        let key = TypeId::of::<(P, R)>();
+        if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
+            return Ok(Arc::clone(links));
+        }
+        let links = Arc::new(self.links.pack::<P, R>()?);
+        self.copies.borrow_mut().insert(key, Box::new(links.clone()));
+        Ok(links)
+    }
+}
+
+impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
+    /// For the naive operator, on thin links.
+    pub fn naive(domain: &Domain<B>, gauge: &'g HostGauge) -> Self {
+        Self::of(Links::Thin(Configuration::new(domain, gauge)))
+    }
+    /// For an improved operator.
+    pub fn improved(links: Improvement<B>) -> Self {
+        Self::of(Links::Improved(ImprovedConfiguration {
+            links,
+            copies: RefCell::default(),
+            singular: OnceCell::new(),
+        }))
+    }
+    fn of(links: Links<'g, B>) -> Self {
+        StaggeredConfiguration { links, spread: false }
+    }
+    /// With the antiperiodic boundary condition spread over all links in t as factors e^{iπ/T}, as CL2QCD has it, instead
+    /// of a sign of those that cross it. Sources and solutions are in that gauge: ψ(t) → e^{−iπt/T} ψ(t) leads there.
+    #[must_use]
+    pub fn with_spread_boundary(self) -> Self {
+        StaggeredConfiguration { spread: true, ..self }
+    }
+    /// Where the links live.
+    pub fn domain(&self) -> &Domain<B> {
+        match &self.links {
+            Links::Thin(configuration) => configuration.domain(),
+            Links::Improved(configuration) => configuration.links.fat.domain(),
+        }
+    }
+    /// The reconstruction that can be had: of thin links, or of long ones where those are a number times SU(3).
+    pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
+        match &self.links {
+            Links::Thin(configuration) => configuration.possible(asked, precision),
+            Links::Improved(configuration) if !configuration.links.long_in_su3 => Ok(Reconstruction::Eighteen),
+            Links::Improved(configuration) if asked == Reconstruction::Eight => {
+                let singular = match configuration.singular.get() {
+                    Some(known) => *known,
+                    None => {
+                        let found = configuration.links.singular_long_links()? > 0;
+                        *configuration.singular.get_or_init(|| found)
+                    }
+                };
+                Ok(if singular { Reconstruction::Twelve } else { asked })
+            }
+            Links::Improved(_) => Ok(asked),
+        }
+    }
+    /// A request with formats that can be had, or why there are none.
+    pub(super) fn checked(
+        &self,
+        request: &Request<StaggeredParams>,
+    ) -> std::result::Result<Request<StaggeredParams>, SolveFailure<ColourVector>> {
+        let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        request.check_precisions().map_err(invalid)?;
+        if !request.reconstruction.exists_for_staggered(request.precision) {
+            return Err(invalid("staggered operators are there in double, single and half, with 18, 12 or 8 reals"));
+        }
+        if self.spread && request.operator.boundary != TimeBoundary::Antiperiodic {
+            return Err(invalid("only an antiperiodic boundary condition can be spread over all links in t"));
+        }
+        let reconstruction = self.possible(request.reconstruction, request.precision)?;
+        Ok(Request { reconstruction, ..*request })
+    }
+    /// To the gauge in which kernels compute, or back from it.
+    pub(super) fn twist(&self, fields: &mut [HostColour], back: bool) {
+        if !self.spread {
+            return;
+        }
+        for field in fields {
+            let lattice = field.lattice();
+            let extent = lattice.size()[3];
+            let angle = if back { -std::f64::consts::PI } else { std::f64::consts::PI } / extent as f64;
+            for (index, site) in field.sites_mut().iter_mut().enumerate() {
+                let phase = Complex64::cis(angle * lattice.coordinates(index)[3] as f64);
+                site.iter_mut().for_each(|z| *z *= phase);
+            }
+        }
+    }
+    /// `fields` in the gauge in which kernels compute.
+    pub(super) fn twisted<'a>(&self, fields: &'a [HostColour]) -> Cow<'a, [HostColour]> {
+        if !self.spread {
+            return Cow::Borrowed(fields);
+        }
+        let mut twisted = fields.to_vec();
+        self.twist(&mut twisted, false);
+        Cow::Owned(twisted)
+    }
+
+    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero; m must not be zero.
+    /// [`Method::Cg`](super::Method) is CG on M†M itself, on the even sites. The observer sees every iteration and can
+    /// stop it.
+    ///
+    /// # Errors
+    /// [`SolveFailure`]; where the solver gave up, with the best iterates.
+    pub fn solve(
+        &self,
+        sources: &[HostColour],
+        guess: Option<&[HostColour]>,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+    ) -> Solved<ColourVector> {
+        let begin = Instant::now();
+        let request = self.checked(request)?;
+        if request.operator.mass == 0.0 {
+            return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
+        }
+        let operators = StaggeredOperators::new(self, request.operator, 0, 0.0, sources.len())?;
+        let (sources, guess) = (self.twisted(sources), guess.map(|fields| self.twisted(fields)));
+        let back = |mut fields: Vec<HostColour>| {
+            self.twist(&mut fields, true);
+            fields
+        };
+        let solved = solve(&operators, &sources, guess.as_deref(), &request, observer, begin);
+        solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
+    }
+}
+
+/// M†M + σ on the sites of one parity, in every format.
+pub(super) struct StaggeredOperators<'c, 'g, B: Backend> {
+    configuration: &'c StaggeredConfiguration<'g, B>,
+    params: StaggeredParams,
+    parity: usize,
+    shift: f64,
+    nrhs: usize,
+    exact: Rc<dyn EvenOdd<B, OneSpin, Double>>,
+}
+
+impl<'c, 'g, B: Backend> StaggeredOperators<'c, 'g, B> {
+    pub fn new(
+        configuration: &'c StaggeredConfiguration<'g, B>,
+        params: StaggeredParams,
+        parity: usize,
+        shift: f64,
+        nrhs: usize,
+    ) -> Result<Self> {
+        let exact = make::<B, Double, Recon18>(configuration, params, parity, shift, nrhs)?;
+        Ok(StaggeredOperators { configuration, params, parity, shift, nrhs, exact })
+    }
+}
+
+fn make<B: Backend, P: Precision, R: LinkFormat<P>>(
+    configuration: &StaggeredConfiguration<B>,
+    params: StaggeredParams,
+    parity: usize,
+    shift: f64,
+    nrhs: usize,
+) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>>
+where
+    Recon18: LinkFormat<P>,
+{
+    fn on<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+        links: Arc<L>,
+        params: StaggeredParams,
+        parity: usize,
+        shift: f64,
+        nrhs: usize,
+    ) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>> {
+        Ok(Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?))
+    }
+    match &configuration.links {
+        Links::Thin(thin) => on(thin.links::<P, R>()?, params, parity, shift, nrhs),
+        Links::Improved(improved) => on(improved.links::<P, R>()?, params, parity, shift, nrhs),
+    }
+}
+
+impl<B: Backend> Formats<B, OneSpin> for StaggeredOperators<'_, '_, B> {
+    fn domain(&self) -> &Domain<B> {
+        self.configuration.domain()
+    }
+    fn exact(&self) -> Rc<dyn EvenOdd<B, OneSpin, Double>> {
+        self.exact.clone()
+    }
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, OneSpin>> {
+        macro_rules! with {
+            ($precision:ident, $recon:ident) => {
+                AnyOperator::$precision(make::<B, $precision, $recon>(
+                    self.configuration,
+                    self.params,
+                    self.parity,
+                    self.shift,
+                    self.nrhs,
+                )?)
+            };
+        }
+        Ok(with_staggered_formats!(precision, reconstruction, with))
+    }
+    fn release_staged(&self) {
+        if let Links::Thin(thin) = &self.configuration.links {
+            thin.release_staged();
+        }
+    }
+}
