@@ -3,6 +3,7 @@
 //! * [`gamma`], [`reference`](mod@reference): the Wilson operator from its formulas, in plain loops and in double
 //! * [`clover_reference`]: the Wilson-clover operator in the same way
 //! * [`staggered_reference`]: naive, asqtad and HISQ fermions in the same way
+//! * [`refdata`]: where the data of other codes is
 //! * [`accuracy`], [`links`]: what each precision and reconstruction can reach, and so the tolerances
 //! * [`report`]: outcomes, tables, comparison of backends
 //! * [`checks`]: every kernel against the reference, on any backend
@@ -17,6 +18,7 @@ pub mod gamma;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod links;
+pub mod refdata;
 pub mod reference;
 pub mod report;
 pub mod staggered_reference;

@@ -696,13 +696,8 @@ fn files_that_are_not_right() {
 
 #[test]
 fn reference_files_are_refused_with_a_reason() {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
+    let Some(folder) = ferrite_tests::refdata::folder() else { return };
     let file = folder.join("configs/lat.sample.5p7");
-    if !file.is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return;
-    }
     let room = Room::new();
     room.fails(2, &format!("plaquette {}", file.display()), &["lat.sample.5p7: ", "checksum", "--no-verify"]);
     room.fails(1, &format!("verify {}", file.display()), &["checksum"]);

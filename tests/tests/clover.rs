@@ -11,12 +11,13 @@ use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction, Reque
 use ferrite::{generate, smear};
 use ferrite_tests::checks::{self, Case, SCHURS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
+use ferrite_tests::refdata;
 use ferrite_tests::reference::{Dirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links};
 use ferrite_tests::report::{Report, relative_error};
 use gpu_kernels::storage::{Double, Recon18};
 use num_complex::Complex64;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 fn lattice(size: [usize; 4]) -> Lattice {
@@ -357,17 +358,6 @@ fn a_singular_term_is_an_error() {
     }
 }
 
-/// The folder of reference data, or nothing and a word about it.
-fn reference_data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("manifest.json").is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 /// Chroma's configuration WEAK_FIELD on 4³×8 and one of the JSON files with its answers.
 fn chroma(folder: &Path, answers: &str) -> (HostGauge, Value) {
     let gauge = read_gauge(&folder.join("configs/pyquda_weak_field.lime"), &ReadOptions::default()).unwrap().gauge;
@@ -434,7 +424,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 /// does not mind.
 #[test]
 fn chroma_propagators_on_an_anisotropic_lattice() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let (gauge, answers) = chroma(&folder, "chroma_weakfield_4448.json");
     let sources = shell_sources(&gauge);
     let wilson = |kappa: f64| WilsonParams {
@@ -465,7 +455,7 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
 /// same shell at the sink: Σ_x tr S S† = Σ |S|².
 #[test]
 fn chroma_pion_from_a_shell_on_smeared_links() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let (gauge, answers) = chroma(&folder, "chroma_hadspec_pion_4448.json");
     let links = smear::ape(&gauge, 2.5, 1);
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);

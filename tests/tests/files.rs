@@ -5,23 +5,13 @@ use ferrite::files::{
     read_fermion, read_field, read_gauge, write_fermion, write_gauge,
 };
 use ferrite::lattice::Lattice;
+use ferrite_tests::refdata;
 use num_complex::Complex64;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-
-/// The folder of reference data, or nothing and a word about it.
-fn reference_data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("manifest.json").is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 fn manifest(folder: &Path) -> Vec<(PathBuf, Value)> {
     let text = fs::read_to_string(folder.join("manifest.json")).unwrap();
@@ -53,7 +43,7 @@ fn check(path: &Path, expect: &Value, file: &GaugeFile) {
 
 #[test]
 fn every_reference_configuration_gives_its_values() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let mut read = 0;
     for (path, expect) in manifest(&folder) {
         let result = read_gauge(&path, &options_for(&path));
@@ -81,7 +71,7 @@ fn every_reference_configuration_gives_its_values() {
 
 #[test]
 fn the_corrupt_configuration_is_refused_twice() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let path = folder.join("configs/lat.sample.5p7");
     let error = read_gauge(&path, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("lat.sample.5p7: MILC checksum of the data is"), "{error}");
@@ -96,7 +86,7 @@ fn the_corrupt_configuration_is_refused_twice() {
 
 #[test]
 fn the_same_field_in_several_formats_is_the_same() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let read = |name: &str| read_gauge(&folder.join("configs").join(name), &ReadOptions::default()).unwrap();
     let milc = read("lat.sample.l4444").gauge;
     assert_eq!(milc, read("lat.sample.l4444.ildg").gauge);
@@ -113,7 +103,7 @@ fn the_same_field_in_several_formats_is_the_same() {
 
 #[test]
 fn fields_of_other_codes() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let path = |name: &str| folder.join("fields").join(name);
     for name in ["fat.l8", "long.l8", "colormatrix.mom.sample.l8"] {
         let error = read_gauge(&path(name), &ReadOptions::default()).unwrap_err();
@@ -133,7 +123,7 @@ fn fields_of_other_codes() {
 /// Every reference file cut at many places: a sentence with the name each time.
 #[test]
 fn truncated_reference_files_are_refused() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     for (path, _) in manifest(&folder) {
         let whole = fs::read(&path).unwrap();
         let options = options_for(&path);
@@ -152,7 +142,7 @@ fn truncated_reference_files_are_refused() {
 /// Every bit counts: flip one anywhere in the data and the file is refused, if it has a checksum.
 #[test]
 fn flipped_bits_of_reference_files_are_found() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     for (path, expect) in manifest(&folder) {
         let whole = fs::read(&path).unwrap();
         let header = inspect(&path, &options_for(&path)).unwrap();

@@ -12,12 +12,12 @@ use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, solve_
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::links::{Reconstruction as Links, hopping};
+use ferrite_tests::refdata;
 use ferrite_tests::reference::{
     Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
 use ferrite_tests::report::{Report, relative_error, worst_error};
 use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const BOUNDARIES: [TimeBoundary; 2] = [TimeBoundary::Periodic, TimeBoundary::Antiperiodic];
@@ -266,21 +266,10 @@ fn free_links_and_gauge_copies_of_them_solve_alike() {
     assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
 }
 
-/// The folder of reference data, or nothing and a word about it.
-fn reference_data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("manifest.json").is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 /// MILC's quenched configuration at β = 6.0, 8⁴: real physics, as rough as fields are in production.
 #[test]
 fn milc_configuration_at_beta_6_is_solved() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let gauge = read_gauge(&folder.join("configs/lat.sample.l8888"), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();

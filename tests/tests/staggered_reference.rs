@@ -4,6 +4,7 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge, Matrix};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use ferrite_tests::refdata;
 use ferrite_tests::reference::{adjoint, combine, dot, field, multiply, norm2, on_parity, transform_links, unit};
 use ferrite_tests::report::{relative_error, worst_error};
 use ferrite_tests::staggered_reference::{
@@ -14,7 +15,7 @@ use num_complex::Complex64;
 use serde_json::Value;
 use std::f64::consts::TAU;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PHASES: [Phases; 2] = [Phases::Milc, Phases::Standard];
 const BOUNDARIES: [Boundary; 3] = [Boundary::Sign(1.0), Boundary::Sign(-1.0), Boundary::Spread];
@@ -299,17 +300,6 @@ fn projected_links_are_the_unitary_factor() {
     }
 }
 
-/// The folder of reference data, or nothing and a word about it.
-fn reference_data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("manifest.json").is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 /// Links as they are in the file: what MILC stored was made of these, not of links made unitary again.
 fn configuration(folder: &Path, name: &str) -> HostGauge {
     read_gauge(&folder.join("configs").join(name), &ReadOptions::default()).unwrap().gauge
@@ -319,7 +309,7 @@ const MILC: (Phases, Boundary) = (Phases::Milc, Boundary::Sign(-1.0));
 
 #[test]
 fn milc_fattens_links_alike() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let improved = Improved::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
     for (name, links, steps) in [("fat.l8", &improved.fat, 1), ("long.l8", &improved.long, 3)] {
         let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
@@ -333,7 +323,7 @@ fn milc_fattens_links_alike() {
 
 #[test]
 fn milc_solves_alike() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let improved = Improved::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
     let m = improved.operator(0.1, MILC.0, MILC.1);
     let read = |name: &str| -> HostColour {
@@ -353,7 +343,7 @@ fn milc_solves_alike() {
 
 #[test]
 fn milc_propagates_alike() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let gauge = configuration(&folder, "lat.sample.l4448.ll");
     let lattice = gauge.lattice();
     let improved = Improved::asqtad(&gauge, 1.0);
@@ -379,7 +369,7 @@ fn milc_propagates_alike() {
 
 #[test]
 fn cl2qcd_condenses_alike() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let text = fs::read_to_string(folder.join("answers/cl2qcd_4444.json")).unwrap();
     let answers: Value = serde_json::from_str(&text).unwrap();
     let number = |k: usize| answers["staggered_condensate"]["periodic"][k].as_f64().unwrap();

@@ -4,6 +4,7 @@ mod gauge;
 mod linear_algebra;
 mod quenched;
 mod solves;
+mod staggered_solves;
 mod temporal;
 mod wilson;
 
@@ -12,6 +13,7 @@ pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use quenched::{distance, quenched};
 pub use solves::{schemes, solves};
+pub use staggered_solves::{staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use wilson::wilson;
 

@@ -1,0 +1,226 @@
+//! Staggered solves in every pair of precisions, for one mass, many masses and many shifts, checked by the reference.
+use crate::reference::combine;
+use crate::report::{Report, Scope};
+use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
+use ferrite::backend::Backend;
+use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{
+    Correction, IterationPrecision, Method, Reconstruction, Request, ShiftStrategy, SolveFailure,
+    StaggeredConfiguration,
+};
+
+type Failure = SolveFailure<ColourVector>;
+
+const MASS: f64 = 0.08;
+
+/// Links, and the operators made of them by the reference.
+struct Case {
+    gauge: HostGauge,
+    improved: [Improved; 2],
+}
+
+impl Case {
+    fn new() -> Self {
+        let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
+        let gauge = generate::weak_field(lattice, 60, 0.3);
+        let improved = [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)];
+        Case { gauge, improved }
+    }
+    fn sources(&self, n: u64) -> Vec<HostColour> {
+        (0..n).map(|k| generate::random_source(self.gauge.lattice(), 61 + k)).collect()
+    }
+    fn reference(&self, name: &str, mass: f64, boundary: Boundary) -> Staggered<'_> {
+        match name {
+            "naive" => Staggered::naive(&self.gauge, mass, Phases::Milc, boundary),
+            "asqtad" => self.improved[0].operator(mass, Phases::Milc, boundary),
+            _ => self.improved[1].operator(mass, Phases::Milc, boundary),
+        }
+    }
+    fn configuration<B: Backend>(
+        &self,
+        name: &str,
+        domain: &Domain<B>,
+    ) -> Result<StaggeredConfiguration<'_, B>, Failure> {
+        let thin = ThinGauge::upload(domain, &self.gauge)?;
+        Ok(match name {
+            "naive" => StaggeredConfiguration::naive(domain, &self.gauge),
+            "asqtad" => {
+                StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?)
+            }
+            _ => StaggeredConfiguration::improved(Improvement::hisq(&thin, -0.1).expect("regular links")),
+        })
+    }
+    fn scope(&self, format: &str, detail: &str) -> Scope {
+        Scope { format: format.into(), detail: format!("{} {detail}", self.gauge.lattice()) }
+    }
+}
+
+const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
+
+/// All of it.
+pub fn staggered_solves<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+    let case = Case::new();
+    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    one_mass(&case, &domain, report)?;
+    spread_boundary(&case, &domain, report)?;
+    shifts(&case, &domain, report)
+}
+
+/// M ψ = η for every operator × pair of precisions × reconstruction × method × way of correction.
+fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+    use IterationPrecision::{Double, Half, Single};
+    let sources = case.sources(2);
+    for name in OPERATORS {
+        let configuration = case.configuration(name, domain)?;
+        let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
+        for (outer, precision, tol) in [
+            (Double, Double, 1e-11),
+            (Double, Single, 1e-11),
+            (Double, Half, 1e-11),
+            (Single, Single, 1e-5),
+            (Single, Half, 1e-5),
+        ] {
+            for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+                for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
+                    for method in [Method::Cg, Method::Bicgstab] {
+                        let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+                        let request = Request {
+                            method,
+                            outer,
+                            precision,
+                            reconstruction,
+                            correction,
+                            tol,
+                            ..Request::new(params)
+                        };
+                        let scope = case.scope(
+                            &format!("{outer:?} {precision:?} {reconstruction:?}"),
+                            &format!("{name} {method:?} {correction:?}"),
+                        );
+                        let (solutions, claim) = configuration.solve(&sources, None, &request, &mut ())?;
+                        report.holds(&scope, "staggered solve: converged", claim.converged);
+                        for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
+                            let residual = reference.residual(eta, psi);
+                            report.error(&scope, "staggered solve: true residual", residual, tol);
+                            // Both are in double; the residual is a difference of numbers of size ‖η‖.
+                            let off = (residual - claimed).abs();
+                            report.error(&scope, "staggered solve: claimed residual", off, 1e-13);
+                        }
+                        if name == "hisq" {
+                            // Its long links are in U(3) only.
+                            let kept = claim.reconstruction == Reconstruction::Eighteen;
+                            report.holds(&scope, "staggered solve: 18 reals of long HISQ links", kept);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// With e^{iπ/T} in all links in t.
+fn spread_boundary<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+    let sources = case.sources(1);
+    for name in OPERATORS {
+        let configuration = case.configuration(name, domain)?.with_spread_boundary();
+        let reference = case.reference(name, MASS, Boundary::Spread);
+        let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+        let request = Request { method: Method::Cg, ..Request::new(params) };
+        let (solutions, _) = configuration.solve(&sources, None, &request, &mut ())?;
+        let scope = case.scope("double", name);
+        let residual = reference.residual(&sources[0], &solutions[0]);
+        report.error(&scope, "staggered solve, spread boundary: true residual", residual, request.tol);
+        // The solution as a first guess needs no iteration.
+        let (_, again) = configuration.solve(&sources, Some(&solutions), &request, &mut ())?;
+        report.holds(&scope, "staggered solve, spread boundary: guess", again.info.iterations == 0);
+        let periodic = StaggeredParams { boundary: TimeBoundary::Periodic, ..params };
+        let refused = configuration.solve(&sources, None, &Request { operator: periodic, ..request }, &mut ()).is_err();
+        report.holds(&scope, "staggered solve, spread boundary: periodic refused", refused);
+    }
+    Ok(())
+}
+
+/// (M†M + σ) x = b and M(m) ψ = η for many σ and m, by multi-shift CG with refinement and one by one. Sources on both
+/// parities, on one, and zero.
+fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+    use IterationPrecision::{Double, Half, Single};
+    let lattice = case.gauge.lattice();
+    let mut sources = case.sources(1);
+    sources.push(generate::point_colour_source(lattice, [1, 2, 3, 5], 1).expect("inside"));
+    sources.push(HostColour::zero(lattice));
+    let shifts = [0.3, 0.0, 1e-4, 25.0, 1e-4, 0.02];
+    let masses = [0.2, 0.05, 0.5, 0.1];
+    for name in ["naive", "asqtad"] {
+        let configuration = case.configuration(name, domain)?;
+        for (precision, strategy) in [
+            (Double, ShiftStrategy::MultiShift),
+            (Single, ShiftStrategy::MultiShift),
+            (Half, ShiftStrategy::MultiShift),
+            (Half, ShiftStrategy::Sequential),
+        ] {
+            let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+            let request = Request { precision, tol: 1e-11, method: Method::Cg, ..Request::new(params) };
+            let scope = case.scope(&format!("{precision:?}"), &format!("{name} {strategy:?}"));
+            let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
+            let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
+            report.holds(&scope, "shifts: converged", claim.converged && !claim.cancelled);
+            let first = claim.shifts.iter().all(|shift| shift.iterations > 0);
+            report.holds(&scope, "shifts: multi-shift CG was used", first == (strategy == ShiftStrategy::MultiShift));
+            for ((sigma, x), outcome) in shifts.iter().zip(&solutions).zip(&claim.shifts) {
+                report.holds(&scope, "shifts: in their order", outcome.shift == *sigma);
+                for ((b, x), claimed) in sources.iter().zip(x).zip(&outcome.true_residual) {
+                    let image = combine(&[(1.0.into(), &reference.normal(x)), ((*sigma).into(), x)]);
+                    let residual = combine(&[(1.0.into(), b), ((-1.0).into(), &image)]).norm2().sqrt();
+                    let relative = if b.norm2() > 0.0 { residual / b.norm2().sqrt() } else { residual };
+                    report.error(&scope, "shifts: true residual", relative, request.tol);
+                    // ‖(M†M + σ) x‖ may be κ ‖b‖ before it cancels: here 25 at most.
+                    report.error(&scope, "shifts: claimed residual", (relative - claimed).abs(), 1e-13);
+                }
+            }
+            let (solutions, claim) = configuration.solve_masses(&sources, &masses, strategy, &request, &mut ())?;
+            report.holds(&scope, "masses: converged", claim.converged);
+            for (mass, psi) in masses.iter().zip(&solutions) {
+                let reference = case.reference(name, *mass, Boundary::Sign(-1.0));
+                for (eta, psi) in sources.iter().zip(psi).filter(|(eta, _)| eta.norm2() > 0.0) {
+                    report.error(&scope, "masses: true residual", reference.residual(eta, psi), request.tol);
+                }
+            }
+        }
+        // A negative shift that the mass makes up for is fine, one that it does not is refused.
+        let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+        let request = Request::new(params);
+        let solve = |sigma: f64| {
+            configuration.solve_shifts(&sources, &[sigma], ShiftStrategy::MultiShift, &request, &mut ()).map(|(_, r)| r)
+        };
+        let scope = case.scope("double", name);
+        report.holds(&scope, "shifts: negative", solve(-0.5 * MASS * MASS)?.converged);
+        report.holds(&scope, "shifts: too negative is refused", solve(-1.1 * MASS * MASS).is_err());
+    }
+    Ok(())
+}
+
+/// With the other phases ψ differs by the sign (−1)^(t (x+y+z)).
+pub fn staggered_phases<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+    let case = Case::new();
+    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    let sources = case.sources(1);
+    for name in OPERATORS {
+        let params = StaggeredParams {
+            phases: StaggeredPhases::Lexicographic,
+            ..StaggeredParams::new(MASS, TimeBoundary::Periodic)
+        };
+        let request = Request { method: Method::Cg, ..Request::new(params) };
+        let (solutions, _) = case.configuration(name, &domain)?.solve(&sources, None, &request, &mut ())?;
+        let reference = Staggered { phases: Phases::Standard, ..case.reference(name, MASS, Boundary::Sign(1.0)) };
+        let residual = reference.residual(&sources[0], &solutions[0]);
+        report.error(&case.scope("double", name), "staggered solve, other phases", residual, request.tol);
+    }
+    Ok(())
+}

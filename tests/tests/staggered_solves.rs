@@ -1,0 +1,159 @@
+//! Staggered solves on the CPU: every scheme against the reference, and against what MILC and CL2QCD computed.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
+use ferrite::files::{ReadOptions, read_fermion, read_gauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Method, Request, ShiftStrategy, StaggeredConfiguration};
+use ferrite_tests::checks;
+use ferrite_tests::refdata;
+use ferrite_tests::reference::dot;
+use ferrite_tests::report::{Report, relative_error};
+use num_complex::Complex64;
+use serde_json::Value;
+use solvers::{Iteration, Observer};
+use std::fs;
+use std::ops::ControlFlow;
+
+#[test]
+fn every_scheme_ends_at_its_tolerance() {
+    let mut report = Report::default();
+    checks::staggered_solves(&Cpu::new(None), &mut report).unwrap();
+    checks::staggered_phases(&Cpu::new(None), &mut report).unwrap();
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
+fn cpu(lattice: Lattice) -> Domain<Cpu> {
+    Domain::single(Cpu::new(None), lattice).unwrap()
+}
+fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g, Cpu> {
+    let thin = ThinGauge::upload(&cpu(gauge.lattice()), gauge).unwrap();
+    StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap())
+}
+fn request(mass: f64, boundary: TimeBoundary, precision: IterationPrecision, tol: f64) -> Request<StaggeredParams> {
+    Request { method: Method::Cg, precision, tol, ..Request::new(StaggeredParams::new(mass, boundary)) }
+}
+
+const PRECISIONS: [IterationPrecision; 3] =
+    [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half];
+
+#[test]
+fn milc_solves_alike() {
+    let Some(folder) = refdata::folder() else { return };
+    let gauge = read_gauge(&folder.join("configs/lat.sample.l8.scidac"), &ReadOptions::default()).unwrap().gauge;
+    let read = |name: &str| -> HostColour {
+        read_fermion(&folder.join("fields").join(name), &ReadOptions::default()).unwrap().field
+    };
+    let (source, answer) = (read("ksvector.src.sample.l8"), read("ksvector.ans.MdaggerMinv.sample.l8"));
+    let configuration = asqtad(&gauge, 0.502);
+    for precision in PRECISIONS {
+        let request = request(0.1, TimeBoundary::Antiperiodic, precision, 1e-11);
+        let shifts = [0.0, 0.5];
+        let (solutions, report) = configuration
+            .solve_shifts(std::slice::from_ref(&source), &shifts, ShiftStrategy::MultiShift, &request, &mut ())
+            .unwrap();
+        assert!(report.converged);
+        // MILC's operator is 2 M.
+        let mut own = solutions[0].clone();
+        own[0].sites_mut().as_flattened_mut().iter_mut().for_each(|z| *z *= 0.25);
+        let off = relative_error(&own, std::slice::from_ref(&answer));
+        println!("{precision:?}: {off:.1e}, {} iterations", report.shifts[0].iterations);
+        assert!(off < 1e-6, "{precision:?}: {off:.1e}");
+    }
+}
+
+#[test]
+fn milc_propagates_alike() {
+    let Some(folder) = refdata::folder() else { return };
+    let gauge = read_gauge(&folder.join("configs/lat.sample.l4448.ll"), &ReadOptions::default()).unwrap().gauge;
+    let lattice = gauge.lattice();
+    // After 36 bytes, single-precision numbers [site][source colour][sink colour].
+    let bytes = fs::read(folder.join("fields/ks.sample.l4448_m0.0200_t0_x0_y0_z0")).unwrap();
+    let real = |at: &[u8]| f64::from(f32::from_le_bytes(at.try_into().unwrap()));
+    let stored: Vec<Complex64> = bytes[36..].chunks(8).map(|c| Complex64::new(real(&c[..4]), real(&c[4..]))).collect();
+    let propagator = |colour: usize| {
+        // MILC's operator is 2 M.
+        let site = |x: usize| -> ColourVector { std::array::from_fn(|c| 2.0 * stored[9 * x + 3 * colour + c]) };
+        HostColour::from_sites(lattice, (0..lattice.volume()).map(site).collect())
+    };
+    let sources: Vec<_> = (0..3).map(|c| generate::point_colour_source(lattice, [0; 4], c).unwrap()).collect();
+    let expected: Vec<_> = (0..3).map(propagator).collect();
+    let configuration = asqtad(&gauge, 1.0);
+    for precision in PRECISIONS {
+        let request = request(0.02, TimeBoundary::Antiperiodic, precision, 1e-10);
+        let (solutions, _) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
+        let off = relative_error(&solutions, &expected);
+        println!("{precision:?}: {off:.1e}");
+        assert!(off < 1e-4, "{precision:?}: {off:.1e}");
+        let strategy = ShiftStrategy::MultiShift;
+        let (solutions, _) = configuration.solve_masses(&sources, &[0.1, 0.02], strategy, &request, &mut ()).unwrap();
+        let off = relative_error(&solutions[1], &expected);
+        assert!(off < 1e-4, "{precision:?}, among several masses: {off:.1e}");
+    }
+}
+
+#[test]
+fn cl2qcd_condenses_alike() {
+    let Some(folder) = refdata::folder() else { return };
+    let text = fs::read_to_string(folder.join("answers/cl2qcd_4444.json")).unwrap();
+    let answers: Value = serde_json::from_str(&text).unwrap();
+    let number = |k: usize| answers["staggered_condensate"]["periodic"][k].as_f64().unwrap();
+    let expected = Complex64::new(number(0), number(1));
+    let gauge = read_gauge(&folder.join("configs/cl2qcd_conf.00200"), &ReadOptions::default()).unwrap().gauge;
+    let lattice = gauge.lattice();
+    let ones = HostColour::from_sites(lattice, vec![[Complex64::ONE; 3]; lattice.volume()]);
+    // (tastes / 4 V) b† M⁻¹ b with two tastes and b = 1 everywhere.
+    let condensate = |gauge: &HostGauge, boundary: TimeBoundary, spread: bool| {
+        let configuration = StaggeredConfiguration::naive(&cpu(lattice), gauge);
+        let configuration = if spread { configuration.with_spread_boundary() } else { configuration };
+        let params = StaggeredParams { phases: StaggeredPhases::Lexicographic, ..StaggeredParams::new(0.1, boundary) };
+        let request = Request { method: Method::Cg, tol: 1e-14, ..Request::new(params) };
+        let (solutions, _) = configuration.solve(std::slice::from_ref(&ones), None, &request, &mut ()).unwrap();
+        dot(&ones, &solutions[0]) * 0.5 / lattice.volume() as f64
+    };
+    let periodic = condensate(&gauge, TimeBoundary::Periodic, false);
+    println!("{periodic}");
+    assert!((periodic - expected).norm() < 1e-12, "{periodic}");
+    let cold = condensate(&HostGauge::unit(lattice), TimeBoundary::Periodic, false);
+    assert!((cold - 15.0).norm() < 1e-11, "{cold}");
+    // No stored number has these; the plain reference gives them.
+    let spread = condensate(&gauge, TimeBoundary::Antiperiodic, true);
+    assert!((spread - Complex64::new(0.25968115501532, -0.02196357651206)).norm() < 1e-12, "{spread}");
+    let antiperiodic = condensate(&gauge, TimeBoundary::Antiperiodic, false);
+    assert!((antiperiodic - Complex64::new(0.21714644387626, 0.00178545784430)).norm() < 1e-12, "{antiperiodic}");
+}
+
+/// Stops after some iterations.
+struct Stop(usize);
+impl Observer for Stop {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        if event.iteration >= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_solve_for_many_shifts_can_be_stopped() {
+    let gauge = generate::weak_field(Lattice::new([4, 4, 4, 8]).unwrap(), 1, 0.3);
+    let sources = [generate::random_source(gauge.lattice(), 2)];
+    let request = request(0.01, TimeBoundary::Antiperiodic, IterationPrecision::Half, 1e-10);
+    let configuration = asqtad(&gauge, 1.0);
+    let solve = |stop: usize| {
+        let strategy = ShiftStrategy::MultiShift;
+        configuration.solve_shifts(&sources, &[0.0, 0.1], strategy, &request, &mut Stop(stop)).unwrap().1
+    };
+    let whole = solve(usize::MAX);
+    assert!(whole.converged && !whole.cancelled);
+    // In multi-shift CG, and in the solver that goes on from it.
+    let first = whole.shifts[0].iterations / 2;
+    for stop in [first / 2, first + whole.shifts[0].refinement_iterations / 4] {
+        let stopped = solve(stop);
+        assert!(stopped.cancelled && !stopped.converged, "{stop}");
+        // Something was reached, and what it is worth is said.
+        assert!(stopped.shifts.iter().flat_map(|shift| &shift.true_residual).all(|r| r.is_finite() && *r <= 1.0));
+    }
+}
