@@ -24,6 +24,8 @@ enum Kind {
     Switch,
     /// Four numbers, as a text or an array.
     Extents,
+    /// One or several numbers, as a text or an array.
+    Numbers,
 }
 
 /// All keys, which are also the names of the flags.
@@ -36,17 +38,30 @@ const KEYS: &[(&str, Kind)] = &[
     ("xi", Kind::Number),
     ("nu", Kind::Number),
     ("csw", Kind::Number),
-    ("u0", Kind::Number),
+    ("u0", Kind::Word),
     ("clover-r", Kind::Number),
     ("clover-t", Kind::Number),
     ("schur", Kind::Word),
+    ("masses", Kind::Numbers),
+    ("shifts", Kind::Numbers),
+    ("shift-solver", Kind::Word),
+    ("naik-epsilon", Kind::Number),
+    ("fat", Kind::Text),
+    ("long", Kind::Text),
+    ("phases", Kind::Word),
+    ("spread-boundary", Kind::Switch),
     ("source", Kind::Texts),
     ("solver", Kind::Word),
     ("precision", Kind::Word),
     ("reconstruct", Kind::Word),
     ("tol", Kind::Number),
     ("max-iterations", Kind::Count),
+    ("guess", Kind::Text),
+    ("outer", Kind::Word),
+    ("correction", Kind::Word),
     ("delta", Kind::Number),
+    ("inner-tol", Kind::Number),
+    ("no-ladder", Kind::Switch),
     ("output", Kind::Text),
     ("save-source", Kind::Text),
     ("plot", Kind::Text),
@@ -208,11 +223,13 @@ impl Settings {
             Setting { key, text: text_of, origin: Origin::File { path: name.clone(), line, column } }
         };
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
-            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents, DeValue::String(s)) => Some(s.to_string()),
+            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Numbers, DeValue::String(s)) => {
+                Some(s.to_string())
+            }
             (Kind::Word | Kind::Count | Kind::Number, DeValue::Integer(i)) if i.radix() == 10 => {
                 Some(i.as_str().into())
             }
-            (Kind::Number, DeValue::Float(f)) => Some(f.as_str().into()),
+            (Kind::Number | Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
             (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
             _ => None,
         };
@@ -225,6 +242,17 @@ impl Settings {
                     .iter()
                     .map(|v| match v.get_ref() {
                         DeValue::Integer(i) => Some(i.as_str()),
+                        _ => None,
+                    })
+                    .collect();
+                numbers.map(|numbers| vec![setting(value, numbers.join(","))])
+            }
+            (Kind::Numbers, DeValue::Array(list)) => {
+                let numbers: Option<Vec<&str>> = list
+                    .iter()
+                    .map(|v| match v.get_ref() {
+                        DeValue::Integer(i) => Some(i.as_str()),
+                        DeValue::Float(f) => Some(f.as_str()),
                         _ => None,
                     })
                     .collect();
@@ -244,6 +272,7 @@ impl Settings {
                     Kind::Count => "a whole number",
                     Kind::Switch => "true or false",
                     Kind::Extents => "four whole numbers, [X, Y, Z, T]",
+                    Kind::Numbers => "an array of numbers",
                 };
                 let (line, column) = position(text, value.span().start);
                 let found = value.get_ref().type_str();
@@ -302,6 +331,17 @@ impl Settings {
         self.parsed(key, |text| match text.replace('_', "").parse::<f64>() {
             Ok(x) if x.is_finite() && fits(x) => Ok(x),
             _ => Err(format!("'{text}' is not {expected}")),
+        })
+    }
+    /// One or several finite numbers, joined with commas, for which `fits` holds; `expected` says which do.
+    pub fn numbers(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
+        self.parsed(key, |text| {
+            let number = |text: &str| text.trim().replace('_', "").parse::<f64>().ok();
+            let one = |text: &str| match number(text) {
+                Some(x) if x.is_finite() && fits(x) => Ok(x),
+                _ => Err(format!("'{}' is not {expected}", text.trim())),
+            };
+            text.split(',').map(one).collect::<Result<Vec<f64>, _>>()
         })
     }
     /// A whole number in a range.

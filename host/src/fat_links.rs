@@ -115,11 +115,14 @@ pub fn workspace_bytes(sites: usize) -> usize {
     2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES
 }
 
-/// F_μ(x): the link and its staples.
+/// F_μ(x): the link and its staples. Links are unitary.
 pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<ThinGauge<B>> {
     let (domain, fat) = (thin.domain(), thin.empty_like()?);
+    // Lepage's staples are made as staples of staples in the same direction. For each of 6 ways aside that also has the
+    // path there, back, and along the link, which is the link itself and does not belong to them.
+    let factor = c.one_link - 6.0 * c.lepage;
     for parity in 0..2 {
-        let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor: c.one_link };
+        let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
         domain.backend().launch(&kernel, domain.sites(), 1)?;
     }
     let (first, second) = (MatrixField::<B>::new(domain)?, MatrixField::<B>::new(domain)?);

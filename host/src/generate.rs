@@ -64,24 +64,27 @@ pub fn random_source<T: Fermion>(lattice: Lattice, seed: u64) -> HostField<T> {
     source
 }
 
-/// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
-pub fn point_source(lattice: Lattice, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
-    let inside = site.iter().zip(lattice.size()).all(|(&x, extent)| x < extent);
-    if !inside || spin >= 4 || colour >= 3 {
+/// One at a single site and component, `[spin, colour]` or `[colour]`; zero elsewhere. `None` if that is outside the
+/// lattice or there is no such component.
+pub fn point<T: Fermion>(lattice: Lattice, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
+    let inside = |place: &[usize], extents: &[usize]| {
+        place.len() == extents.len() && place.iter().zip(extents).all(|(x, extent)| x < extent)
+    };
+    if !inside(&site, &lattice.size()) || !inside(component, T::SHAPE) {
         return None;
     }
-    let mut source = HostSpinor::zero(lattice);
-    source.sites_mut()[lattice.index(site)][spin][colour] = Complex64::ONE;
+    let index = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
+    let mut source = HostField::<T>::zero(lattice);
+    source.numbers_mut()[T::COMPONENTS * lattice.index(site) + index] = Complex64::ONE;
     Some(source)
+}
+
+/// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
+pub fn point_source(lattice: Lattice, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
+    point(lattice, site, &[spin, colour])
 }
 
 /// One at a single site and colour; zero elsewhere. `None` if that is outside the lattice.
 pub fn point_colour_source(lattice: Lattice, site: [usize; 4], colour: usize) -> Option<HostColour> {
-    let inside = site.iter().zip(lattice.size()).all(|(&x, extent)| x < extent);
-    if !inside || colour >= 3 {
-        return None;
-    }
-    let mut source = HostColour::zero(lattice);
-    source.sites_mut()[lattice.index(site)][colour] = Complex64::ONE;
-    Some(source)
+    point(lattice, site, &[colour])
 }

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     invocation.finish(|command, context| match command {
         Command::Info => cli::info::run(context),
         Command::Generate(args) => cli::generate::run(args, context),
+        Command::Links(args) => cli::links::run(args, context),
         Command::Plaquette(args) => cli::plaquette::run(args, context),
         Command::Verify(args) => cli::verify::run(args, context),
         Command::Convert(args) => cli::convert::run(args, context),

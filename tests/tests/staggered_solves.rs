@@ -8,7 +8,7 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Request, ShiftStrategy, StaggeredConfiguration};
+use ferrite::solve::{IterationPrecision, Request, ShiftStrategy, StaggeredConfiguration};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;
@@ -36,7 +36,7 @@ fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g, Cpu> {
     StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap())
 }
 fn request(mass: f64, boundary: TimeBoundary, precision: IterationPrecision, tol: f64) -> Request<StaggeredParams> {
-    Request { method: Method::Cg, precision, tol, ..Request::new(StaggeredParams::new(mass, boundary)) }
+    Request { precision, tol, ..Request::staggered(StaggeredParams::new(mass, boundary)) }
 }
 
 const PRECISIONS: [IterationPrecision; 3] =
@@ -112,7 +112,7 @@ fn cl2qcd_condenses_alike() {
         let configuration = StaggeredConfiguration::naive(&cpu(lattice), gauge);
         let configuration = if spread { configuration.with_spread_boundary() } else { configuration };
         let params = StaggeredParams { phases: StaggeredPhases::Lexicographic, ..StaggeredParams::new(0.1, boundary) };
-        let request = Request { method: Method::Cg, tol: 1e-14, ..Request::new(params) };
+        let request = Request { tol: 1e-14, ..Request::staggered(params) };
         let (solutions, _) = configuration.solve(std::slice::from_ref(&ones), None, &request, &mut ()).unwrap();
         dot(&ones, &solutions[0]) * 0.5 / lattice.volume() as f64
     };

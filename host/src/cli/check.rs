@@ -1,11 +1,12 @@
 //! `ferrite check`.
 use super::solve::Solve;
+use super::staggered::{self, StaggeredSolve};
 use super::text::bytes;
 use super::{Context, Outcome};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::solve::Reconstruction;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -38,11 +39,20 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     settings.file(&args.file)?;
     settings.set(&args.set);
     context.add_to(&mut settings);
-    let solve = Solve::from_settings(&mut settings, &args.file.display().to_string())?;
-    let device = solve.device.open()?;
-    let (lattice, nrhs) = (solve.plan.lattice(), solve.plan.sources.len());
-    let request = solve.request(solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-    let needs = request.memory(lattice.half_volume(), nrhs);
+    let what = args.file.display().to_string();
+    let (device, lattice, nrhs, needs, operator, name, clover) = if staggered::is_chosen(&settings) {
+        let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
+        let (plan, needs) = (&solve.plan, solve.memory());
+        let device = solve.device.open()?;
+        (device, plan.lattice, plan.sources.len(), needs, plan.kind.name(), plan.kind.title(), Value::Null)
+    } else {
+        let solve = Solve::from_settings(&mut settings, &what)?;
+        let (plan, nrhs) = (&solve.plan, solve.plan.sources.len());
+        let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+        let needs = request.memory(plan.lattice().half_volume(), nrhs);
+        let device = solve.device.open()?;
+        (device, plan.lattice(), nrhs, needs, plan.operator_name(), plan.operator.name(), plan.clover())
+    };
     let needed: usize = needs.iter().map(|(_, n)| n).sum();
     let memory = device.memory()?;
     let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
@@ -50,16 +60,15 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "file": args.file,
         "ok": needed <= memory.free,
         "lattice": lattice.size(),
-        "operator": solve.plan.operator_name(),
-        "clover": solve.plan.clover(),
+        "operator": operator,
+        "clover": clover,
         "sources": nrhs,
         "backend": device.name(),
         "device": device.describe(),
         "memory": { "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list },
     });
     context.output.result("ferrite.check/1", object, || {
-        let mut text =
-            format!("{}: no mistakes; {} operator on {lattice}\n", args.file.display(), solve.plan.operator.name());
+        let mut text = format!("{}: no mistakes; {} operator on {lattice}\n", args.file.display(), name);
         let _ = writeln!(text, "memory on {}:", device.describe());
         for (what, n) in &needs {
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));

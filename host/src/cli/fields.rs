@@ -1,7 +1,7 @@
 //! Sources, and field files by name.
 use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
-use ferrite::field::host::{Fermion, HostField, HostSpinor, Spinor};
+use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// One right-hand side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// One at a site, spin and colour.
-    Point([usize; 4], usize, usize),
+    /// One at a site and component: spin and colour, or colour.
+    Point([usize; 4], Vec<usize>),
     /// Normal random numbers.
     Random(u64),
     /// From a file; the number counts its fields.
@@ -20,16 +20,19 @@ pub enum Source {
 }
 
 impl Source {
-    /// `point:x,y,z,t,spin,colour`, `random:SEED` or `file:PATH`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let expected = "expected point:x,y,z,t,spin,colour, random:SEED or file:PATH";
+    /// `point:x,y,z,t,spin,colour` (without spin for colour vectors), `random:SEED` or `file:PATH`.
+    pub fn parse<T: Fermion>(text: &str) -> Result<Self, String> {
+        let point = format!("point:x,y,z,t,{}", T::AXES.join(","));
+        let expected = format!("expected {point}, random:SEED or file:PATH");
         let (kind, rest) = text.split_once(':').ok_or_else(|| format!("'{text}': {expected}"))?;
         match kind {
             "point" => {
                 let numbers: Option<Vec<usize>> = rest.split(',').map(|n| n.trim().parse().ok()).collect();
                 match numbers.as_deref() {
-                    Some(&[x, y, z, t, spin, colour]) => Ok(Source::Point([x, y, z, t], spin, colour)),
-                    _ => Err(format!("'{text}': expected six whole numbers, point:x,y,z,t,spin,colour")),
+                    Some(&[x, y, z, t, ref component @ ..]) if component.len() == T::SHAPE.len() => {
+                        Ok(Source::Point([x, y, z, t], component.to_vec()))
+                    }
+                    _ => Err(format!("'{text}': expected {} whole numbers, {point}", 4 + T::SHAPE.len())),
                 }
             }
             "random" => match rest.parse() {
@@ -41,26 +44,35 @@ impl Source {
         }
     }
     /// Checks the source against the lattice; a file with several fields becomes several sources.
-    pub fn check(self, lattice: Lattice) -> Result<Vec<Self>, String> {
+    pub fn check<T: Fermion>(self, lattice: Lattice) -> Result<Vec<Self>, String> {
         match self {
-            Source::Point(site, spin, colour) => {
+            Source::Point(site, ref component) => {
                 if site.iter().zip(lattice.size()).any(|(&x, extent)| x >= extent) {
                     return Err(format!(
                         "site (x, y, z, t) = {site:?} is outside the lattice {lattice}, which counts from 0"
                     ));
                 }
-                if spin >= 4 || colour >= 3 {
-                    return Err(format!("spin {spin}, colour {colour}: spins are 0 to 3, colours 0 to 2"));
+                for ((value, extent), axis) in component.iter().zip(T::SHAPE).zip(T::AXES) {
+                    if value >= extent {
+                        return Err(format!("{axis} {value}: {axis}s are 0 to {}", extent - 1));
+                    }
                 }
                 Ok(vec![self])
             }
             Source::Random(_) => Ok(vec![self]),
             Source::File(path, _) => {
-                let fields = block_count::<Spinor>(&path)?;
+                let fields = block_count::<T>(&path)?;
                 let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
-                    (12, l) if l == lattice => Ok(()),
-                    (12, l) => Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display())),
-                    (n, _) => Err(format!("{}: holds {n} numbers per site, a spinor field has 12", path.display())),
+                    (n, l) if n == T::COMPONENTS && l == lattice => Ok(()),
+                    (n, l) if n == T::COMPONENTS => {
+                        Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
+                    }
+                    (n, _) => Err(format!(
+                        "{}: holds {n} numbers per site, a {} field has {}",
+                        path.display(),
+                        T::NAME,
+                        T::COMPONENTS
+                    )),
                 };
                 match fields {
                     None => {
@@ -69,7 +81,7 @@ impl Source {
                         Ok(vec![Source::File(path, 0)])
                     }
                     Some(n) => {
-                        let first = read_from_block::<Spinor>(&path, 0)?;
+                        let first = read_from_block::<T>(&path, 0)?;
                         if first.lattice() != lattice {
                             let l = first.lattice();
                             let path = path.display();
@@ -82,12 +94,12 @@ impl Source {
         }
     }
     /// Makes or reads the field.
-    pub fn field(&self, lattice: Lattice) -> Result<HostSpinor, String> {
+    pub fn field<T: Fermion>(&self, lattice: Lattice) -> Result<HostField<T>, String> {
         match self {
-            Source::Point(site, spin, colour) => generate::point_source(lattice, *site, *spin, *colour)
-                .ok_or_else(|| format!("site {site:?}, spin {spin}, colour {colour} is outside the lattice {lattice}")),
+            Source::Point(site, component) => generate::point(lattice, *site, component)
+                .ok_or_else(|| format!("site {site:?}, component {component:?} is outside the lattice {lattice}")),
             Source::Random(seed) => Ok(generate::random_source(lattice, *seed)),
-            Source::File(path, number) => match block_count::<Spinor>(path)? {
+            Source::File(path, number) => match block_count::<T>(path)? {
                 Some(_) => read_from_block(path, *number),
                 None => {
                     let file = files::read_fermion(path, &ReadOptions::default());
@@ -101,7 +113,10 @@ impl Source {
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Source::Point([x, y, z, t], spin, colour) => write!(f, "point:{x},{y},{z},{t},{spin},{colour}"),
+            Source::Point(site, component) => {
+                let numbers: Vec<_> = site.iter().chain(component).map(usize::to_string).collect();
+                write!(f, "point:{}", numbers.join(","))
+            }
             Source::Random(seed) => write!(f, "random:{seed}"),
             Source::File(path, 0) => write!(f, "file:{}", path.display()),
             Source::File(path, n) => write!(f, "file:{} (field {n})", path.display()),
@@ -144,16 +159,28 @@ fn extension(path: &Path) -> String {
 
 /// Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as leading axis.
 pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &str) -> Result<(), String> {
+    let all: Vec<_> = fields.iter().collect();
+    let axes = if fields.len() > 1 { vec![fields.len()] } else { Vec::new() };
+    write_block(path, &all, &axes, title)
+}
+
+/// The same with other leading axes, as many fields as they have places; without axes, one field.
+pub fn write_block<T: Fermion>(
+    path: &Path,
+    fields: &[&HostField<T>],
+    axes: &[usize],
+    title: &str,
+) -> Result<(), String> {
     let format = spinor_format(path, fields.len())?;
-    if let [field] = fields {
+    if let ([field], []) = (fields, axes) {
         // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
         let endian = files::Endian::Little;
         let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
         return files::write_fermion(path, field, &options).map_err(|e| e.to_string());
     }
     let [x, y, z, t] = fields[0].lattice().size();
-    let site = T::SHAPE.iter().map(|e| format!(", {e}")).collect::<String>();
-    let start = npy_start(&format!("({}, {t}, {z}, {y}, {x}{site})", fields.len()));
+    let shape: Vec<_> = axes.iter().chain(&[t, z, y, x]).chain(T::SHAPE).map(usize::to_string).collect();
+    let start = npy_start(&format!("({})", shape.join(", ")));
     let written = files::atomic::write(path, |file| {
         let io = |source| files::Problem::Io { action: "write", source };
         file.write_all(&start).map_err(io)?;

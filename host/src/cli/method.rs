@@ -3,6 +3,8 @@ use super::fields::Source;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use crate::config::Settings;
 use clap::Args;
+use ferrite::field::host::{ColourVector, Fermion, Spinor};
+use ferrite::lattice::Lattice;
 use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Report, Request};
 
 /// Flags of the solver, as typed.
@@ -69,21 +71,50 @@ pub struct Scheme {
     outer: IterationPrecision,
     correction: Correction,
     ladder: bool,
+    /// Whether CG is applied to the operator itself, which is positive.
+    positive: bool,
+}
+
+/// What there is to solve.
+pub struct Wanted {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// How many sources.
+    pub sources: usize,
+    /// Precision of the iteration.
+    pub precision: IterationPrecision,
 }
 
 impl Scheme {
-    /// Resolves the settings, whose mistakes `settings` lists.
+    /// Resolves the settings for fields of spinors, whose mistakes `settings` lists.
     pub fn from_settings(settings: &mut Settings, plan: Option<&Plan>) -> Self {
-        let method = settings.choice("solver", &METHODS).unwrap_or_default();
+        let wanted =
+            |plan: &Plan| Wanted { lattice: plan.lattice(), sources: plan.sources.len(), precision: plan.precision };
+        Self::resolve::<Spinor>(settings, &METHODS, plan.map(wanted))
+    }
+    /// The same for staggered fermions.
+    pub fn staggered(settings: &mut Settings, wanted: Option<Wanted>) -> Self {
+        Scheme { positive: true, ..Self::resolve::<ColourVector>(settings, &[("cg", Method::Cg)], wanted) }
+    }
+    /// The first of the methods is the default.
+    fn resolve<T: Fermion>(
+        settings: &mut Settings,
+        methods: &[(&'static str, Method)],
+        wanted: Option<Wanted>,
+    ) -> Self {
+        let method = settings.choice("solver", methods).unwrap_or(methods[0].1);
         let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
         let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
         let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
-        if outer == IterationPrecision::Single && plan.is_some_and(|p| p.precision == IterationPrecision::Double) {
+        if outer == IterationPrecision::Single
+            && wanted.as_ref().is_some_and(|w| w.precision == IterationPrecision::Double)
+        {
             settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
         }
         Scheme {
-            guess: guess(settings, plan),
+            guess: guess::<T>(settings, wanted.as_ref()),
             correction: correction(settings),
+            positive: false,
             ladder: !settings.is_on("no-ladder"),
             method,
             tol,
@@ -92,22 +123,26 @@ impl Scheme {
         }
     }
     /// For the library.
-    pub fn request(&self, plan: &Plan, reconstruction: Reconstruction) -> Request {
+    pub fn request<O>(&self, operator: O, precision: IterationPrecision, reconstruction: Reconstruction) -> Request<O> {
         Request {
             method: self.method,
-            precision: plan.precision,
+            precision,
             outer: self.outer,
             reconstruction,
             tol: self.tol,
             max_iterations: self.max_iterations,
             correction: self.correction,
             ladder: self.ladder,
-            ..Request::new(plan.operator)
+            ..Request::new(operator)
         }
     }
     /// The flag's value.
     pub fn solver(&self) -> &'static str {
         name_of(&METHODS, self.method)
+    }
+    /// The precision of the solver's true residuals.
+    pub fn outer(&self) -> &'static str {
+        name_of(&OUTER_PRECISIONS, self.outer)
     }
     /// `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {
@@ -127,6 +162,7 @@ impl Scheme {
     pub fn describe(&self, report: &Report) -> String {
         let solver = match self.method {
             Method::Bicgstab => "BiCGstab",
+            Method::Cg if self.positive => "CG",
             Method::Cg => "CG on the normal equations",
             Method::Cgne => "CG for the error (M M^+)",
         };
@@ -156,12 +192,12 @@ fn correction(settings: &mut Settings) -> Correction {
 }
 
 /// The file of `--guess`, which has to hold a field for each source.
-fn guess(settings: &mut Settings, plan: Option<&Plan>) -> Option<Vec<Source>> {
+fn guess<T: Fermion>(settings: &mut Settings, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
     settings.parsed("guess", |path| {
-        let source = Source::parse(&format!("file:{path}"))?;
-        let Some(plan) = plan else { return Ok(vec![source]) };
-        let fields = source.check(plan.lattice())?;
-        match (fields.len(), plan.sources.len()) {
+        let source = Source::parse::<T>(&format!("file:{path}"))?;
+        let Some(wanted) = wanted else { return Ok(vec![source]) };
+        let fields = source.check::<T>(wanted.lattice)?;
+        match (fields.len(), wanted.sources) {
             (there, needed) if there == needed => Ok(fields),
             (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
         }
@@ -181,6 +217,7 @@ mod tests {
             outer: IterationPrecision::Double,
             correction,
             ladder: true,
+            positive: false,
         }
     }
 

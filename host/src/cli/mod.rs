@@ -11,6 +11,7 @@ mod formats;
 pub mod generate;
 pub mod info;
 mod interrupt;
+pub mod links;
 mod log;
 mod method;
 mod output;
@@ -19,6 +20,7 @@ pub mod plaquette;
 mod progress;
 mod quenched;
 pub mod solve;
+mod staggered;
 mod target;
 mod text;
 pub mod tune;
@@ -85,6 +87,8 @@ pub struct Global {
 pub enum Command {
     /// Show devices, driver, kernels and versions
     Info,
+    /// Make fat and long links of improved staggered fermions
+    Links(links::Arguments),
     /// Make a gauge configuration from a seed
     Generate(generate::Arguments),
     /// Measure plaquettes, link trace and unitarity of a configuration

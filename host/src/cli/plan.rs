@@ -4,6 +4,7 @@ use super::target;
 use super::text;
 use crate::config::Settings;
 use ferrite::dirac::{Anisotropy, CloverParams, Schur, TimeBoundary, WilsonParams};
+use ferrite::field::host::{Fermion, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction};
@@ -120,16 +121,9 @@ impl Plan {
         if gauge.is_none() {
             settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
         }
-        let header = gauge.as_ref().and_then(|gauge| {
-            let header = inspect(gauge.text().as_ref(), &read).map_err(|e| super::failure::describe(&e));
-            let header = header.and_then(|header| match header.values_per_site() {
-                36 => Ok(header),
-                n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
-            });
-            header.map_err(|why| settings.wrong(gauge, why)).ok()
-        });
+        let header = gauge_header(settings, "gauge", &read);
         let lattice = header.as_ref().map(|header| header.lattice);
-        let sources = sources(settings, lattice);
+        let sources = sources::<Spinor>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
         let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS);
         let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
@@ -148,13 +142,37 @@ impl Plan {
     }
 }
 
+/// The header of the gauge field that a key names.
+pub fn gauge_header(settings: &mut Settings, key: &str, read: &ReadOptions) -> Option<Header> {
+    let gauge = settings.get(key)?;
+    let header = inspect(gauge.text().as_ref(), read).map_err(|e| super::failure::describe(&e));
+    let header = header.and_then(|header| match header.values_per_site() {
+        36 => Ok(header),
+        n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
+    });
+    header.map_err(|why| settings.wrong(&gauge, why)).ok()
+}
+
+/// Notes keys that belong to other operators than the one chosen.
+pub fn belong_elsewhere(settings: &mut Settings, keys: &[&str], operators: &str) {
+    for key in keys {
+        if let Some(setting) = settings.get(key) {
+            settings.wrong(&setting, format!("belongs to {operators}"));
+        }
+    }
+}
+
+/// Keys of staggered operators.
+pub const STAGGERED_KEYS: [&str; 8] =
+    ["masses", "shifts", "shift-solver", "naik-epsilon", "fat", "long", "phases", "spread-boundary"];
 /// Keys of the clover term.
-const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"];
+pub const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"];
 
 /// The operator from `--operator` and all that describes it.
 fn operator(settings: &mut Settings) -> Option<(Operator, Option<Coefficients>)> {
     let clover = settings.choice("operator", &[("wilson", false), ("clover", true)]);
     let wilson = wilson(settings);
+    belong_elsewhere(settings, &STAGGERED_KEYS, "staggered operators: --operator staggered, asqtad or hisq");
     if clover != Some(true) {
         // After a name that is none of the two, its keys are no further mistakes.
         if clover == Some(false) || settings.get("operator").is_none() {
@@ -242,17 +260,18 @@ fn wilson(settings: &mut Settings) -> Option<WilsonParams> {
 }
 
 /// All sources, checked against the lattice.
-fn sources(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Source>> {
+pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Source>> {
     let given = settings.all("source");
     if given.is_empty() {
-        settings.missing("no source: give --source point:x,y,z,t,spin,colour, random:SEED or file:PATH");
+        let component = T::AXES.join(",");
+        settings.missing(format!("no source: give --source point:x,y,z,t,{component}, random:SEED or file:PATH"));
         return None;
     }
     let mut sources = Vec::new();
     let mut sound = true;
     for setting in &given {
-        let source = Source::parse(setting.text()).and_then(|source| match lattice {
-            Some(lattice) => source.check(lattice),
+        let source = Source::parse::<T>(setting.text()).and_then(|source| match lattice {
+            Some(lattice) => source.check::<T>(lattice),
             None => Ok(vec![source]),
         });
         match source {
@@ -271,7 +290,7 @@ fn sources(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Sour
     sound.then_some(sources)
 }
 
-/// An output file for `fields` spinor fields: its format must be known from the name and its folder writable.
+/// An output file for `fields` fermion fields: its format must be known from the name and its folder writable.
 pub fn output(settings: &mut Settings, key: &str, fields: usize) -> Option<PathBuf> {
     settings.parsed(key, |text| {
         let path = PathBuf::from(text);

@@ -3,18 +3,18 @@ use super::device::{Device, DeviceChoice, on_device};
 use super::method::{MethodFlags, Scheme};
 use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::progress::Watch;
-use super::{Code, Context, Failure, Outcome, fields, interrupt, target, text};
+use super::{Code, Context, Failure, Outcome, fields, interrupt, staggered, target, text};
 use crate::config::Settings;
 use crate::plot;
 use clap::Args;
 use ferrite::dirac::TimeBoundary;
 use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
-use ferrite::files::GaugeFile;
-use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
-use serde_json::json;
+use ferrite::files::{GaugeFile, ReadOptions};
+use ferrite::solve::{Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
+use serde_json::{Value, json};
 use solvers::SolveError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing::{debug, info, warn};
 
 const EXAMPLES: &str = "\
@@ -23,12 +23,16 @@ Examples:
   ferrite solve --gauge weak.ildg --kappa 0.12 --source point:0,0,0,0,0,0 --source point:0,0,0,0,0,1 \\
       --solver cg --precision half -o solutions.npy
   ferrite solve --gauge weak.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o solution.npy
+  ferrite solve --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source point:0,0,0,0,0 -o column.npy
+  ferrite solve --gauge lat.milc --operator hisq --masses 0.01,0.02,0.05,0.1 --source random:1 --precision half -o all.npy
   ferrite solve --config run.toml --set tol=1e-8
 
 Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
 On an anisotropic lattice M = (1 + 3 nu/xi_0 + m) - (nu/xi_0 D_space + D_time)/2.
 The clover operator adds i/2 sum_{mu<nu} c sigma F to M, with c = csw / u0^3 in all planes, or with Chroma's
 coefficients c = CR/xi_0 in the spatial and c = CT in the temporal planes.
+Staggered operators are M = m + D/2, half of MILC's 2m + D. With --shifts s1,s2,... the systems (M^+ M + s) x = b are
+solved, with --masses those of M; multi-shift CG solves all together, then each is refined by itself.
 Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
 Paths are relative to the working directory.
 
@@ -41,7 +45,7 @@ pub struct OperatorFlags {
     /// The configuration
     #[arg(long, value_name = "FILE")]
     gauge: Option<String>,
-    /// The Dirac operator: wilson or clover [default: wilson]
+    /// The Dirac operator: wilson, clover, staggered (naive), asqtad or hisq [default: wilson]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
     /// Bare mass in lattice units
@@ -62,7 +66,8 @@ pub struct OperatorFlags {
     /// Clover coefficient c_sw, the same in all planes
     #[arg(long, value_name = "C", help_heading = "Clover operator", allow_hyphen_values = true)]
     csw: Option<String>,
-    /// Tadpole factor: the coefficients are csw / u0^3 [default: 1]
+    /// Tadpole factor: coefficients are csw / u0^3; asqtad's paths of n links are divided by u0^(n-1), and 'plaquette'
+    /// takes the fourth root of the mean plaquette [default: 1]
     #[arg(long, value_name = "U", help_heading = "Clover operator", allow_hyphen_values = true)]
     u0: Option<String>,
     /// Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0
@@ -141,6 +146,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", help_heading = "Clover operator")]
     schur: Option<String>,
     #[command(flatten)]
+    staggered: staggered::Flags,
+    #[command(flatten)]
     method: MethodFlags,
     /// Write the best iterate even if it has not converged
     #[arg(long)]
@@ -185,23 +192,28 @@ impl Solve {
             let path = PathBuf::from(path);
             target::check_svg(&path).map(|()| path)
         });
-        let outputs = ["output", "save-source", "plot"];
-        for (i, first) in outputs.iter().enumerate() {
-            for second in &outputs[i + 1..] {
-                if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
-                    && a.text() == b.text()
-                {
-                    settings.conflict(second, first, "the two need different files");
-                }
-            }
-        }
+        different_files(settings);
         settings.finish(what)?;
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
         Ok(Solve { plan, device, scheme, keep_unconverged, save_source, plot })
     }
     /// For the library.
     pub fn request(&self, reconstruction: Reconstruction) -> Request {
-        self.scheme.request(&self.plan, reconstruction)
+        self.scheme.request(self.plan.operator, self.plan.precision, reconstruction)
+    }
+}
+
+/// Notes output files that are the same.
+pub fn different_files(settings: &mut Settings) {
+    let outputs = ["output", "save-source", "plot"];
+    for (i, first) in outputs.iter().enumerate() {
+        for second in &outputs[i + 1..] {
+            if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
+                && a.text() == b.text()
+            {
+                settings.conflict(second, first, "the two need different files");
+            }
+        }
     }
 }
 
@@ -217,13 +229,24 @@ fn off_su3_limit(precision: IterationPrecision) -> f64 {
 
 /// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
 pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> {
+    allowed_reconstruction(&plan.gauge, &plan.read, plan.precision, plan.reconstruction, file)
+}
+
+/// The same for links of any operator.
+pub fn allowed_reconstruction(
+    path: &Path,
+    read: &ReadOptions,
+    precision: IterationPrecision,
+    asked: Option<Reconstruction>,
+    file: &GaugeFile,
+) -> Outcome<Reconstruction> {
     // Projected links are in SU(3), whatever the file's were.
-    let off = if plan.read.reunitarise { 0.0 } else { file.unitarity.violation };
-    let limit = off_su3_limit(plan.precision);
-    let (path, precision) = (plan.gauge.display(), name_of(&PRECISIONS, plan.precision));
+    let off = if read.reunitarise { 0.0 } else { file.unitarity.violation };
+    let limit = off_su3_limit(precision);
+    let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
     let far =
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
-    match plan.reconstruction {
+    match asked {
         Some(asked) if asked != Reconstruction::Eighteen && off > limit => {
             Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")))
         }
@@ -256,6 +279,7 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
     context.add_to(&mut settings);
     args.operator.add_to(&mut settings);
     args.method.add_to(&mut settings);
+    args.staggered.add_to(&mut settings);
     let texts = [("schur", &args.schur), ("save-source", &args.save_source), ("plot", &args.plot)];
     for (key, value) in texts {
         settings.flag(key, value.as_deref());
@@ -267,6 +291,9 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
 /// Solves, writes and reports.
 pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let (mut settings, what) = settings(&args, context)?;
+    if staggered::is_chosen(&settings) {
+        return staggered::solve(&mut settings, &what, context);
+    }
     let solve = Solve::from_settings(&mut settings, &what)?;
     let plan = &solve.plan;
     if plan.output.is_none() {
@@ -303,16 +330,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error)),
         Err(SolveFailure::Device(error)) => return Err(error.into()),
     };
-    for climb in &report.climbs {
-        warn!(
-            "after {}: {}; went on with {} in {} precision, recon {}",
-            text::count(climb.iterations, "iteration"),
-            climb.reason,
-            name_of(&PRECISIONS, climb.precision),
-            name_of(&PRECISIONS, climb.outer),
-            name_of(&RECONSTRUCTIONS, climb.reconstruction)
-        );
-    }
+    announce(&report);
     if report.climbs.is_empty() && report.reconstruction != reconstruction {
         let (asked, used) =
             (name_of(&RECONSTRUCTIONS, reconstruction), name_of(&RECONSTRUCTIONS, report.reconstruction));
@@ -348,7 +366,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         plot::write(path, &picture).map_err(Failure::failed)?;
     }
     print(context, &solve, &device, &report, written)?;
-    end(&solve, &report, error.as_ref(), written)
+    end(plan.output.as_ref(), solve.scheme.tol, &report, error.as_ref(), written)
 }
 
 /// The result, as text or JSON.
@@ -380,13 +398,7 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "precision": name_of(&PRECISIONS, report.precision),
         "outer": name_of(&PRECISIONS, report.outer),
         "correction": solve.scheme.correction(),
-        "climbs": report.climbs.iter().map(|climb| json!({
-            "iterations": climb.iterations,
-            "reason": climb.reason,
-            "precision": name_of(&PRECISIONS, climb.precision),
-            "outer": name_of(&PRECISIONS, climb.outer),
-            "reconstruct": name_of(&RECONSTRUCTIONS, climb.reconstruction),
-        })).collect::<Vec<_>>(),
+        "climbs": climbs(&report.climbs),
         "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
@@ -426,14 +438,43 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
     })
 }
 
+/// Warns of steps up the ladder of precisions.
+pub fn announce(report: &Report) {
+    for climb in &report.climbs {
+        warn!(
+            "after {}: {}; went on with {} in {} precision, recon {}",
+            text::count(climb.iterations, "iteration"),
+            climb.reason,
+            name_of(&PRECISIONS, climb.precision),
+            name_of(&PRECISIONS, climb.outer),
+            name_of(&RECONSTRUCTIONS, climb.reconstruction)
+        );
+    }
+}
+
+/// The steps up the ladder of precisions for JSON.
+pub fn climbs(climbs: &[Climb]) -> Vec<Value> {
+    let one = |climb: &Climb| {
+        json!({
+            "iterations": climb.iterations,
+            "reason": climb.reason,
+            "precision": name_of(&PRECISIONS, climb.precision),
+            "outer": name_of(&PRECISIONS, climb.outer),
+            "reconstruct": name_of(&RECONSTRUCTIONS, climb.reconstruction),
+        })
+    };
+    climbs.iter().map(one).collect()
+}
+
 /// The largest true residual, NaN if there is one.
-fn worst(report: &Report) -> f64 {
+pub fn worst(report: &Report) -> f64 {
     report.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
 }
 
 /// The exit code and its sentence.
-fn end(
-    solve: &Solve,
+pub fn end(
+    output: Option<&PathBuf>,
+    tol: f64,
     report: &Report,
     error: Option<&SolveError<impl std::error::Error>>,
     written: Option<&PathBuf>,
@@ -441,7 +482,7 @@ fn end(
     if report.converged {
         return Ok(());
     }
-    let kept = match (&solve.plan.output, written) {
+    let kept = match (output, written) {
         (_, Some(path)) => {
             warn!("{} holds the best iterate, which is not a solution", path.display());
             format!("the best iterate is in {}", path.display())
@@ -451,7 +492,7 @@ fn end(
         }
         (None, None) => "nothing was to be written".into(),
     };
-    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), solve.scheme.tol);
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), tol);
     match error {
         Some(error @ SolveError::Cancelled { .. }) => {
             Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")))

@@ -55,16 +55,20 @@ pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
     const NAME: &'static str;
     /// Lengths of its axes, in C order.
     const SHAPE: &'static [usize];
+    /// Names of its axes.
+    const AXES: &'static [&'static str];
     /// Complex numbers on a site.
     const COMPONENTS: usize = size_of::<Self>() / size_of::<Complex64>();
 }
 impl Fermion for Spinor {
     const NAME: &'static str = "spinor";
     const SHAPE: &'static [usize] = &[4, 3];
+    const AXES: &'static [&'static str] = &["spin", "colour"];
 }
 impl Fermion for ColourVector {
     const NAME: &'static str = "colour vector";
     const SHAPE: &'static [usize] = &[3];
+    const AXES: &'static [&'static str] = &["colour"];
 }
 
 /// A fermion field: a value of type `T` at every site.

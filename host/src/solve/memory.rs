@@ -1,7 +1,11 @@
 //! How much device memory a solve takes.
-use super::request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats};
+use super::request::{
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats, with_staggered_formats,
+};
 use crate::backend::Cpu;
-use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor};
+use crate::dirac::StaggeredParams;
+use crate::fat_links::workspace_bytes;
+use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
 use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single};
 
 impl Request {
@@ -41,6 +45,69 @@ impl Request {
         }
         parts
     }
+}
+
+impl Request<StaggeredParams> {
+    /// The same for a staggered operator, naive or improved, and `shifts` systems at once where there are several.
+    pub fn staggered_memory(
+        &self,
+        sites: usize,
+        nrhs: usize,
+        improved: bool,
+        shifts: Option<usize>,
+    ) -> Vec<(&'static str, usize)> {
+        let vector = |precision| staggered_bytes(precision, Reconstruction::Eighteen, sites, nrhs).0;
+        let links = |precision, reconstruction| {
+            let (_, fat, long) = staggered_bytes(precision, reconstruction, sites, nrhs);
+            if improved { fat + long } else { long }
+        };
+        let (double, host) = (IterationPrecision::Double, 8 * sites * 144);
+        let defect = matches!(self.correction, Correction::Defect { .. });
+        // Sloppy r, p, A p, correction, and what the operator keeps; with defect correction a system inside.
+        let inner = 5 + if defect { 4 } else { 0 };
+        let mut parts = vec![
+            ("links as read from the host", host),
+            ("links in double", links(double, Reconstruction::Eighteen)),
+            ("links of the iteration", links(self.precision, self.reconstruction)),
+            ("source and solution in double", 7 * vector(double)),
+            ("vectors of the solver", 5 * vector(self.outer)),
+            ("vectors of the iteration", inner * vector(self.precision)),
+            ("transfer of a field", 2 * 48 * sites * nrhs),
+        ];
+        if improved {
+            parts.push(("fat and long links, and what they are made from", 3 * host + workspace_bytes(sites)));
+        }
+        if let Some(shifts) = shifts {
+            let first = if self.precision == double { double } else { IterationPrecision::Single };
+            parts.push(("solutions of all systems in double", 2 * shifts * vector(double)));
+            parts.push(("vectors of multi-shift CG", (2 * shifts + 4) * vector(first)));
+            parts.push(("links of multi-shift CG", links(first, self.reconstruction)));
+        }
+        if self.outer != double {
+            let outer = links(self.outer, Reconstruction::Eighteen) + vector(self.outer);
+            parts.push(("operator of the solver's residuals", outer));
+        }
+        parts
+    }
+}
+
+/// Bytes of colour vectors on one parity, and of fat and of thin or long links on both.
+fn staggered_bytes(
+    precision: IterationPrecision,
+    reconstruction: Reconstruction,
+    sites: usize,
+    nrhs: usize,
+) -> (usize, usize, usize) {
+    macro_rules! of {
+        ($precision:ident, $recon:ident) => {
+            (
+                DeviceColour::<Cpu, $precision>::bytes_for(sites, nrhs),
+                2 * DeviceGauge::<Cpu, $precision, Recon18>::bytes_for(sites),
+                2 * DeviceGauge::<Cpu, $precision, $recon>::bytes_for(sites),
+            )
+        };
+    }
+    with_staggered_formats!(precision, reconstruction, of)
 }
 
 /// Bytes of a spinor field on one parity, and of links and clover blocks on both.

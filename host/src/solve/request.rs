@@ -1,5 +1,5 @@
 //! What to solve and how.
-use crate::dirac::{CloverParams, Schur, WilsonParams};
+use crate::dirac::{CloverParams, Schur, StaggeredParams, WilsonParams};
 
 /// Which Krylov method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,5 +213,12 @@ impl<O> Request<O> {
             ladder: true,
             stagnation_window: 2000,
         }
+    }
+}
+
+impl Request<StaggeredParams> {
+    /// CG in double to 1e-10.
+    pub fn staggered(operator: StaggeredParams) -> Self {
+        Request { method: Method::Cg, ..Request::new(operator) }
     }
 }

@@ -2,7 +2,7 @@
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
-use super::request::{IterationPrecision, Method, Request};
+use super::request::{IterationPrecision, Request};
 use super::run::norms;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
 use crate::backend::Backend;
@@ -124,7 +124,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
     ) -> SolvedShifts {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
-        let request = Request { method: Method::Cg, ..self.checked(request)? };
+        let request = self.checked(request)?;
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
             return Err(invalid("shifts have to be finite numbers, at least one"));
         }

@@ -2,7 +2,7 @@
 use super::configuration::Configuration;
 use super::ladder::Formats;
 use super::report::SolveFailure;
-use super::request::{IterationPrecision, Reconstruction, Request, with_staggered_formats};
+use super::request::{IterationPrecision, Method, Reconstruction, Request, with_staggered_formats};
 use super::run::{Solved, solve};
 use crate::backend::Backend;
 use crate::dirac::{
@@ -111,6 +111,9 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     ) -> std::result::Result<Request<StaggeredParams>, SolveFailure<ColourVector>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         request.check_precisions().map_err(invalid)?;
+        if request.method != Method::Cg {
+            return Err(invalid("staggered operators are solved by CG, on M†M itself"));
+        }
         if !request.reconstruction.exists_for_staggered(request.precision) {
             return Err(invalid("staggered operators are there in double, single and half, with 18, 12 or 8 reals"));
         }
@@ -146,8 +149,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
 
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero; m must not be zero.
-    /// [`Method::Cg`](super::Method) is CG on M†M itself, on the even sites. The observer sees every iteration and can
-    /// stop it.
+    /// The method is [`Method::Cg`], on M†M itself on the even sites. The observer sees every iteration and can stop it.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.

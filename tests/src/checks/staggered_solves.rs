@@ -11,8 +11,7 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, IterationPrecision, Method, Reconstruction, Request, ShiftStrategy, SolveFailure,
-    StaggeredConfiguration,
+    Correction, IterationPrecision, Reconstruction, Request, ShiftStrategy, SolveFailure, StaggeredConfiguration,
 };
 
 type Failure = SolveFailure<ColourVector>;
@@ -88,35 +87,26 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
         ] {
             for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
                 for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
-                    for method in [Method::Cg, Method::Bicgstab] {
-                        let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-                        let request = Request {
-                            method,
-                            outer,
-                            precision,
-                            reconstruction,
-                            correction,
-                            tol,
-                            ..Request::new(params)
-                        };
-                        let scope = case.scope(
-                            &format!("{outer:?} {precision:?} {reconstruction:?}"),
-                            &format!("{name} {method:?} {correction:?}"),
-                        );
-                        let (solutions, claim) = configuration.solve(&sources, None, &request, &mut ())?;
-                        report.holds(&scope, "staggered solve: converged", claim.converged);
-                        for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
-                            let residual = reference.residual(eta, psi);
-                            report.error(&scope, "staggered solve: true residual", residual, tol);
-                            // Both are in double; the residual is a difference of numbers of size ‖η‖.
-                            let off = (residual - claimed).abs();
-                            report.error(&scope, "staggered solve: claimed residual", off, 1e-13);
-                        }
-                        if name == "hisq" {
-                            // Its long links are in U(3) only.
-                            let kept = claim.reconstruction == Reconstruction::Eighteen;
-                            report.holds(&scope, "staggered solve: 18 reals of long HISQ links", kept);
-                        }
+                    let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+                    let request =
+                        Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
+                    let scope = case.scope(
+                        &format!("{outer:?} {precision:?} {reconstruction:?}"),
+                        &format!("{name} {correction:?}"),
+                    );
+                    let (solutions, claim) = configuration.solve(&sources, None, &request, &mut ())?;
+                    report.holds(&scope, "staggered solve: converged", claim.converged);
+                    for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
+                        let residual = reference.residual(eta, psi);
+                        report.error(&scope, "staggered solve: true residual", residual, tol);
+                        // Both are in double; the residual is a difference of numbers of size ‖η‖.
+                        let off = (residual - claimed).abs();
+                        report.error(&scope, "staggered solve: claimed residual", off, 1e-13);
+                    }
+                    if name == "hisq" {
+                        // Its long links are in U(3) only.
+                        let kept = claim.reconstruction == Reconstruction::Eighteen;
+                        report.holds(&scope, "staggered solve: 18 reals of long HISQ links", kept);
                     }
                 }
             }
@@ -132,7 +122,7 @@ fn spread_boundary<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Rep
         let configuration = case.configuration(name, domain)?.with_spread_boundary();
         let reference = case.reference(name, MASS, Boundary::Spread);
         let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-        let request = Request { method: Method::Cg, ..Request::new(params) };
+        let request = Request::staggered(params);
         let (solutions, _) = configuration.solve(&sources, None, &request, &mut ())?;
         let scope = case.scope("double", name);
         let residual = reference.residual(&sources[0], &solutions[0]);
@@ -166,7 +156,7 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
             (Half, ShiftStrategy::Sequential),
         ] {
             let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-            let request = Request { precision, tol: 1e-11, method: Method::Cg, ..Request::new(params) };
+            let request = Request { precision, tol: 1e-11, ..Request::staggered(params) };
             let scope = case.scope(&format!("{precision:?}"), &format!("{name} {strategy:?}"));
             let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
             let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
@@ -195,7 +185,7 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
         }
         // A negative shift that the mass makes up for is fine, one that it does not is refused.
         let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-        let request = Request::new(params);
+        let request = Request::staggered(params);
         let solve = |sigma: f64| {
             configuration.solve_shifts(&sources, &[sigma], ShiftStrategy::MultiShift, &request, &mut ()).map(|(_, r)| r)
         };
@@ -216,7 +206,7 @@ pub fn staggered_phases<B: Backend>(backend: &B, report: &mut Report) -> Result<
             phases: StaggeredPhases::Lexicographic,
             ..StaggeredParams::new(MASS, TimeBoundary::Periodic)
         };
-        let request = Request { method: Method::Cg, ..Request::new(params) };
+        let request = Request::staggered(params);
         let (solutions, _) = case.configuration(name, &domain)?.solve(&sources, None, &request, &mut ())?;
         let reference = Staggered { phases: Phases::Standard, ..case.reference(name, MASS, Boundary::Sign(1.0)) };
         let residual = reference.residual(&sources[0], &solutions[0]);

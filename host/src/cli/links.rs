@@ -1,0 +1,182 @@
+//! `ferrite links`.
+use super::device::on_device;
+use super::fields::{file_precision, gauge_format, read_gauge};
+use super::plan::BOUNDARIES;
+use super::staggered::{Kind, Tadpole, improvement};
+use super::verify::ReadFlags;
+use super::{Context, Failure, Outcome, target};
+use clap::{Args, Subcommand};
+use ferrite::dirac::{StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::{self, with_phases};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::HostGauge;
+use ferrite::files::{Format, Precision, WriteOptions, write_gauge};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite links asqtad lat.milc fat.scidac long.scidac --u0 0.8441
+  ferrite links hisq lat.milc fat.npy long.npy
+  ferrite solve --operator asqtad --fat fat.scidac --long long.scidac --mass 0.02 --source random:1
+
+Files hold MILC's phases and the sign of the boundary condition, as MILC's own fat and long links do.";
+
+/// Arguments of `links`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// One level of smearing, tadpole improved
+    Asqtad(Asqtad),
+    /// Two levels with a projection to U(3) in between
+    Hisq(Hisq),
+}
+
+#[derive(Args)]
+struct Asqtad {
+    #[command(flatten)]
+    common: Common,
+    /// Tadpole factor, or 'plaquette' for the fourth root of the mean plaquette
+    #[arg(long, value_name = "U", default_value = "1", allow_hyphen_values = true)]
+    u0: String,
+}
+
+#[derive(Args)]
+struct Hisq {
+    #[command(flatten)]
+    common: Common,
+    /// Correction of the Naik term, for heavy quarks
+    #[arg(long, value_name = "E", default_value_t = 0.0, allow_hyphen_values = true)]
+    naik_epsilon: f64,
+}
+
+#[derive(Args)]
+struct Common {
+    /// The configuration
+    input: PathBuf,
+    /// Fat links: .scidac, .lime or .npy
+    fat: PathBuf,
+    /// Long links
+    long: PathBuf,
+    /// Fermions at the end of the lattice in t: antiperiodic or periodic
+    #[arg(long, value_name = "NAME", default_value = "antiperiodic")]
+    bc_time: String,
+    /// Precision of the files: single or double
+    #[arg(long, value_name = "NAME", value_parser = file_precision, default_value = "double")]
+    precision: Precision,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Reads, fattens and writes.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let (common, kind) = match args.action {
+        Action::Asqtad(args) => {
+            let tadpole = match args.u0.parse::<f64>() {
+                _ if args.u0 == "plaquette" => Tadpole::Plaquette,
+                Ok(u0) if u0.is_finite() && u0 > 0.0 => Tadpole::Given(u0),
+                _ => {
+                    let why = format!("--u0 '{}' is neither a number above 0 nor 'plaquette'", args.u0);
+                    return Err(Failure::refused(why));
+                }
+            };
+            (args.common, Kind::Asqtad(tadpole))
+        }
+        Action::Hisq(args) if !args.naik_epsilon.is_finite() => {
+            return Err(Failure::refused(format!("--naik-epsilon {} is not a finite number", args.naik_epsilon)));
+        }
+        Action::Hisq(args) => (args.common, Kind::Hisq(args.naik_epsilon)),
+    };
+    let boundary = BOUNDARIES.iter().find(|(name, _)| *name == common.bc_time).map(|(_, boundary)| *boundary);
+    let Some(boundary) = boundary else {
+        return Err(Failure::refused(format!("--bc-time '{}' is none of antiperiodic, periodic", common.bc_time)));
+    };
+    if common.fat == common.long {
+        return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
+    }
+    let formats = [&common.fat, &common.long].map(|path| format_of(path));
+    let [fat_format, long_format] = formats;
+    let (fat_format, long_format) = (fat_format?, long_format?);
+    let device = context.device_choice()?.open()?;
+    let file = read_gauge(&common.input, &common.read.options())?;
+    let lattice = file.gauge.lattice();
+    let sites = lattice.half_volume();
+    let needs = [
+        ("links, fat and long links in double", 3 * 1152 * sites + 1152 * sites),
+        ("staples", fat_links::workspace_bytes(sites)),
+    ];
+    device.require(&needs, &format!("fat links on {lattice}"))?;
+    let u0 = match kind {
+        Kind::Asqtad(Tadpole::Given(u0)) => u0,
+        Kind::Asqtad(Tadpole::Plaquette) if file.plaquette.mean > 0.0 => file.plaquette.mean.powf(0.25),
+        Kind::Asqtad(Tadpole::Plaquette) => {
+            let (path, mean) = (common.input.display(), file.plaquette.mean);
+            let why = format!("{path}: the mean plaquette {mean:.6} has no fourth root: give --u0 a number");
+            return Err(Failure::refused(why));
+        }
+        _ => 1.0,
+    };
+    let (mut fat, mut long) = on_device!(&device, backend => {
+        let domain = Domain::single(backend.clone(), lattice)?;
+        let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;
+        Ok::<_, Failure>((links.fat.download()?, links.long.download()?))
+    })?;
+    for (links, steps) in [(&mut fat, 1), (&mut long, 3)] {
+        with_phases(links, steps, StaggeredPhases::Milc, boundary);
+    }
+    let title = |what: &str| match kind {
+        Kind::Hisq(epsilon) => format!("{what} HISQ links, epsilon = {epsilon}"),
+        _ => format!("{what} asqtad links, u0 = {u0}"),
+    };
+    let write = |path: &Path, links: &HostGauge, format, what| {
+        let options = WriteOptions { format, precision: common.precision, title: title(what), ..Default::default() };
+        write_gauge(path, links, &options).map_err(Failure::writing)
+    };
+    write(&common.fat, &fat, fat_format, "fat")?;
+    write(&common.long, &long, long_format, "long")?;
+    let largest = |links: &HostGauge| links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max);
+    let object = json!({
+        "input": common.input,
+        "fat": common.fat,
+        "long": common.long,
+        "operator": kind.name(),
+        "u0": matches!(kind, Kind::Asqtad(_)).then_some(u0),
+        "naik_epsilon": match kind { Kind::Hisq(epsilon) => Some(epsilon), _ => None },
+        "bc_time": if boundary == TimeBoundary::Periodic { "periodic" } else { "antiperiodic" },
+        "lattice": lattice.size(),
+        "largest_fat": largest(&fat),
+        "largest_long": largest(&long),
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.links/1", object, || {
+        format!(
+            "{} links on {lattice}, u0 = {u0:.6}\nfat: {}, largest element {:.6}\nlong: {}, largest element {:.6}\n",
+            kind.title(),
+            common.fat.display(),
+            largest(&fat),
+            common.long.display(),
+            largest(&long)
+        )
+    })
+}
+
+/// A format that holds links off SU(3).
+fn format_of(path: &Path) -> Outcome<Format> {
+    target::check(path).map_err(Failure::refused)?;
+    let format = gauge_format(path).map_err(Failure::refused)?;
+    match format {
+        Format::Scidac | Format::Ildg | Format::Npy => Ok(format),
+        other => Err(Failure::refused(format!(
+            "{}: {other} files are for links in SU(3); end the name in .scidac or .npy",
+            path.display()
+        ))),
+    }
+}

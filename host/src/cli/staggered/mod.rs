@@ -1,0 +1,257 @@
+//! `ferrite solve` with staggered operators.
+mod plan;
+mod result;
+
+pub use plan::{Kind, LinkFiles, StaggeredPlan, Tadpole};
+
+use super::device::{DeviceChoice, on_device};
+use super::method::Scheme;
+use super::plan::output;
+use super::progress::Watch;
+use super::solve::allowed_reconstruction;
+use super::{Context, Failure, Outcome, fields, interrupt, target, text};
+use crate::config::Settings;
+use clap::Args;
+use ferrite::backend::Backend;
+use ferrite::dirac::StaggeredPhases;
+use ferrite::domain::Domain;
+use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
+use ferrite::files::ReadOptions;
+use ferrite::solve::{Reconstruction, SolveFailure, StaggeredConfiguration};
+use plan::Masses;
+use solvers::SolveError;
+use std::path::PathBuf;
+use tracing::info;
+
+/// Flags of staggered operators, as typed.
+#[derive(Args)]
+pub struct Flags {
+    /// Several masses at once, joined with commas, instead of --mass
+    #[arg(long, value_name = "M1,M2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
+    masses: Option<String>,
+    /// Solve (M^+ M + s) x = b for these shifts, joined with commas
+    #[arg(long, value_name = "S1,S2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
+    shifts: Option<String>,
+    /// Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]
+    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
+    shift_solver: Option<String>,
+    /// HISQ's correction of the Naik term, for heavy quarks [default: 0]
+    #[arg(long, value_name = "E", help_heading = "Staggered operators", allow_hyphen_values = true)]
+    naik_epsilon: Option<String>,
+    /// Fat links made before, by `ferrite links` or MILC, with --long and instead of --gauge
+    #[arg(long, value_name = "FILE", help_heading = "Staggered operators")]
+    fat: Option<String>,
+    /// Long links made before
+    #[arg(long, value_name = "FILE", help_heading = "Staggered operators")]
+    long: Option<String>,
+    /// Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc]
+    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
+    phases: Option<String>,
+    /// Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones
+    #[arg(long, help_heading = "Staggered operators")]
+    spread_boundary: bool,
+}
+
+impl Flags {
+    /// Adds the flags to the settings.
+    pub fn add_to(&self, settings: &mut Settings) {
+        let texts = [
+            ("masses", &self.masses),
+            ("shifts", &self.shifts),
+            ("shift-solver", &self.shift_solver),
+            ("naik-epsilon", &self.naik_epsilon),
+            ("fat", &self.fat),
+            ("long", &self.long),
+            ("phases", &self.phases),
+        ];
+        for (key, value) in texts {
+            settings.flag(key, value.as_deref());
+        }
+        settings.switch("spread-boundary", self.spread_boundary);
+    }
+}
+
+/// Whether the settings name a staggered operator.
+pub fn is_chosen(settings: &Settings) -> bool {
+    settings.get("operator").is_some_and(|name| ["staggered", "asqtad", "hisq"].contains(&name.text()))
+}
+
+/// A staggered solve, resolved and checked as far as that is possible without reading the links.
+pub struct StaggeredSolve {
+    /// Operator and fields.
+    pub plan: StaggeredPlan,
+    /// The device.
+    pub device: DeviceChoice,
+    /// The solver.
+    pub scheme: Scheme,
+    keep_unconverged: bool,
+    save_source: Option<PathBuf>,
+    plot: Option<PathBuf>,
+}
+
+impl StaggeredSolve {
+    /// Resolves the settings; lists all mistakes.
+    pub fn from_settings(settings: &mut Settings, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::from_settings(settings);
+        let plan = StaggeredPlan::from_settings(settings);
+        let scheme = Scheme::staggered(settings, plan.as_ref().map(StaggeredPlan::wanted));
+        let keep_unconverged = settings.is_on("keep-unconverged");
+        let save_source = output(settings, "save-source", plan.as_ref().map_or(1, |plan| plan.sources.len()));
+        let plot = settings.parsed("plot", |path| {
+            let path = PathBuf::from(path);
+            target::check_svg(&path).map(|()| path)
+        });
+        super::solve::different_files(settings);
+        settings.finish(what)?;
+        let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
+        Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, save_source, plot })
+    }
+    /// Memory at the peak, with names for what takes it.
+    pub fn memory(&self) -> Vec<(&'static str, usize)> {
+        let plan = &self.plan;
+        let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+        let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
+        request.staggered_memory(
+            plan.lattice.half_volume(),
+            plan.sources.len(),
+            plan.kind != Kind::Naive,
+            (plan.masses.count() > 1).then_some(plan.masses.count()),
+        )
+    }
+}
+
+/// Links in host memory.
+enum HostLinks {
+    Thin(Box<HostGauge>),
+    Improved(Box<[HostGauge; 2]>),
+}
+
+/// Reads the links; answers with the reconstruction and the tadpole factor too.
+fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)> {
+    match &plan.links {
+        LinkFiles::Gauge(path) => {
+            let file = fields::read_gauge(path, &plan.read)?;
+            let asked = plan.reconstruction;
+            let reconstruction = allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?;
+            let u0 = match plan.kind {
+                Kind::Asqtad(Tadpole::Given(u0)) => u0,
+                Kind::Asqtad(Tadpole::Plaquette) if file.plaquette.mean > 0.0 => file.plaquette.mean.powf(0.25),
+                Kind::Asqtad(Tadpole::Plaquette) => {
+                    let (path, mean) = (path.display(), file.plaquette.mean);
+                    let why = format!("{path}: the mean plaquette {mean:.6} has no fourth root: give --u0 a number");
+                    return Err(Failure::refused(why));
+                }
+                Kind::Naive | Kind::Hisq(_) => 1.0,
+            };
+            Ok((HostLinks::Thin(Box::new(file.gauge)), reconstruction, u0))
+        }
+        LinkFiles::Improved(fat, long) => {
+            let options = ReadOptions { allow_non_unitary: true, ..plan.read };
+            let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
+                let mut links = fields::read_gauge(path, &options)?.gauge;
+                with_phases(&mut links, steps, StaggeredPhases::Milc, plan.boundary);
+                Ok(links)
+            };
+            let links = Box::new([read(fat, 1)?, read(long, 3)?]);
+            Ok((HostLinks::Improved(links), plan.reconstruction.unwrap_or(Reconstruction::Twelve), 1.0))
+        }
+    }
+}
+
+/// Copies the links to a device, and fattens them.
+fn configuration<'g, B: Backend>(
+    plan: &StaggeredPlan,
+    domain: &Domain<B>,
+    links: &'g HostLinks,
+    u0: f64,
+) -> Outcome<StaggeredConfiguration<'g, B>> {
+    let configuration = match links {
+        HostLinks::Improved(both) => {
+            StaggeredConfiguration::improved(Improvement::from_host(domain, &both[0], &both[1])?)
+        }
+        HostLinks::Thin(gauge) if plan.kind == Kind::Naive => StaggeredConfiguration::naive(domain, gauge),
+        HostLinks::Thin(gauge) => {
+            StaggeredConfiguration::improved(improvement(plan.kind, &ThinGauge::upload(domain, gauge)?, u0)?)
+        }
+    };
+    Ok(if plan.spread { configuration.with_spread_boundary() } else { configuration })
+}
+
+/// Fat and long links of an improved operator.
+pub fn improvement<B: Backend>(kind: Kind, thin: &ThinGauge<B>, u0: f64) -> Outcome<Improvement<B>> {
+    let refused = |error| match error {
+        FatLinkError::Device(error) => error.into(),
+        error @ FatLinkError::Singular { .. } => Failure::refused(error),
+    };
+    match kind {
+        Kind::Hisq(epsilon) => Improvement::hisq(thin, epsilon).map_err(refused),
+        _ => Ok(Improvement::from_paths(thin, &PathCoefficients::asqtad(u0))?),
+    }
+}
+
+/// Solves, writes and reports.
+pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome {
+    let solve = StaggeredSolve::from_settings(settings, what)?;
+    let plan = &solve.plan;
+    if plan.output.is_none() {
+        info!("the solution is not kept: there is no -o FILE");
+    }
+    let device = solve.device.open()?;
+    let nrhs = plan.sources.len();
+    let task = format!("the solve on {} with {}", plan.lattice, text::count(nrhs, "right-hand side"));
+    device.require(&solve.memory(), &task)?;
+    let (links, reconstruction, u0) = read_links(plan)?;
+    let fields_of = |list: &[fields::Source]| -> Outcome<Vec<HostColour>> {
+        let all: Result<Vec<_>, _> = list.iter().map(|source| source.field(plan.lattice)).collect();
+        all.map_err(Failure::refused)
+    };
+    let sources = fields_of(&plan.sources)?;
+    let guess = solve.scheme.guess.as_deref().map(fields_of).transpose()?;
+    if let Some(path) = &solve.save_source {
+        fields::write_fermions(path, &sources, "source").map_err(Failure::failed)?;
+    }
+    let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
+    interrupt::listen();
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress());
+    if let Masses::One(_) = plan.masses {
+        let result = on_device!(&device, backend => {
+            let domain = Domain::single(backend.clone(), plan.lattice)?;
+            let configuration = configuration(plan, &domain, &links, u0)?;
+            configuration.solve(&sources, guess.as_deref(), &request, &mut watch)
+        });
+        watch.finish();
+        let (solutions, report, error) = match result {
+            Ok((solutions, report)) => (solutions, report, None),
+            Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
+            Err(failure) => return Err(refused(failure)),
+        };
+        return result::one(context, &solve, &device, u0, (&solutions, &report, error.as_ref()), &watch);
+    }
+    let result = on_device!(&device, backend => {
+        let domain = Domain::single(backend.clone(), plan.lattice)?;
+        let configuration = configuration(plan, &domain, &links, u0)?;
+        match &plan.masses {
+            Masses::Shifts(_, shifts) => {
+                configuration.solve_shifts(&sources, shifts, plan.strategy, &request, &mut watch)
+            }
+            Masses::Several(masses) => {
+                configuration.solve_masses(&sources, masses, plan.strategy, &request, &mut watch)
+            }
+            Masses::One(_) => unreachable!("handled above"),
+        }
+    });
+    watch.finish();
+    let (solutions, report) = result.map_err(refused)?;
+    result::several(context, &solve, &device, u0, &solutions, &report)
+}
+
+/// A solve that did not begin.
+fn refused(failure: SolveFailure<ColourVector>) -> Failure {
+    match failure {
+        SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
+        SolveFailure::Solver(error) => Failure::refused(error),
+        SolveFailure::Unfinished { error, .. } => Failure::failed(error),
+    }
+}
