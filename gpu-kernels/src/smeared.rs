@@ -9,7 +9,9 @@ use crate::algebra::{Colour, Complex, Su3};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Geometry, Site};
 use crate::memory::Access;
-use crate::storage::{Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use crate::storage::{
+    Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
@@ -335,6 +337,10 @@ crate::entry! { INSTANCES:
     setup "smeared" pack_fat_double_18: PackThin<Double, Recon18, 1>, registers 0;
     setup "smeared" pack_fat_single_18: PackThin<Single, Recon18, 1>, registers 0;
     setup "smeared" pack_fat_half_18: PackThin<Half, Recon18, 1>, registers 0;
+    setup "smeared" pack_fat_single_18h: PackThin<Single, Recon18H, 1>, registers 0;
+    setup "smeared" pack_long_single_18h: PackThin<Single, Recon18H, 3>, registers 0;
+    setup "smeared" pack_long_single_12h: PackThin<Single, Recon12H, 3>, registers 0;
+    setup "smeared" pack_long_single_8h: PackThin<Single, Recon8H, 3>, registers 0;
     setup "smeared" pack_long_double_18: PackThin<Double, Recon18, 3>, registers 0;
     setup "smeared" pack_long_double_12: PackThin<Double, Recon12, 3>, registers 0;
     setup "smeared" pack_long_double_8: PackThin<Double, Recon8, 3>, registers 0;

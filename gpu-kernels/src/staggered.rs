@@ -9,7 +9,10 @@ use crate::algebra::{Colour, Real, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
 use crate::lattice::{Geometry, Site};
 use crate::row::{Row, RowDot};
-use crate::storage::{Colours, Double, Half, LinkFormat, Precision, Recon8, Recon12, Recon18, Single};
+use crate::storage::{
+    Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Reconstruct,
+    Single,
+};
 
 /// Signs η_μ(x) that depend on which coordinates are odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +81,9 @@ pub struct Naive<P: Precision, R> {
 /// Hops over one fat and one long link.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Improved<P: Precision, R> {
+pub struct Improved<P: Precision, R: Reconstruct> {
     /// The hops over fat links.
-    pub near: Naive<P, Recon18>,
+    pub near: Naive<P, R::Full>,
     /// L_μ(x) and L†_μ(x−3μ̂) around the sites, over `factor`.
     pub long: Links<P, R>,
     /// What the stored long links are to be multiplied with.
@@ -110,7 +113,10 @@ impl<P: Precision, R: LinkFormat<P>> Naive<P, R> {
     }
 }
 
-impl<P: Precision, R: LinkFormat<P>> Improved<P, R> {
+impl<P: Precision, R: LinkFormat<P>> Improved<P, R>
+where
+    R::Full: LinkFormat<P>,
+{
     /// `sum` and both hops over long links in direction `mu`.
     #[inline(always)]
     unsafe fn add_long_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
@@ -148,7 +154,7 @@ impl<P: Precision, R: LinkFormat<P>> Hops for Naive<P, R> {
 
 impl<P: Precision, R: LinkFormat<P>> Hops for Improved<P, R>
 where
-    Recon18: LinkFormat<P>,
+    R::Full: LinkFormat<P>,
 {
     type Precision = P;
     const NAMES: [&'static [&'static str]; 3] = [
@@ -257,6 +263,15 @@ crate::entry! { INSTANCES:
     kernel "staggered_half" staggered_dslash_half_8: Dslash<Naive<Half, Recon8>>, registers 72;
     kernel "staggered_half" staggered_dslash_add_half_8: DslashAdd<Naive<Half, Recon8>>, registers 72;
     reduce "staggered_half" staggered_dslash_add_dot_half_8: RowDot<DslashAdd<Naive<Half, Recon8>>>, registers 96;
+    kernel "staggered_single_h" staggered_dslash_single_18h: Dslash<Naive<Single, Recon18H>>, registers 104;
+    kernel "staggered_single_h" staggered_dslash_add_single_18h: DslashAdd<Naive<Single, Recon18H>>, registers 104;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_18h: RowDot<DslashAdd<Naive<Single, Recon18H>>>, registers 128;
+    kernel "staggered_single_h" staggered_dslash_single_12h: Dslash<Naive<Single, Recon12H>>, registers 104;
+    kernel "staggered_single_h" staggered_dslash_add_single_12h: DslashAdd<Naive<Single, Recon12H>>, registers 104;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_12h: RowDot<DslashAdd<Naive<Single, Recon12H>>>, registers 128;
+    kernel "staggered_single_h" staggered_dslash_single_8h: Dslash<Naive<Single, Recon8H>>, registers 104;
+    kernel "staggered_single_h" staggered_dslash_add_single_8h: DslashAdd<Naive<Single, Recon8H>>, registers 104;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_8h: RowDot<DslashAdd<Naive<Single, Recon8H>>>, registers 128;
     kernel "improved_double" improved_dslash_double_18: Dslash<Improved<Double, Recon18>>, registers 168;
     kernel "improved_double" improved_dslash_add_double_18: DslashAdd<Improved<Double, Recon18>>, registers 168;
     reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 168;
@@ -284,4 +299,13 @@ crate::entry! { INSTANCES:
     kernel "improved_half" improved_dslash_half_8: Dslash<Improved<Half, Recon8>>, registers 96;
     kernel "improved_half" improved_dslash_add_half_8: DslashAdd<Improved<Half, Recon8>>, registers 96;
     reduce "improved_half" improved_dslash_add_dot_half_8: RowDot<DslashAdd<Improved<Half, Recon8>>>, registers 128;
+    kernel "improved_single_h" improved_dslash_single_18h: Dslash<Improved<Single, Recon18H>>, registers 104;
+    kernel "improved_single_h" improved_dslash_add_single_18h: DslashAdd<Improved<Single, Recon18H>>, registers 104;
+    reduce "improved_single_h" improved_dslash_add_dot_single_18h: RowDot<DslashAdd<Improved<Single, Recon18H>>>, registers 128;
+    kernel "improved_single_h" improved_dslash_single_12h: Dslash<Improved<Single, Recon12H>>, registers 104;
+    kernel "improved_single_h" improved_dslash_add_single_12h: DslashAdd<Improved<Single, Recon12H>>, registers 104;
+    reduce "improved_single_h" improved_dslash_add_dot_single_12h: RowDot<DslashAdd<Improved<Single, Recon12H>>>, registers 128;
+    kernel "improved_single_h" improved_dslash_single_8h: Dslash<Improved<Single, Recon8H>>, registers 104;
+    kernel "improved_single_h" improved_dslash_add_single_8h: DslashAdd<Improved<Single, Recon8H>>, registers 104;
+    reduce "improved_single_h" improved_dslash_add_dot_single_8h: RowDot<DslashAdd<Improved<Single, Recon8H>>>, registers 128;
 }

@@ -7,8 +7,8 @@ use crate::field::{Field, Links, ThinLinks};
 use crate::lattice::Geometry;
 use crate::memory::{Access, Chunk, Global};
 use crate::storage::{
-    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single,
-    SiteKind, Sites,
+    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon8T, Recon12, Recon12H,
+    Recon12T, Recon18, Recon18H, Single, SiteKind, Sites,
 };
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -269,5 +269,8 @@ crate::entry! { INSTANCES:
     setup "transfer" pack_links_fp16_12t: PackLinks<Fp16, Recon12T>, registers 0;
     setup "transfer" pack_links_double_8t: PackLinks<Double, Recon8T>, registers 0;
     setup "transfer" pack_links_single_8t: PackLinks<Single, Recon8T>, registers 0;
+    setup "transfer" pack_links_single_18h: PackLinks<Single, Recon18H>, registers 0;
+    setup "transfer" pack_links_single_12h: PackLinks<Single, Recon12H>, registers 0;
+    setup "transfer" pack_links_single_8h: PackLinks<Single, Recon8H>, registers 0;
     observe "transfer" singular_links: SingularLinks, registers 0;
 }

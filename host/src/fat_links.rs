@@ -12,7 +12,7 @@ use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, SingularThin, Staple, UnitarityViolation,
 };
-use gpu_kernels::storage::{LinkFormat, Precision, Recon18, TILE};
+use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use num_complex::Complex64;
 
 /// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
@@ -266,9 +266,9 @@ impl<B: Backend> Improvement<B> {
     /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<B, P, R>>
     where
-        Recon18: LinkFormat<P>,
+        R::Full: LinkFormat<P>,
     {
-        let fat_scale = if P::UNIT_LINKS { self.fat_scale } else { 1.0 };
+        let fat_scale = if R::UNIT { self.fat_scale } else { 1.0 };
         let fat = DeviceGauge::from_thin::<1>(&self.fat, fat_scale)?;
         Ok(ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?))
     }

@@ -17,7 +17,9 @@ pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
 pub use fp16::Fp16;
 pub use half::Half;
-pub use links::{LinkFormat, Recon8, Recon8T, Recon12, Recon12T, Recon18, Reconstruct, Temporal};
+pub use links::{
+    LinkFormat, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Reconstruct, Short, Temporal,
+};
 pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
 

@@ -156,7 +156,7 @@ impl Job {
             (P::Fp16, R::Eighteen) => self.apply::<B, Fp16, Recon18>(domain, gauge, sources),
             (P::Fp16, R::Twelve) => self.apply::<B, Fp16, Recon12>(domain, gauge, sources),
             (P::Fp16, R::Eight) => self.apply::<B, Fp16, Recon8>(domain, gauge, sources),
-            (_, R::TwelveTemporal | R::EightTemporal) => unreachable!("refused before"),
+            (_, _) => unreachable!("refused before"),
         }
     }
     fn apply<B: Backend, P: CloverFormat, R: LinkFormat<P>>(

@@ -10,7 +10,8 @@ pub struct FormatFlags {
     /// all, or some of double, single, half, fp16, joined with commas
     #[arg(long, value_name = "NAMES", default_value = "all")]
     precision: String,
-    /// all, or some of 18, 12, 8, and 12t, 8t in temporal gauge, joined with commas; 8t in double and single only
+    /// all, or some of 18, 12, 8; of 12t, 8t in temporal gauge, for Wilson fermions, 8t in double and single only; of 18h,
+    /// 12h, 8h in 16 bits beside fields in single precision, for staggered ones; joined with commas
     #[arg(long, value_name = "NUMBERS", default_value = "all")]
     reconstruct: String,
 }
@@ -20,13 +21,13 @@ impl FormatFlags {
     pub fn precisions(&self) -> Outcome<Vec<IterationPrecision>> {
         choose("precision", &self.precision, &PRECISIONS)
     }
-    /// `--reconstruct`.
+    /// `--reconstruct`. What an operator does not have is left out later.
     pub fn reconstructions(&self) -> Outcome<Vec<Reconstruction>> {
         choose("reconstruct", &self.reconstruct, &RECONSTRUCTIONS)
     }
     /// `--reconstruct` where the gauge is not to be changed: those in temporal gauge are not among the choices.
     pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<Reconstruction>> {
-        let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| !format.is_temporal()).collect();
+        let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, f)| !f.is_temporal() && !f.is_short()).collect();
         choose("reconstruct", &self.reconstruct, &choices)
     }
 }

@@ -19,12 +19,15 @@ pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
     ("fp16", IterationPrecision::Fp16),
 ];
 /// Names of the reconstructions.
-pub const RECONSTRUCTIONS: [(&str, Reconstruction); 5] = [
+pub const RECONSTRUCTIONS: [(&str, Reconstruction); 8] = [
     ("18", Reconstruction::Eighteen),
     ("12", Reconstruction::Twelve),
     ("8", Reconstruction::Eight),
     ("12t", Reconstruction::TwelveTemporal),
     ("8t", Reconstruction::EightTemporal),
+    ("18h", Reconstruction::EighteenShort),
+    ("12h", Reconstruction::TwelveShort),
+    ("8h", Reconstruction::EightShort),
 ];
 /// Names of the methods.
 pub const METHODS: [(&str, Method); 3] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne)];
@@ -125,7 +128,7 @@ impl Plan {
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = sources::<Spinor>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
-        let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS);
+        let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS[..5]);
         let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
         let (operator, coefficients) = operator?;
         Some(Plan {

@@ -242,12 +242,13 @@ pub fn allowed_reconstruction(
 ) -> Outcome<Reconstruction> {
     // Projected links are in SU(3), whatever the file's were.
     let off = if read.reunitarise { 0.0 } else { file.unitarity.violation };
-    let limit = off_su3_limit(precision);
+    let short = asked.is_some_and(Reconstruction::is_short);
+    let limit = off_su3_limit(if short { IterationPrecision::Half } else { precision });
     let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
     let far =
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
     match asked {
-        Some(asked) if asked != Reconstruction::Eighteen && off > limit => {
+        Some(asked) if !matches!(asked, Reconstruction::Eighteen | Reconstruction::EighteenShort) && off > limit => {
             Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")))
         }
         Some(asked) => Ok(asked),

@@ -10,7 +10,7 @@ use gpu_kernels::algebra::Real;
 use gpu_kernels::field::Field;
 use gpu_kernels::row::RowDot;
 use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
-use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Recon18};
+use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Reconstruct};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -104,28 +104,28 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for Device
 }
 
 /// Fat and long links, the latter with reconstruction `R`.
-pub struct ImprovedLinks<B: Backend, P, R> {
-    fat: DeviceGauge<B, P, Recon18>,
+pub struct ImprovedLinks<B: Backend, P, R: Reconstruct> {
+    fat: DeviceGauge<B, P, R::Full>,
     long: DeviceGauge<B, P, R>,
 }
 
 impl<B: Backend, P: Precision, R: LinkFormat<P>> ImprovedLinks<B, P, R>
 where
-    Recon18: LinkFormat<P>,
+    R::Full: LinkFormat<P>,
 {
     /// From both; see [`DeviceGauge::from_thin`].
-    pub fn new(fat: DeviceGauge<B, P, Recon18>, long: DeviceGauge<B, P, R>) -> Self {
+    pub fn new(fat: DeviceGauge<B, P, R::Full>, long: DeviceGauge<B, P, R>) -> Self {
         ImprovedLinks { fat, long }
     }
 }
 
 impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for ImprovedLinks<B, P, R>
 where
-    Recon18: LinkFormat<P>,
+    R::Full: LinkFormat<P>,
 {
     type Hops = Improved<P, R>;
     const FLOPS: f64 = IMPROVED_FLOPS;
-    const READ_BYTES: usize = Recon18::READ_BYTES + R::READ_BYTES;
+    const READ_BYTES: usize = <R::Full as LinkFormat<P>>::READ_BYTES + R::READ_BYTES;
     fn domain(&self) -> &Domain<B> {
         self.fat.domain()
     }

@@ -34,6 +34,10 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
+    /// Whether vectors are colour vectors.
+    pub(crate) fn has_one_spin(&self) -> bool {
+        K::SPINS == 1
+    }
     /// Runs a kernel that returns \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides at once.
     pub(crate) fn dot_of<R>(&self, kernel: &R, dot: &mut [Complex64], norm2: &mut [f64]) -> Result
     where

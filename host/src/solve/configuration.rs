@@ -91,11 +91,10 @@ impl<'g, B: Backend> Configuration<'g, B> {
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
     /// kernels for 8.
     pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
-        let (temporal, twelve) = match asked {
-            Reconstruction::Eight => (false, Reconstruction::Twelve),
-            Reconstruction::EightTemporal => (true, Reconstruction::TwelveTemporal),
-            other => return Ok(other),
-        };
+        if !matches!(asked, Reconstruction::Eight | Reconstruction::EightShort | Reconstruction::EightTemporal) {
+            return Ok(asked);
+        }
+        let temporal = asked.is_temporal();
         let count = |staged: &StagedGauge<B>| match temporal {
             true => staged.singular_links_in_temporal_gauge(),
             false => staged.singular_links(),
@@ -105,7 +104,8 @@ impl<'g, B: Backend> Configuration<'g, B> {
             None => self.with_staged(count)? > 0,
         };
         self.singular.set(Some(singular));
-        Ok(if singular || !asked.exists_in(precision) { twelve } else { asked })
+        let missing = asked == Reconstruction::EightTemporal && !asked.exists_in(precision);
+        Ok(if singular || missing { asked.with_twelve() } else { asked })
     }
 }
 

@@ -95,7 +95,9 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         let worst = true_residual.iter().copied().fold(0.0, f64::max);
         match failure {
             Some(error) => {
-                let Some(next) = rung.next().filter(|_| request.ladder && may_climb(&error)) else {
+                let Some(next) =
+                    rung.next(problem.space().has_one_spin()).filter(|_| request.ladder && may_climb(&error))
+                else {
                     break Some(error);
                 };
                 rung = next;
@@ -127,12 +129,20 @@ pub(super) struct Rung {
 
 impl Rung {
     /// The next one up: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
-    /// as the solver's check, then the check double, then the iteration too, and at last on the very links.
-    fn next(self) -> Option<Rung> {
+    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `short`: there
+    /// are kernels for links in 16 bits beside fields in single precision.
+    fn next(self, short: bool) -> Option<Rung> {
         use IterationPrecision as P;
         match self {
             Rung { precision: P::Fp16, .. } => Some(Rung { precision: P::Half, ..self }),
-            Rung { precision: P::Half, .. } => Some(Rung { precision: P::Single, ..self }),
+            // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
+            Rung { precision: P::Half, .. } => {
+                let reconstruction = self.reconstruction.short(short);
+                Some(Rung { precision: P::Single, reconstruction, ..self })
+            }
+            Rung { precision: P::Single, .. } if self.reconstruction.is_short() => {
+                Some(Rung { reconstruction: self.reconstruction.short(false), ..self })
+            }
             Rung { outer: P::Single, .. } => Some(Rung { outer: P::Double, ..self }),
             Rung { precision: P::Single, .. } => Some(Rung { precision: P::Double, ..self }),
             Rung { reconstruction: Reconstruction::Eighteen, .. } => None,
@@ -213,7 +223,7 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
                 // Reconstructed links are others, if only a little: those of a file in single precision are unitary to
                 // 1e-7 only, and so far from their reconstruction.
                 let default = match rung.reconstruction {
-                    _ if rung.precision != rung.outer => None,
+                    _ if rung.precision != rung.outer || rung.reconstruction.is_short() => None,
                     Reconstruction::Eighteen => Some(0.0),
                     _ => Some(1e-4),
                 };

@@ -6,7 +6,9 @@ use crate::backend::Cpu;
 use crate::dirac::StaggeredParams;
 use crate::fat_links::workspace_bytes;
 use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
-use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single};
+use gpu_kernels::storage::{
+    Double, Fp16, Half, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Single,
+};
 
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on `sites` sites of one parity, with

@@ -39,6 +39,12 @@ pub enum Reconstruction {
     TwelveTemporal,
     /// 8 in temporal gauge, in double and single precision.
     EightTemporal,
+    /// 18 in 16-bit fixed point beside fields in single precision, for staggered operators.
+    EighteenShort,
+    /// 12 in the same way.
+    TwelveShort,
+    /// 8 in the same way.
+    EightShort,
 }
 
 impl Reconstruction {
@@ -49,12 +55,42 @@ impl Reconstruction {
     /// Whether there are kernels for it in a precision.
     pub fn exists_in(self, precision: IterationPrecision) -> bool {
         let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
-        self != Reconstruction::EightTemporal || floating
+        !self.is_short() && (self != Reconstruction::EightTemporal || floating)
+    }
+    /// Whether links are kept in 16 bits beside fields in single precision.
+    pub fn is_short(self) -> bool {
+        matches!(self, Reconstruction::EighteenShort | Reconstruction::TwelveShort | Reconstruction::EightShort)
+    }
+    /// As many reals, each as precise as the fields beside it, or in 16 bits.
+    pub(super) fn short(self, short: bool) -> Self {
+        use Reconstruction::*;
+        match (self, short) {
+            (Eighteen | EighteenShort, true) => EighteenShort,
+            (Eighteen | EighteenShort, false) => Eighteen,
+            (Twelve | TwelveShort, true) => TwelveShort,
+            (Twelve | TwelveShort, false) => Twelve,
+            (Eight | EightShort, true) => EightShort,
+            (Eight | EightShort, false) => Eight,
+            (TwelveTemporal | EightTemporal, _) => self,
+        }
+    }
+    /// Kept in the same way with all 18 reals.
+    pub(super) fn with_all_reals(self) -> Self {
+        if self.is_short() { Reconstruction::EighteenShort } else { Reconstruction::Eighteen }
+    }
+    /// Kept in the same way with 12 reals, where 8 do not tell all links.
+    pub(super) fn with_twelve(self) -> Self {
+        match self {
+            Reconstruction::EightTemporal => Reconstruction::TwelveTemporal,
+            Reconstruction::EightShort => Reconstruction::TwelveShort,
+            _ => Reconstruction::Twelve,
+        }
     }
     /// Whether there are kernels of staggered operators for it in a precision: not for links in temporal gauge, and not in
     /// 16-bit floating point, which would save no memory where a norm fills up a 16-byte chunk.
     pub fn exists_for_staggered(self, precision: IterationPrecision) -> bool {
-        !self.is_temporal() && precision != IterationPrecision::Fp16
+        let single = precision == IterationPrecision::Single;
+        !self.is_temporal() && precision != IterationPrecision::Fp16 && (single || !self.is_short())
     }
 }
 
@@ -70,6 +106,9 @@ macro_rules! with_staggered_formats {
                 (IterationPrecision::$p, Reconstruction::Twelve) => $then!($p, Recon12),
                 (IterationPrecision::$p, Reconstruction::Eight) => $then!($p, Recon8),
             )*
+            (IterationPrecision::Single, Reconstruction::EighteenShort) => $then!(Single, Recon18H),
+            (IterationPrecision::Single, Reconstruction::TwelveShort) => $then!(Single, Recon12H),
+            (IterationPrecision::Single, Reconstruction::EightShort) => $then!(Single, Recon8H),
             other => unreachable!("no staggered kernels for {other:?}"),
         }
     };
@@ -123,6 +162,7 @@ macro_rules! with_formats {
                 (IterationPrecision::$p, Reconstruction::TwelveTemporal) => $then!($p, Recon12T),
                 (IterationPrecision::$p, Reconstruction::EightTemporal) => $then!($p, $last),
             )*
+            other => unreachable!("no Wilson kernels for {other:?}"),
         }
     };
 }

@@ -248,7 +248,8 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         let precision = if double { IterationPrecision::Double } else { IterationPrecision::Single };
         let tol = if double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
-        let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction)?;
+        // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
+        let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.short(false))?;
         let space = AnySpace::<B, OneSpin>::new(self.space.domain(), self.space.nrhs(), precision);
         let mut b = space.allocate()?;
         space.read(self.sources.parity(parity), &mut b)?;

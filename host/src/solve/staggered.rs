@@ -12,7 +12,9 @@ use crate::domain::{Domain, Result};
 use crate::fat_links::Improvement;
 use crate::field::AnyOperator;
 use crate::field::host::{ColourVector, HostColour, HostGauge};
-use gpu_kernels::storage::{Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{
+    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+};
 use num_complex::Complex64;
 use solvers::{Observer, SolveError};
 use std::any::{Any, TypeId};
@@ -45,7 +47,7 @@ struct ImprovedConfiguration<B: Backend> {
 impl<B: Backend> ImprovedConfiguration<B> {
     fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<ImprovedLinks<B, P, R>>>
     where
-        Recon18: LinkFormat<P>,
+        R::Full: LinkFormat<P>,
     {
         let key = TypeId::of::<(P, R)>();
         if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
@@ -90,8 +92,8 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
         match &self.links {
             Links::Thin(configuration) => configuration.possible(asked, precision),
-            Links::Improved(configuration) if !configuration.links.long_in_su3 => Ok(Reconstruction::Eighteen),
-            Links::Improved(configuration) if asked == Reconstruction::Eight => {
+            Links::Improved(configuration) if !configuration.links.long_in_su3 => Ok(asked.with_all_reals()),
+            Links::Improved(configuration) if matches!(asked, Reconstruction::Eight | Reconstruction::EightShort) => {
                 let singular = match configuration.singular.get() {
                     Some(known) => *known,
                     None => {
@@ -99,7 +101,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
                         *configuration.singular.get_or_init(|| found)
                     }
                 };
-                Ok(if singular { Reconstruction::Twelve } else { asked })
+                Ok(if singular { asked.with_twelve() } else { asked })
             }
             Links::Improved(_) => Ok(asked),
         }
@@ -115,7 +117,9 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
             return Err(invalid("staggered operators are solved by CG, on M†M itself"));
         }
         if !request.reconstruction.exists_for_staggered(request.precision) {
-            return Err(invalid("staggered operators are there in double, single and half, with 18, 12 or 8 reals"));
+            return Err(invalid(
+                "staggered operators are there in double, single and half with 18, 12 or 8 reals, and in single with 18h, 12h or 8h",
+            ));
         }
         if self.spread && request.operator.boundary != TimeBoundary::Antiperiodic {
             return Err(invalid("only an antiperiodic boundary condition can be spread over all links in t"));
@@ -207,7 +211,7 @@ fn make<B: Backend, P: Precision, R: LinkFormat<P>>(
     nrhs: usize,
 ) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>>
 where
-    Recon18: LinkFormat<P>,
+    R::Full: LinkFormat<P>,
 {
     fn on<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
         links: Arc<L>,

@@ -8,7 +8,9 @@ use crate::fat_links::{Improvement, PathCoefficients};
 use crate::field::{ColourSpace, DeviceGauge, StagedGauge, ThinGauge};
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_staggered_formats};
-use gpu_kernels::storage::{Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{
+    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+};
 use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;

@@ -60,6 +60,14 @@ impl Case {
     }
 }
 
+const ALL: [Reconstruction; 6] = [
+    Reconstruction::Eighteen,
+    Reconstruction::Twelve,
+    Reconstruction::Eight,
+    Reconstruction::EighteenShort,
+    Reconstruction::TwelveShort,
+    Reconstruction::EightShort,
+];
 const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
 
 /// All of it.
@@ -85,7 +93,8 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
             (Single, Single, 1e-5),
             (Single, Half, 1e-5),
         ] {
-            for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+            let formats = ALL.into_iter().filter(|format| format.exists_for_staggered(precision));
+            for reconstruction in formats {
                 for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
                     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
                     let request =
@@ -149,15 +158,16 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
     let masses = [0.2, 0.05, 0.5, 0.1];
     for name in ["naive", "asqtad"] {
         let configuration = case.configuration(name, domain)?;
-        for (precision, strategy) in [
-            (Double, ShiftStrategy::MultiShift),
-            (Single, ShiftStrategy::MultiShift),
-            (Half, ShiftStrategy::MultiShift),
-            (Half, ShiftStrategy::Sequential),
+        for (precision, reconstruction, strategy) in [
+            (Double, Reconstruction::Twelve, ShiftStrategy::MultiShift),
+            (Single, Reconstruction::Eight, ShiftStrategy::MultiShift),
+            (Single, Reconstruction::TwelveShort, ShiftStrategy::MultiShift),
+            (Half, Reconstruction::Twelve, ShiftStrategy::MultiShift),
+            (Single, Reconstruction::EightShort, ShiftStrategy::Sequential),
         ] {
             let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-            let request = Request { precision, tol: 1e-11, ..Request::staggered(params) };
-            let scope = case.scope(&format!("{precision:?}"), &format!("{name} {strategy:?}"));
+            let request = Request { precision, reconstruction, tol: 1e-11, ..Request::staggered(params) };
+            let scope = case.scope(&format!("{precision:?} {reconstruction:?}"), &format!("{name} {strategy:?}"));
             let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
             let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
             report.holds(&scope, "shifts: converged", claim.converged && !claim.cancelled);

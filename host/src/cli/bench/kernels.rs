@@ -9,6 +9,7 @@ use ferrite::bench::{self, Options, Row};
 use ferrite::fat_links;
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
+use ferrite::solve::Reconstruction;
 use gpu_kernels::storage::{Double, Recon18};
 use serde_json::json;
 use std::fmt::Write;
@@ -147,10 +148,19 @@ pub fn dslash(args: Dslash, context: &Context) -> Outcome {
 /// Times and prints a table.
 pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
-    if what != What::Blas && !precisions.iter().any(|&p| reconstructions.iter().any(|r| r.exists_in(p))) {
-        return Err(Failure::refused("--reconstruct 8t is there in double and single precision only"));
-    }
     check_nrhs(args.nrhs)?;
+    if let What::Dslash(operator) = what {
+        let exists = |p, r: Reconstruction| match operator {
+            Operator::Wilson | Operator::Clover => r.exists_in(p),
+            Operator::Staggered | Operator::Asqtad => r.exists_for_staggered(p),
+        };
+        if !precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r))) {
+            return Err(Failure::refused(
+                "there are no such kernels: 8t is for Wilson fermions in double and single precision, 12t for Wilson \
+                 fermions, 18h, 12h and 8h are for staggered ones in single precision, fp16 is for Wilson fermions",
+            ));
+        }
+    }
     let device = context.device_choice()?.open()?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];

@@ -167,7 +167,15 @@ impl StaggeredPlan {
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = sources::<ColourVector>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
-        let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS[..3]);
+        let formats: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| !format.is_temporal()).collect();
+        let reconstruction = settings.choice("reconstruct", &formats);
+        if precision != IterationPrecision::Single && reconstruction.is_some_and(Reconstruction::is_short) {
+            settings.conflict(
+                "reconstruct",
+                "precision",
+                "links in 16 bits go with --precision single, or all is half",
+            );
+        }
         let fields = sources.as_ref().map_or(1, Vec::len) * masses.as_ref().map_or(1, Masses::count);
         let output = output(settings, "output", fields);
         Some(StaggeredPlan {
