@@ -6,8 +6,9 @@
 use crate::backend::{Backend, view};
 use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::host::HostGauge;
+use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
+use crate::measure::violation;
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, SingularThin, Staple, UnitarityViolation,
@@ -115,11 +116,11 @@ pub fn workspace_bytes(sites: usize) -> usize {
     2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES
 }
 
-/// F_μ(x): the link and its staples. Links are unitary.
+/// F_μ(x): the link and its staples. Thin links must be unitary.
 pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<ThinGauge<B>> {
     let (domain, fat) = (thin.domain(), thin.empty_like()?);
-    // Lepage's staples are made as staples of staples in the same direction. For each of 6 ways aside that also has the
-    // path there, back, and along the link, which is the link itself and does not belong to them.
+    // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
+    // back before they go along μ, one for each of the 6 ways: the link itself, six times too often.
     let factor = c.one_link - 6.0 * c.lepage;
     for parity in 0..2 {
         let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
@@ -231,7 +232,7 @@ pub struct Improvement<B: Backend> {
     pub long: ThinGauge<B>,
     /// What makes F fit between −1 and 1 when divided by it.
     pub fat_scale: f64,
-    /// What makes L unitary when divided by it.
+    /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
     pub long_scale: f64,
     /// Whether L is SU(3) times `long_scale`: then it can be reconstructed from 12 or 8 reals.
     pub long_in_su3: bool,
@@ -241,8 +242,11 @@ impl<B: Backend> Improvement<B> {
     /// From paths over thin links in SU(3), such as those of asqtad.
     pub fn from_paths(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
-        let fat_scale = largest_component(&fat, c.bound())?;
-        Ok(Improvement { fat, long, fat_scale, long_scale: c.naik, long_in_su3: true })
+        let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
+        // Links that are zero stay so over any number but zero.
+        let long_in_su3 = c.naik != 0.0;
+        let long_scale = if long_in_su3 { c.naik } else { 1.0 };
+        Ok(Improvement { fat, long, fat_scale, long_scale, long_in_su3 })
     }
     /// HISQ: Fat7, projection to U(3), then the second level.
     pub fn hisq(thin: &ThinGauge<B>, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
@@ -274,30 +278,35 @@ impl<B: Backend> Improvement<B> {
     }
     /// From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
-        let numbers = |gauge: &HostGauge| bytemuck::cast_slice::<_, f64>(gauge.links()).to_vec();
-        let largest = numbers(fat).into_iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let largest = largest_on_host(fat);
         let (long_scale, long_in_su3) = common_scale(long);
         let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
         Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_in_su3 })
     }
 }
 
+/// The largest |component|.
+fn largest_on_host(gauge: &HostGauge) -> f64 {
+    bytemuck::cast_slice::<_, f64>(gauge.links()).iter().fold(0.0, |a: f64, b| a.max(b.abs()))
+}
+
 /// c with L = c U, U in SU(3) for all links, as long links of asqtad are, and whether there is one to single precision;
-/// else the root mean square.
+/// else the root mean square, as for U in U(3), or the largest component, if that is larger.
 fn common_scale(long: &HostGauge) -> (f64, bool) {
     let count = long.links().len() as f64;
-    let norm2 = |u: &[[Complex64; 3]; 3]| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
+    let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
     let size = (long.links().iter().map(norm2).sum::<f64>() / count).sqrt();
     let determinants: f64 = long.links().iter().map(|u| determinant(u).re).sum();
     let scale = if determinants < 0.0 { -size } else { size };
-    let fits = |u: &[[Complex64; 3]; 3]| {
-        let unit = determinant(u) / scale.powi(3);
-        (norm2(u) / size.powi(2) - 1.0).abs() < 1e-5 && (unit - 1.0).norm() < 1e-5
-    };
-    (scale, size > 0.0 && long.links().iter().all(fits))
+    let fits = |u: &Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
+    if size > 0.0 && long.links().iter().all(fits) {
+        return (scale, true);
+    }
+    let fitting = size.max(largest_on_host(long));
+    (if fitting > 0.0 { fitting } else { 1.0 }, false)
 }
 
-fn determinant(u: &[[Complex64; 3]; 3]) -> Complex64 {
+fn determinant(u: &Matrix) -> Complex64 {
     let minor = |j: usize, k: usize| u[1][j] * u[2][k] - u[1][k] * u[2][j];
     u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
 }
