@@ -14,6 +14,8 @@ pub trait Accuracy: Precision {
     /// STORE · peak / √3, and the peak of 24 normal components is 2.4 times their rms. Floating point: uniform in
     /// ± STORE / m of a component with mantissa m from 1 to 2, and ⟨m²⟩ = 3 / (2 ln 2) where logarithms are uniform.
     const STORE_RMS: f64;
+    /// The same for colour vectors: in fixed point the peak of 6 normal components is 1.75 times their rms.
+    const COLOUR_RMS: f64 = Self::STORE_RMS;
     /// Largest error of projecting a spinor, relative to what comes out, beyond `UNIT`: Fp16 rounds the sums of two
     /// components to 11 bits.
     const PROJECT: f64 = 0.0;
@@ -36,13 +38,24 @@ pub trait Accuracy: Precision {
             worst: 2.02 * Self::STORE + 64.0 * Self::UNIT,
         }
     }
+    /// The same on sites with that many spins. One spin is not rotated: it has the error of storage once.
+    fn sum_of(spins: usize) -> Tolerance {
+        if spins == 4 {
+            return Self::sum();
+        }
+        Tolerance {
+            relative: if Self::STORE > Self::UNIT { 1.5 * Self::COLOUR_RMS } else { 4.0 * Self::UNIT },
+            worst: 1.01 * Self::STORE + 64.0 * Self::UNIT,
+        }
+    }
     /// Of a sum in double over n terms of stored numbers, relative to the sum of their magnitudes. Terms are added over
     /// colour in the field's own precision: at most six roundings, of either sign.
     fn stored_sum(n: usize) -> f64 {
         12.0 * Self::UNIT / (n as f64).sqrt() + summation(n)
     }
     /// Of a sum in double over n terms of what was computed and stored on the way: the sum sees the value before
-    /// storage. |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field; and sixteen roundings on the way.
+    /// storage. |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 STORE ‖y‖ for any field of spinors,
+    /// √6 of colour vectors; and sixteen roundings on the way.
     fn fused_sum(n: usize) -> f64 {
         10.0 * Self::STORE + 16.0 * Self::UNIT + summation(n)
     }
@@ -69,6 +82,7 @@ impl Accuracy for Half {
     const UNIT: f64 = f32::EPSILON as f64 / 2.0;
     const STORE: f64 = 1.0 / 65534.0;
     const STORE_RMS: f64 = 1.4 * Self::STORE;
+    const COLOUR_RMS: f64 = 1.05 * Self::STORE;
     // Fixed point in steps of 2⁻¹⁵ from −1 to 1 − 2⁻¹⁵.
     fn round_link(x: f64) -> f64 {
         ((x * 32768.0).round() / 32768.0).min(1.0 - 1.0 / 32768.0)

@@ -51,6 +51,32 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
         report.absorb(compare(&on_gpu, &on_cpu));
         report.absorb(on_gpu);
     }
+    for case in checks::staggered_cases() {
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        checks::staggered_kernels(gpu, &case, &mut on_gpu)?;
+        checks::staggered_kernels(&cpu, &case, &mut on_cpu)?;
+        checks::improved_kernels(gpu, &case, &mut on_gpu)?;
+        checks::improved_kernels(&cpu, &case, &mut on_cpu)?;
+        report.absorb(compare(&on_gpu, &on_cpu));
+        report.absorb(on_gpu);
+    }
+    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+    checks::staggered_kernels(gpu, &checks::large_case(), &mut on_gpu)?;
+    checks::staggered_kernels(&cpu, &checks::large_case(), &mut on_cpu)?;
+    report.absorb(compare(&on_gpu, &on_cpu));
+    report.absorb(on_gpu);
+    for gauge in checks::link_cases() {
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        checks::fat_links(gpu, &gauge, &mut on_gpu)?;
+        checks::fat_links(&cpu, &gauge, &mut on_cpu)?;
+        report.absorb(compare(&on_gpu, &on_cpu));
+        report.absorb(on_gpu);
+    }
+    checks::singular_matrices(gpu, &mut report)?;
+    for (k, size) in [[4, 6, 2, 8], [2, 2, 4, 2], [8, 4, 6, 4]].into_iter().enumerate() {
+        let lattice = Lattice::new(size).expect("even extents");
+        checks::staggered_properties(gpu, lattice, 60 + 10 * k as u64, &mut report)?;
+    }
     checks::quenched(gpu, &mut report)?;
     tuning::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");

@@ -1,5 +1,6 @@
 //! Outcomes of checks: an error, what it may be, and what it was an error of.
-use ferrite::field::host::{Fermion, HostField, HostSpinor};
+use ferrite::field::host::{Fermion, HostField, HostGauge};
+use num_complex::Complex64;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
@@ -56,8 +57,24 @@ pub struct Report {
     /// All comparisons so far.
     pub outcomes: Vec<Outcome>,
     keep: bool,
-    fields: Vec<(String, Scope, Tolerance, Vec<HostSpinor>)>,
+    fields: Vec<(String, Scope, Tolerance, Kept)>,
     numbers: Vec<(String, Scope, f64, f64, f64)>,
+}
+
+/// Fields of any kind: complex numbers, so many of which belong to a site.
+struct Kept {
+    components: usize,
+    fields: Vec<Vec<Complex64>>,
+}
+
+impl Kept {
+    fn slices(&self) -> Vec<&[Complex64]> {
+        self.fields.iter().map(Vec::as_slice).collect()
+    }
+}
+
+fn slices<T: Fermion>(fields: &[HostField<T>]) -> Vec<&[Complex64]> {
+    fields.iter().map(HostField::numbers).collect()
 }
 
 /// The larger one, or NaN if either is.
@@ -67,19 +84,26 @@ pub fn larger(a: f64, b: f64) -> f64 {
 
 /// ‖a − b‖ / ‖b‖, the largest over the right-hand sides.
 pub fn relative_error<T: Fermion>(a: &[HostField<T>], b: &[HostField<T>]) -> f64 {
+    relative(&slices(a), &slices(b))
+}
+fn relative(a: &[&[Complex64]], b: &[&[Complex64]]) -> f64 {
     assert_eq!(a.len(), b.len());
-    let error = |(a, b): (&HostField<T>, &HostField<T>)| {
-        let off: f64 = a.numbers().iter().zip(b.numbers()).map(|(a, b)| (a - b).norm_sqr()).sum();
-        if off == 0.0 { 0.0 } else { (off / b.norm2()).sqrt() }
+    let error = |(a, b): (&&[Complex64], &&[Complex64])| {
+        assert_eq!(a.len(), b.len());
+        let off: f64 = a.iter().zip(*b).map(|(a, b)| (a - b).norm_sqr()).sum();
+        if off == 0.0 { 0.0 } else { (off / b.iter().map(|b| b.norm_sqr()).sum::<f64>()).sqrt() }
     };
     a.iter().zip(b).map(error).fold(0.0, larger)
 }
 
 /// The largest |a − b| of a real component over the largest |b| of its site. Infinite where b is zero and a is not.
 pub fn worst_error<T: Fermion>(a: &[HostField<T>], b: &[HostField<T>]) -> f64 {
+    worst(T::COMPONENTS, &slices(a), &slices(b))
+}
+fn worst(components: usize, a: &[&[Complex64]], b: &[&[Complex64]]) -> f64 {
     let mut worst = 0.0;
     for (a, b) in a.iter().zip(b) {
-        for (a, b) in a.numbers().chunks(T::COMPONENTS).zip(b.numbers().chunks(T::COMPONENTS)) {
+        for (a, b) in a.chunks(components).zip(b.chunks(components)) {
             let (mut off, mut peak) = (0.0, 0.0);
             for (a, b) in a.iter().zip(b) {
                 off = larger(off, larger((a.re - b.re).abs(), (a.im - b.im).abs()));
@@ -108,18 +132,34 @@ impl Report {
         self.error(scope, operation, if yes { 0.0 } else { 1.0 }, 0.0);
     }
     /// Compares fields with what they should be.
-    pub fn fields(
+    pub fn fields<T: Fermion>(
         &mut self,
         scope: &Scope,
         operation: &str,
-        got: Vec<HostSpinor>,
-        expected: &[HostSpinor],
+        got: Vec<HostField<T>>,
+        expected: &[HostField<T>],
         tol: Tolerance,
     ) {
-        self.error(scope, operation, relative_error(&got, expected), tol.relative);
-        self.error(scope, &format!("{operation}, worst site"), worst_error(&got, expected), tol.worst);
+        self.compared(scope, operation, T::COMPONENTS, (&slices(&got), &slices(expected)), tol);
+    }
+    /// Compares links with what they should be, a link in the place of a site.
+    pub fn links(&mut self, scope: &Scope, operation: &str, got: &HostGauge, expected: &HostGauge, tol: Tolerance) {
+        let [got, expected] = [got, expected].map(|gauge| gauge.links().as_flattened().as_flattened());
+        self.compared(scope, operation, 9, (&[got], &[expected]), tol);
+    }
+    fn compared(
+        &mut self,
+        scope: &Scope,
+        operation: &str,
+        components: usize,
+        (got, expected): (&[&[Complex64]], &[&[Complex64]]),
+        tol: Tolerance,
+    ) {
+        self.error(scope, operation, relative(got, expected), tol.relative);
+        self.error(scope, &format!("{operation}, worst site"), worst(components, got, expected), tol.worst);
         if self.keep {
-            self.fields.push((operation.into(), scope.clone(), tol, got));
+            let fields = got.iter().map(|field| field.to_vec()).collect();
+            self.fields.push((operation.into(), scope.clone(), tol, Kept { components, fields }));
         }
     }
     /// Compares a number with what it should be; the error is in units of `scale`.
@@ -157,11 +197,11 @@ impl Report {
             }
         }
         let mut text =
-            format!("{:<44} {:<18} {:>6} {:>9} {:>9}\n", "operation", "format", "checks", "error", "allowed");
+            format!("{:<44} {:<24} {:>6} {:>9} {:>9}\n", "operation", "format", "checks", "error", "allowed");
         for ((operation, format), (count, failed, worst)) in rows {
             let verdict = if failed == 0 { String::new() } else { format!("  {failed} FAILED") };
             text += &format!(
-                "{operation:<44} {format:<18} {count:>6} {:>9.1e} {:>9.1e}{verdict}\n",
+                "{operation:<44} {format:<24} {count:>6} {:>9.1e} {:>9.1e}{verdict}\n",
                 worst.error, worst.tolerance
             );
         }
@@ -177,8 +217,9 @@ pub fn compare(one: &Report, other: &Report) -> Report {
     report.holds(&all, "backends: the same comparisons", paired);
     for ((operation, scope, tol, a), (_, _, _, b)) in one.fields.iter().zip(&other.fields) {
         let name = format!("backends: {operation}");
-        report.error(scope, &name, relative_error(a, b), tol.relative);
-        report.error(scope, &format!("{name}, worst site"), worst_error(a, b), tol.worst);
+        let (one, other) = (a.slices(), b.slices());
+        report.error(scope, &name, relative(&one, &other), tol.relative);
+        report.error(scope, &format!("{name}, worst site"), worst(a.components, &one, &other), tol.worst);
     }
     for ((operation, scope, a, scale, tolerance), (_, _, b, ..)) in one.numbers.iter().zip(&other.numbers) {
         report.error(scope, &format!("backends: {operation}"), (a - b).abs() / scale, *tolerance);

@@ -2,14 +2,14 @@
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
-use ferrite::field::{DeviceGauge, FullSpinor, SpinorSpace};
+use ferrite::field::{DeviceGauge, FieldSpace, FullField};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Request, solve_wilson};
 use ferrite_tests::accuracy::Accuracy;
-use ferrite_tests::checks::{self, Case};
+use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::report::Report;
-use gpu_kernels::storage::{Double, Fp16, Half, Recon18, Single};
+use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon18, Single};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -44,17 +44,17 @@ fn gpu_agrees_with_reference_and_cpu() {
 }
 
 /// The bits of everything that is summed up, with a given number of threads.
-fn sums<P: Accuracy>(threads: usize) -> Vec<u64> {
+fn sums<K: Kind, P: Accuracy>(threads: usize) -> Vec<u64> {
     let case = checks::large_case();
     let domain = Domain::single(Cpu::new(Some(threads)), case.lattice()).unwrap();
-    let space = SpinorSpace::<Cpu, P>::new(&domain, 3);
+    let space = FieldSpace::<Cpu, K, P>::new(&domain, NRHS);
     let upload = |k: usize| {
-        let mut field = FullSpinor::<Cpu, P>::zero(&domain, 3).unwrap();
-        field.upload(&case.sources[3 * k..3 * k + 3]).unwrap();
+        let mut field = FullField::<Cpu, K, P>::zero(&domain, NRHS).unwrap();
+        field.upload(K::block(&case, k)).unwrap();
         field
     };
     let (x, mut y) = (upload(0), upload(1));
-    let (mut norm, mut dot) = ([0.0; 3], [Complex64::ZERO; 3]);
+    let (mut norm, mut dot) = ([0.0; NRHS], [Complex64::ZERO; NRHS]);
     let mut all: Vec<f64> = Vec::new();
     space.norm2(&x.odd, &mut norm).unwrap();
     all.extend(norm);
@@ -73,10 +73,13 @@ fn sums<P: Accuracy>(threads: usize) -> Vec<u64> {
 #[test]
 fn sums_have_the_same_bits_with_any_number_of_threads() {
     for (name, sums) in [
-        ("double", sums::<Double> as fn(usize) -> _),
-        ("single", sums::<Single>),
-        ("half", sums::<Half>),
-        ("fp16", sums::<Fp16>),
+        ("double", sums::<FourSpins, Double> as fn(usize) -> _),
+        ("single", sums::<FourSpins, Single>),
+        ("half", sums::<FourSpins, Half>),
+        ("fp16", sums::<FourSpins, Fp16>),
+        ("double colour", sums::<OneSpin, Double>),
+        ("single colour", sums::<OneSpin, Single>),
+        ("half colour", sums::<OneSpin, Half>),
     ] {
         let one = sums(1);
         assert_eq!(one, sums(1), "{name}, repeated");

@@ -245,7 +245,7 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
             let operation = format!("clover schur, {name}");
             if !dagger {
                 let (w, compared) = ((&eta, &stored_eta[..]), (&result[..], &expected[..], tol));
-                super::apply_dot(&operator, (input, stored), w, compared, (scope, &operation), report)?;
+                super::apply_dot((&operator, 0), (input, stored), w, compared, (scope, &operation), report)?;
             }
             report.fields(scope, &operation, result.clone(), &expected, tol);
             images.push((result, tol));

@@ -1,82 +1,82 @@
 //! Linear algebra of the solvers, transfers and conversions.
-use super::{Case, NRHS};
+use super::{Case, Kind, NRHS, OnHost};
 use crate::accuracy::Accuracy;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::HostSpinor;
-use ferrite::field::{FullSpinor, SpinorSpace};
+use ferrite::field::host::{Fermion, HostField};
+use ferrite::field::{DeviceField, FieldSpace, FullField};
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Fp16, Half, Single};
+use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Single};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
 /// A block on the device and what it holds there.
-struct Block<B: Backend, P> {
-    device: FullSpinor<B, P>,
-    stored: Vec<HostSpinor>,
+struct Block<B: Backend, K: Kind, P> {
+    device: FullField<B, K, P>,
+    stored: Vec<HostField<K::Host>>,
 }
 
-impl<B: Backend, P: Accuracy> Block<B, P> {
-    fn new(domain: &Domain<B>, host: &[HostSpinor]) -> Result<Self> {
-        let mut device = FullSpinor::zero(domain, host.len())?;
+impl<B: Backend, K: Kind, P: Accuracy> Block<B, K, P> {
+    fn new(domain: &Domain<B>, host: &[HostField<K::Host>]) -> Result<Self> {
+        let mut device = FullField::zero(domain, host.len())?;
         device.upload(host)?;
         let stored = device.download()?;
         Ok(Block { device, stored })
     }
     /// A copy of the device's field that an operation may overwrite.
-    fn copy(&self, space: &SpinorSpace<B, P>) -> Result<FullSpinor<B, P>> {
-        let mut copy = FullSpinor { even: space.allocate()?, odd: space.allocate()? };
+    fn copy(&self, space: &FieldSpace<B, K, P>) -> Result<FullField<B, K, P>> {
+        let mut copy = FullField { even: space.allocate()?, odd: space.allocate()? };
         for parity in 0..2 {
             space.copy(self.device.parity(parity), copy.parity_mut(parity))?;
         }
         Ok(copy)
     }
-    fn half(&self, parity: usize) -> &ferrite::field::DeviceSpinor<B, P> {
+    fn half(&self, parity: usize) -> &DeviceField<B, K, P> {
         self.device.parity(parity)
     }
 }
 
 /// Σ_k c_k\[j\] ψ_k\[j\] for every right-hand side j.
-fn sum(terms: &[(&[Complex64], &[HostSpinor])]) -> Vec<HostSpinor> {
+fn sum<T: Fermion>(terms: &[(&[Complex64], &[HostField<T>])]) -> Vec<HostField<T>> {
     let one = |j: usize| combine(&terms.iter().map(|(c, psi)| (c[j], &psi[j])).collect::<Vec<_>>());
     (0..terms[0].1.len()).map(one).collect()
 }
 
 /// Every operation of the vector space against plain loops over what the device holds, on blocks of three and of one.
-pub fn linear_algebra<B: Backend, P: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn linear_algebra<B: Backend, K: Kind, P: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
     for nrhs in [1, NRHS] {
-        Algebra::<B, P>::new(backend, case, nrhs)?.all(case, report)?;
+        Algebra::<B, K, P>::new(backend, case, nrhs)?.all(case, report)?;
     }
     Ok(())
 }
 
-struct Algebra<B: Backend, P> {
-    space: SpinorSpace<B, P>,
+struct Algebra<B: Backend, K: Kind, P> {
+    space: FieldSpace<B, K, P>,
     scope: Scope,
     /// Five different blocks.
-    x: Block<B, P>,
-    y: Block<B, P>,
-    z: Block<B, P>,
-    v: Block<B, P>,
-    w: Block<B, P>,
+    x: Block<B, K, P>,
+    y: Block<B, K, P>,
+    z: Block<B, K, P>,
+    v: Block<B, K, P>,
+    w: Block<B, K, P>,
     /// Coefficients, different for every right-hand side, and exact in every precision.
     a: Vec<Complex64>,
     b: Vec<Complex64>,
     one: Vec<Complex64>,
 }
 
-impl<B: Backend, P: Accuracy> Algebra<B, P> {
+impl<B: Backend, K: Kind, P: Accuracy> Algebra<B, K, P> {
     fn new(backend: &B, case: &Case, nrhs: usize) -> Result<Self> {
         let domain = case.domain(backend)?;
-        let block = |k: usize| Block::new(&domain, &case.block(k)[..nrhs]);
+        let block = |k: usize| Block::new(&domain, &K::block(case, k)[..nrhs]);
         let coefficients = |re: f64, im: f64| {
             (0..nrhs).map(|j| Complex64::new(re - 0.25 * j as f64, im + 0.5 * j as f64)).collect::<Vec<_>>()
         };
         Ok(Algebra {
-            space: SpinorSpace::new(&domain, nrhs),
-            scope: case.scope(P::NAME, &format!("{nrhs} rhs")),
+            space: FieldSpace::new(&domain, nrhs),
+            scope: case.scope(&format!("{} {}", P::NAME, K::NAME), &format!("{nrhs} rhs")),
             x: block(0)?,
             y: block(1)?,
             z: block(2)?,
@@ -107,7 +107,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         }
     }
     /// ‖ψ_j‖² on one parity.
-    fn norms(parity: usize, fields: &[HostSpinor]) -> Vec<f64> {
+    fn norms(parity: usize, fields: OnHost<K>) -> Vec<f64> {
         fields.iter().map(|f| norm2(&on_parity(parity, f))).collect()
     }
     /// Notes (x, y) on one parity, relative to ‖x‖ ‖y‖.
@@ -117,7 +117,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         name: &str,
         parity: usize,
         got: &[Complex64],
-        (x, y): (&[HostSpinor], &[HostSpinor]),
+        (x, y): (OnHost<K>, OnHost<K>),
         tol: f64,
     ) {
         for j in 0..got.len() {
@@ -128,12 +128,12 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         }
     }
     fn terms(&self) -> usize {
-        12 * self.x.stored[0].lattice().volume()
+        K::Host::COMPONENTS * self.x.stored[0].lattice().volume()
     }
 
     fn transfer(&self, case: &Case, report: &mut Report) -> Result {
-        let sources = &case.block(0)[..self.one.len()];
-        report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, P::sum());
+        let sources = &K::block(case, 0)[..self.one.len()];
+        report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, P::sum_of(K::SPINS));
         let copy = self.x.copy(&self.space)?;
         report.holds(&self.scope, "copy, bits", copy.download()? == self.x.stored);
         let mut cleared = copy;
@@ -149,13 +149,25 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         for parity in 0..2 {
             self.space.axpby(a, x.half(parity), b, out.parity_mut(parity))?;
         }
-        report.fields(&self.scope, "axpby", out.download()?, &sum(&[(a, &x.stored), (b, &y.stored)]), P::sum());
+        report.fields(
+            &self.scope,
+            "axpby",
+            out.download()?,
+            &sum(&[(a, &x.stored), (b, &y.stored)]),
+            P::sum_of(K::SPINS),
+        );
 
         let mut out = y.copy(&self.space)?;
         for parity in 0..2 {
             self.space.axpy(a, x.half(parity), out.parity_mut(parity))?;
         }
-        report.fields(&self.scope, "axpy", out.download()?, &sum(&[(a, &x.stored), (&self.one, &y.stored)]), P::sum());
+        report.fields(
+            &self.scope,
+            "axpy",
+            out.download()?,
+            &sum(&[(a, &x.stored), (&self.one, &y.stored)]),
+            P::sum_of(K::SPINS),
+        );
 
         // With b = 0 the old content does not count, not even a NaN.
         let zero = vec![Complex64::ZERO; a.len()];
@@ -164,7 +176,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
         for parity in 0..2 {
             self.space.axpby(a, x.half(parity), &zero, out.parity_mut(parity))?;
         }
-        report.fields(&self.scope, "axpby, b = 0", out.download()?, &sum(&[(a, &x.stored)]), P::sum());
+        report.fields(&self.scope, "axpby, b = 0", out.download()?, &sum(&[(a, &x.stored)]), P::sum_of(K::SPINS));
         Ok(())
     }
 
@@ -202,7 +214,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
             let norms = Self::norms(parity, &expected);
             self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
         }
-        report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum());
+        report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
 
         let expected = sum(&[(&self.one, &x.stored), (&self.minus(), &y.stored)]);
         let mut out = y.copy(&self.space)?;
@@ -211,7 +223,7 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
             let norms = Self::norms(parity, &expected);
             self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
         }
-        report.fields(&self.scope, "sub_norm2", out.download()?, &expected, P::sum());
+        report.fields(&self.scope, "sub_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
         Ok(())
     }
 
@@ -227,10 +239,14 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
             space.cg_update(&alpha, &beta, z.half(parity), new_x.parity_mut(parity), new_p.parity_mut(parity))?;
         }
         let expected = sum(&[(one, &x.stored), (&complex(&alpha), &y.stored)]);
-        report.fields(&self.scope, "cg_update, x", new_x.download()?, &expected, P::sum());
+        report.fields(&self.scope, "cg_update, x", new_x.download()?, &expected, P::sum_of(K::SPINS));
         let expected = sum(&[(one, &z.stored), (&complex(&beta), &y.stored)]);
-        report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, P::sum());
+        report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, P::sum_of(K::SPINS));
 
+        // There is no BiCGstab for colour vectors: staggered operators on one parity are positive.
+        if K::SPINS == 1 {
+            return Ok(());
+        }
         // x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v), with s in w, p in y, v in z and t in v.
         let (alpha, omega, beta) = (a, b, a);
         let (mut new_x, mut r, mut new_p) = (x.copy(space)?, w.copy(space)?, y.copy(space)?);
@@ -239,75 +255,72 @@ impl<B: Backend, P: Accuracy> Algebra<B, P> {
             space.bicgstab_step(alpha, omega, beta, z.half(parity), v.half(parity), x, r, p)?;
         }
         let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);
-        report.fields(&self.scope, "bicgstab_step, x", new_x.download()?, &expected, P::sum());
+        report.fields(&self.scope, "bicgstab_step, x", new_x.download()?, &expected, P::sum_of(K::SPINS));
         let minus: Vec<_> = omega.iter().map(|o| -o).collect();
         let expected = sum(&[(one, &w.stored), (&minus, &v.stored)]);
-        report.fields(&self.scope, "bicgstab_step, r", r.download()?, &expected, P::sum());
+        report.fields(&self.scope, "bicgstab_step, r", r.download()?, &expected, P::sum_of(K::SPINS));
         let product: Vec<_> = beta.iter().zip(omega).map(|(b, o)| -b * o).collect();
         let expected = sum(&[(one, &expected), (beta, &y.stored), (&product, &z.stored)]);
-        report.fields(&self.scope, "bicgstab_step, p", new_p.download()?, &expected, P::sum());
+        report.fields(&self.scope, "bicgstab_step, p", new_p.download()?, &expected, P::sum_of(K::SPINS));
         Ok(())
     }
 }
 
 /// All pairs of precisions.
 pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
-    convert::<B, Double, Double>(backend, case, report)?;
-    convert::<B, Double, Single>(backend, case, report)?;
-    convert::<B, Double, Half>(backend, case, report)?;
-    convert::<B, Single, Double>(backend, case, report)?;
-    convert::<B, Single, Single>(backend, case, report)?;
-    convert::<B, Single, Half>(backend, case, report)?;
-    convert::<B, Half, Double>(backend, case, report)?;
-    convert::<B, Half, Single>(backend, case, report)?;
-    convert::<B, Half, Half>(backend, case, report)?;
-    convert::<B, Double, Fp16>(backend, case, report)?;
-    convert::<B, Single, Fp16>(backend, case, report)?;
-    convert::<B, Half, Fp16>(backend, case, report)?;
-    convert::<B, Fp16, Double>(backend, case, report)?;
-    convert::<B, Fp16, Single>(backend, case, report)?;
-    convert::<B, Fp16, Half>(backend, case, report)?;
-    convert::<B, Fp16, Fp16>(backend, case, report)
+    macro_rules! pairs {
+        ($kind:ident: $from:ident to $($to:ident)*) => {$(convert::<B, $kind, $from, $to>(backend, case, report)?;)*};
+    }
+    pairs!(FourSpins: Double to Double Single Half Fp16);
+    pairs!(FourSpins: Single to Double Single Half Fp16);
+    pairs!(FourSpins: Half to Double Single Half Fp16);
+    pairs!(FourSpins: Fp16 to Double Single Half Fp16);
+    pairs!(OneSpin: Double to Double Single Half);
+    pairs!(OneSpin: Single to Double Single Half);
+    pairs!(OneSpin: Half to Double Single Half);
+    Ok(())
 }
 
-fn convert<B: Backend, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+fn convert<B: Backend, K: Kind, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
-    let (from, to) = (Block::<B, P>::new(&domain, case.block(0))?, Block::<B, Q>::new(&domain, case.block(1))?);
-    let space = SpinorSpace::<B, Q>::new(&domain, NRHS);
-    let scope = case.scope(&format!("{} to {}", P::NAME, Q::NAME), "");
+    let from = Block::<B, K, P>::new(&domain, K::block(case, 0))?;
+    let to = Block::<B, K, Q>::new(&domain, K::block(case, 1))?;
+    let space = FieldSpace::<B, K, Q>::new(&domain, NRHS);
+    let scope = case.scope(&format!("{} to {} {}", P::NAME, Q::NAME, K::NAME), "");
     // Powers of two, one for each right-hand side.
     let scale: Vec<f64> = (0..NRHS).map(|j| 0.5f64.powi(j as i32)).collect();
     let factors: Vec<Complex64> = scale.iter().map(Complex64::from).collect();
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<SpinorSpace<B, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<FieldSpace<B, K, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
-    report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), Q::sum());
+    report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), Q::sum_of(K::SPINS));
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<SpinorSpace<B, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<FieldSpace<B, K, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
     let one = vec![Complex64::ONE; NRHS];
-    let mut tol = Q::sum();
+    let mut tol = Q::sum_of(K::SPINS);
     // The addend is rounded to the precision of the sum first.
     tol.relative += Q::UNIT;
     report.fields(&scope, "accumulate", out.download()?, &sum(&[(&factors, &from.stored), (&one, &to.stored)]), tol);
     Ok(())
 }
 
-/// A NaN or an infinity in any of the 24 components of a site comes out of a norm: nothing in storage swallows it.
-pub fn not_a_number<B: Backend, P: Accuracy>(backend: &B, report: &mut Report) -> Result {
+/// A NaN or an infinity in any of the real components of a site comes out of a norm: nothing in storage swallows it.
+pub fn not_a_number<B: Backend, K: Kind, P: Accuracy>(backend: &B, report: &mut Report) -> Result {
     let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
     let domain = Domain::single(backend.clone(), lattice)?;
-    let space = SpinorSpace::<B, P>::new(&domain, 1);
-    let scope = Scope { format: P::NAME.into(), detail: lattice.to_string() };
+    let space = FieldSpace::<B, K, P>::new(&domain, 1);
+    let scope = Scope { format: format!("{} {}", P::NAME, K::NAME), detail: lattice.to_string() };
     let (mut seen, mut nan) = ([true; 2], [0.0]);
-    for k in 0..24 {
+    for k in 0..2 * K::Host::COMPONENTS {
         for (which, bad) in [f64::NAN, f64::INFINITY].into_iter().enumerate() {
-            let mut source: HostSpinor = ferrite::generate::random_source(lattice, 7);
-            let z = &mut source.sites_mut()[k][k / 2 / 3][k / 2 % 3];
+            let mut source: HostField<K::Host> = ferrite::generate::random_source(lattice, 7);
+            // Each at a site of its own.
+            let z = &mut source.numbers_mut()[k * K::Host::COMPONENTS + k / 2];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
-            let mut field = FullSpinor::<B, P>::zero(&domain, 1)?;
+            let mut field = FullField::<B, K, P>::zero(&domain, 1)?;
             field.upload(&[source])?;
             space.norm2(field.parity(lattice.parity(lattice.coordinates(k))), &mut nan)?;
             seen[which] &= if which == 0 { nan[0].is_nan() } else { !nan[0].is_finite() };

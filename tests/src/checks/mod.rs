@@ -1,18 +1,22 @@
 //! Checks of kernels against the reference, on any backend.
 mod clover;
+mod fat_links;
 mod gauge;
 mod linear_algebra;
 mod quenched;
 mod solves;
+mod staggered;
 mod staggered_solves;
 mod temporal;
 mod wilson;
 
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
+pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use quenched::{distance, quenched};
 pub use solves::{schemes, solves};
+pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, staggered_properties};
 pub use staggered_solves::{staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use wilson::wilson;
@@ -22,11 +26,11 @@ use crate::reference::{dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{FullSpinor, SpinorSpace, StagedGauge};
+use ferrite::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor};
+use ferrite::field::{FieldKind, FieldSpace, FullField, StagedGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Fp16, Half, Recon8, Recon12, Recon18, Single};
+use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator};
 
@@ -39,6 +43,8 @@ pub struct Case {
     pub gauge: HostGauge,
     /// Sources, a different one for every use.
     pub sources: Vec<HostSpinor>,
+    /// The same for staggered fermions.
+    pub colours: Vec<HostColour>,
     /// m
     pub mass: f64,
 }
@@ -46,8 +52,11 @@ pub struct Case {
 impl Case {
     /// Random sources on the given links.
     pub fn new(gauge: HostGauge, seed: u64) -> Self {
-        let source = |k| generate::random_source(gauge.lattice(), seed + k);
-        Case { sources: (0..6 * NRHS as u64).map(source).collect(), gauge, mass: 0.1875 }
+        fn random<T: Fermion>(lattice: Lattice, seed: u64) -> Vec<HostField<T>> {
+            (0..6 * NRHS as u64).map(|k| generate::random_source(lattice, seed + k)).collect()
+        }
+        let lattice = gauge.lattice();
+        Case { sources: random(lattice, seed), colours: random(lattice, seed), gauge, mass: 0.1875 }
     }
     /// The extents.
     pub fn lattice(&self) -> Lattice {
@@ -62,6 +71,22 @@ impl Case {
     }
     fn scope(&self, format: &str, detail: &str) -> Scope {
         Scope { format: format.into(), detail: format!("{} {detail}", self.lattice()) }
+    }
+}
+
+/// A kind of field that a case has sources of.
+pub trait Kind: FieldKind<Host: PartialEq> {
+    /// Block number `k` of sources.
+    fn block(case: &Case, k: usize) -> &[HostField<Self::Host>];
+}
+impl Kind for FourSpins {
+    fn block(case: &Case, k: usize) -> &[HostSpinor] {
+        case.block(k)
+    }
+}
+impl Kind for OneSpin {
+    fn block(case: &Case, k: usize) -> &[HostColour] {
+        &case.colours[k * NRHS..(k + 1) * NRHS]
     }
 }
 
@@ -84,34 +109,41 @@ pub fn large_case() -> Case {
     Case::new(generate::random(Lattice::new([8, 8, 8, 16]).expect("even extents"), 6), 190)
 }
 
-/// M̂ ψ with the sums that solvers need of it, in one pass: the bits of M̂ ψ by itself, (w, M̂ ψ) and ‖M̂ ψ‖². `image` is
-/// M̂ ψ as the operator gave it, `expected` what the reference says, within `tol`. The sums see what is not yet rounded.
-fn apply_dot<B: Backend, P: Accuracy>(
-    operator: &impl LinearOperator<SpinorSpace<B, P>>,
-    (psi, stored_psi): (&FullSpinor<B, P>, &[HostSpinor]),
-    (w, stored_w): (&FullSpinor<B, P>, &[HostSpinor]),
-    (image, expected, tol): (&[HostSpinor], &[HostSpinor], Tolerance),
+/// Fields on the host, one for each right-hand side.
+type OnHost<'a, K> = &'a [HostField<<K as FieldKind>::Host>];
+/// Fields on the device, and what they are there.
+type Stored<'a, B, K, P> = (&'a FullField<B, K, P>, OnHost<'a, K>);
+
+/// M̂ ψ on one parity with the sums that solvers need of it, in one pass: the bits of M̂ ψ by itself, (w, M̂ ψ) and
+/// ‖M̂ ψ‖². `image` is M̂ ψ as the operator gave it, `expected` what the reference says, within `tol`. The sums see what
+/// is not yet rounded.
+fn apply_dot<B: Backend, K: Kind, P: Accuracy>(
+    (operator, parity): (&impl LinearOperator<FieldSpace<B, K, P>>, usize),
+    (psi, stored_psi): Stored<B, K, P>,
+    (w, stored_w): Stored<B, K, P>,
+    (image, expected, tol): (OnHost<K>, OnHost<K>, Tolerance),
     (scope, name): (&Scope, &str),
     report: &mut Report,
 ) -> Result {
     let n = expected.len();
     let domain = psi.even.domain();
-    let space = SpinorSpace::<B, P>::new(domain, n);
-    let mut out = FullSpinor::<B, P>::zero(domain, n)?;
+    let space = FieldSpace::<B, K, P>::new(domain, n);
+    let mut out = FullField::<B, K, P>::zero(domain, n)?;
     let (mut dots, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
-    operator.apply_dot(&space, &psi.even, &mut out.even, &w.even, &mut dots, &mut norms)?;
+    let (psi, w) = (psi.parity(parity), w.parity(parity));
+    operator.apply_dot(&space, psi, out.parity_mut(parity), w, &mut dots, &mut norms)?;
     report.holds(scope, &format!("{name} with sums, bits of the field"), out.download()? == image);
     let mut all = vec![Dots::default(); n];
-    operator.apply_dots(&space, &psi.even, &mut out.even, &w.even, &mut all)?;
+    operator.apply_dots(&space, psi, out.parity_mut(parity), w, &mut all)?;
     report.holds(scope, &format!("{name} with all sums, bits of the field"), out.download()? == image);
-    let tol = 2.0 * tol.relative + P::fused_sum(12 * domain.local().half_volume());
+    let tol = 2.0 * tol.relative + P::fused_sum(K::Host::COMPONENTS * domain.local().half_volume());
     for j in 0..n {
-        let (w, norm) = (on_parity(0, &stored_w[j]), norm2(&expected[j]));
+        let (w, norm) = (on_parity(parity, &stored_w[j]), norm2(&expected[j]));
         let (product, scale) = (dot(&w, &expected[j]), (norm2(&w) * norm).sqrt());
         report.number(scope, &format!("{name} with sums, norm"), norms[j], norm, norm, tol);
         report.number(scope, &format!("{name} with sums, real part"), dots[j].re, product.re, scale, tol);
         report.number(scope, &format!("{name} with sums, imaginary part"), dots[j].im, product.im, scale, tol);
-        let x = on_parity(0, &stored_psi[j]);
+        let x = on_parity(parity, &stored_psi[j]);
         let (x_x, w_w) = (norm2(&x), norm2(&w));
         for (what, got, exact, scale) in [
             ("(x, y)", all[j].x_y, dot(&x, &expected[j]), (x_x * norm).sqrt()),
@@ -158,14 +190,14 @@ pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Res
 }
 /// The checks without links.
 pub fn fields<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
-    linear_algebra::<B, Double>(backend, case, report)?;
-    linear_algebra::<B, Single>(backend, case, report)?;
-    linear_algebra::<B, Half>(backend, case, report)?;
-    linear_algebra::<B, Fp16>(backend, case, report)?;
+    macro_rules! check {
+        ($kind:ident: $($precision:ident)*) => {$(
+            linear_algebra::<B, $kind, $precision>(backend, case, report)?;
+            not_a_number::<B, $kind, $precision>(backend, report)?;
+        )*};
+    }
+    check!(FourSpins: Double Single Half Fp16);
+    check!(OneSpin: Double Single Half);
     conversions(backend, case, report)?;
-    not_a_number::<B, Double>(backend, report)?;
-    not_a_number::<B, Single>(backend, report)?;
-    not_a_number::<B, Half>(backend, report)?;
-    not_a_number::<B, Fp16>(backend, report)?;
     plaquette(backend, case, report)
 }

@@ -30,7 +30,7 @@ pub fn temporal_cases() -> Vec<Case> {
 /// Every check of the kernels for temporal gauge in every precision.
 pub fn temporal_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
     let (gauge, g) = temporal_gauge(&case.gauge);
-    let fixed = Case { gauge, sources: case.sources.clone(), mass: case.mass };
+    let fixed = Case { gauge, sources: case.sources.clone(), colours: case.colours.clone(), mass: case.mass };
     // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
     let staged = StagedGauge::upload(&fixed.domain(backend)?, &fixed.gauge)?;
     let (all, kept) = (staged.singular_links()?, staged.singular_links_in_temporal_gauge()?);

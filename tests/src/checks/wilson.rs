@@ -88,7 +88,14 @@ pub fn wilson<B: Backend, P: Accuracy, R: LinkFormat<P> + Reconstruction>(
             let image = schur_out.download()?;
             if !dagger {
                 let compared = (&image[..], &expected[..], twice(tol));
-                super::apply_dot(&schur, (&psi, &stored), (&x, &stored_x), compared, (&scope, "wilson schur"), report)?;
+                super::apply_dot(
+                    (&schur, 0),
+                    (&psi, &stored),
+                    (&x, &stored_x),
+                    compared,
+                    (&scope, "wilson schur"),
+                    report,
+                )?;
             }
             report.fields(&scope, "wilson schur", image, &expected, twice(tol));
         }

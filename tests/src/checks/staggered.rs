@@ -1,0 +1,481 @@
+//! Staggered hopping terms and the operators made of them, naive and improved.
+use super::fat_links::regular;
+use super::{Case, Kind};
+use crate::accuracy::Accuracy;
+use crate::links::{self, Reconstruction};
+use crate::reference::{combine, dot, norm2, on_parity, transform_links};
+use crate::report::{Report, Scope, Tolerance, larger, relative_error};
+use crate::staggered_reference as reference;
+use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
+use ferrite::backend::Backend;
+use ferrite::dirac::{
+    EvenOdd, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary,
+};
+use ferrite::domain::{Domain, Result};
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::host::{HostColour, HostGauge};
+use ferrite::field::{DeviceGauge, FullColour, StagedGauge, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use gpu_kernels::storage::{Double, Half, OneSpin, Recon8, Recon12, Recon18, Reconstruct, Single};
+use num_complex::Complex64;
+use rayon::prelude::*;
+use solvers::LinearOperator;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Tadpole factor of asqtad.
+const U0: f64 = 0.9;
+/// σ
+const SHIFT: f64 = 0.375;
+
+/// Phases and boundary conditions, as the operators and as the reference call them.
+const CONVENTIONS: [(StaggeredPhases, Phases, TimeBoundary, f64); 4] = [
+    (StaggeredPhases::Milc, Phases::Milc, TimeBoundary::Periodic, 1.0),
+    (StaggeredPhases::Milc, Phases::Milc, TimeBoundary::Antiperiodic, -1.0),
+    (StaggeredPhases::Lexicographic, Phases::Standard, TimeBoundary::Periodic, 1.0),
+    (StaggeredPhases::Lexicographic, Phases::Standard, TimeBoundary::Antiperiodic, -1.0),
+];
+
+/// Small and odd-shaped lattices. Where an extent is 2, three steps are one back, and in t cross the boundary once or
+/// twice; where it is 4 they are one back too.
+pub fn staggered_cases() -> Vec<Case> {
+    let mut cases = super::small_cases();
+    let lattice = Lattice::new([6, 4, 8, 2]).expect("even extents");
+    cases.push(Case::new(generate::random(lattice, 7), 220));
+    cases
+}
+
+/// Every check of the naive and of the asqtad operator in every precision and reconstruction.
+pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    let domain = case.domain(backend)?;
+    let thin = StagedGauge::upload(&domain, &case.gauge)?;
+    let asqtad = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
+    let links = reference::Improved::asqtad(&case.gauge, U0);
+    let built = asqtad_error(U0);
+    // As for Wilson, reconstruct 8 is not for links whose first row is (a, 0, 0).
+    let singular = [thin.singular_links()?, asqtad.singular_long_links()?];
+    let scope = case.scope("recon-8", "");
+    let count = |gauge: &HostGauge, scale: f64| {
+        let second = |u: &[[Complex64; 3]; 3]| (u[0][1].norm_sqr() + u[0][2].norm_sqr()) / (scale * scale);
+        gauge.links().iter().filter(|u| second(u) < 1e-6).count()
+    };
+    let expected = [count(&case.gauge, 1.0), count(&links.long, asqtad.long_scale)];
+    report.holds(&scope, "number of singular links, thin and long", singular == expected);
+
+    macro_rules! check {
+        ($($precision:ident)*) => {$({
+            let fields = Fields::<B, $precision>::new(&domain, case)?;
+            let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
+            let naive = fields.exact("naive", naive);
+            let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
+            check!(@format $precision Recon18, fields, naive, improved);
+            check!(@format $precision Recon12, fields, naive, improved);
+            if singular == [0, 0] {
+                check!(@format $precision Recon8, fields, naive, improved);
+            }
+        })*};
+        (@format $precision:ident $recon:ident, $fields:ident, $naive:ident, $improved:ident) => {
+            let budget = Budget::<$precision>::naive::<$recon>(&case.gauge);
+            operators(&$fields, &$naive, (thin.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
+            let budget = Budget::<$precision>::improved::<$recon>(&links, &asqtad, built);
+            operators(&$fields, &$improved, (asqtad.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
+        };
+    }
+    check!(Double Single Half);
+    Ok(())
+}
+
+/// The HISQ operator from links on the host, whose long links are not in SU(3), and fat links without long ones, all
+/// with 18 reals.
+pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+    let domain = case.domain(backend)?;
+    let hisq = reference::Improved::hisq(&case.gauge, -0.1);
+    let from_host = Improvement::from_host(&domain, &hisq.fat, &hisq.long)?;
+    let c = PathCoefficients { naik: 0.0, ..PathCoefficients::asqtad(U0) };
+    let from_paths = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &c)?;
+    let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
+    let fat = reference::Improved::new(&case.gauge, &coefficients);
+    macro_rules! check {
+        ($($precision:ident)*) => {$({
+            let fields = Fields::<B, $precision>::new(&domain, case)?;
+            for (name, links, made, built) in
+                [("HISQ", &hisq, &from_host, 0.0), ("fat links", &fat, &from_paths, asqtad_error(U0))]
+            {
+                let exact = fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
+                let budget = Budget::<$precision>::improved::<Recon18>(links, made, built);
+                operators(&fields, &exact, (made.pack::<$precision, Recon18>()?, Recon18::NAME), &budget, report)?;
+            }
+        })*};
+    }
+    check!(Double Single Half);
+    Ok(())
+}
+
+/// What making an asqtad link in double loses, here and in the reference, as ‖δF‖ / √3: every path is a product of up
+/// to seven links, where each multiplication rounds by less than two units in the mean. Errors of both add up as a
+/// random walk, but those of different paths perhaps do not.
+fn asqtad_error(u0: f64) -> f64 {
+    let c = reference::Coefficients::asqtad(u0);
+    let paths = c.one_link + 6.0 * c.three + 24.0 * c.five + 48.0 * c.seven - 6.0 * c.lepage;
+    2.0 * (12f64).sqrt() * Double::UNIT * paths
+}
+
+/// Links of one kind in a format, as tolerances need them.
+struct Kept {
+    /// How far a hop goes.
+    steps: i64,
+    /// ‖δU‖ / √3 in the mean over the links (rms), and the largest |δU_ij|: what storage does.
+    rms: f64,
+    worst: f64,
+    /// ‖U‖ / √3 in the mean, and the largest |U_ij|.
+    size: f64,
+    largest: f64,
+}
+
+impl Kept {
+    /// Of links that are kept over `scale`.
+    fn new<P: Accuracy, R: Reconstruction>(gauge: &HostGauge, scale: f64, steps: i64, built: f64) -> Self {
+        let stored = gauge.links().iter().map(|u| u.map(|row| row.map(|z| z / scale))).collect();
+        let [rms, worst] = links::errors::<P, R>(&HostGauge::from_links(gauge.lattice(), stored));
+        // As for Wilson: reconstruction is exact where storage is much coarser than arithmetic.
+        let factor = scale.abs() * if P::STORE > P::UNIT { 1.5 } else { 1.5 + R::ARITHMETIC };
+        let elements = gauge.links().as_flattened().as_flattened();
+        let square = elements.iter().map(|z| z.norm_sqr()).sum::<f64>() / (3 * gauge.links().len()) as f64;
+        let largest = elements.iter().map(|z| z.norm()).fold(0.0, f64::max);
+        Kept { steps, rms: factor * rms + built, worst: factor * worst + 5.0 * built, size: square.sqrt(), largest }
+    }
+}
+
+/// How far fields are from what they should be.
+struct Off {
+    /// ‖δ‖ of each right-hand side.
+    norms: Vec<f64>,
+    /// The largest |δ| of a real component at every site of each right-hand side.
+    sites: Vec<Vec<f64>>,
+}
+
+/// What storing links and computing with them does in precision `P`.
+struct Budget<P> {
+    kinds: Vec<Kept>,
+    precision: PhantomData<P>,
+}
+
+fn peaks(v: &HostColour) -> Vec<f64> {
+    v.sites().iter().map(|c| c.iter().fold(0.0, |l: f64, z| l.max(z.re.abs()).max(z.im.abs()))).collect()
+}
+
+impl<P: Accuracy> Budget<P> {
+    fn naive<R: Reconstruction>(gauge: &HostGauge) -> Self {
+        Budget { kinds: vec![Kept::new::<P, R>(gauge, 1.0, 1, 0.0)], precision: PhantomData }
+    }
+    /// Fat links are kept over the largest component where the format cannot hold it: errors are the same for all
+    /// components in that unit, however small they are.
+    fn improved<R: Reconstruction>(links: &reference::Improved, made: &Improvement<impl Backend>, built: f64) -> Self {
+        let fat_scale = if P::UNIT_LINKS { made.fat_scale } else { 1.0 };
+        let fat = Kept::new::<P, Recon18>(&links.fat, fat_scale, 1, built);
+        Budget { kinds: vec![fat, Kept::new::<P, R>(&links.long, made.long_scale, 3, 0.0)], precision: PhantomData }
+    }
+    /// Of b D v, before it is stored, for v with errors of its own.
+    ///
+    /// *Norm*: eight hops of each kind, independent of each other: √8 ‖δU‖ ‖v‖ from links, and √8 ‖U‖ ‖δv‖, half as
+    /// much again for small lattices; and the roundings of products and sums, each at most a unit, as a random walk.
+    ///
+    /// *Sites*: every component is a sum of three products of complex numbers for each hop, |δU_ij v_j| ≤ √2 |δU_ij|
+    /// times the peak of v there; and a rounding for each of six real products.
+    fn hop(&self, b: f64, v: &[HostColour], before: Option<&Off>) -> Off {
+        let lattice = v[0].lattice();
+        let root_of_sum =
+            |f: &dyn Fn(&Kept) -> f64| (8.0 * self.kinds.iter().map(|k| f(k).powi(2)).sum::<f64>()).sqrt();
+        let (error, size) = (root_of_sum(&|k| k.rms + 5.0 * P::UNIT * k.size), root_of_sum(&|k| k.size));
+        let old = |j: usize| before.map_or(0.0, |off| off.norms[j]);
+        let norms = v.iter().enumerate().map(|(j, v)| b * (error * norm2(v).sqrt() + 1.5 * size * old(j))).collect();
+        let three = 3.0 * std::f64::consts::SQRT_2;
+        let site_by_site = |(j, v): (usize, &HostColour)| {
+            let peaks = peaks(v);
+            let bound = |x: usize| {
+                let x = lattice.coordinates(x);
+                let mut sum = 0.0;
+                for k in &self.kinds {
+                    for (mu, steps) in (0..4).flat_map(|mu| [(mu, k.steps), (mu, -k.steps)]) {
+                        let from = shift(lattice, x, mu, steps);
+                        sum += (three * k.worst + 6.0 * P::UNIT * k.largest) * peaks[from];
+                        sum += before.map_or(0.0, |off| three * k.largest * off.sites[j][from]);
+                    }
+                }
+                b * sum
+            };
+            (0..lattice.volume()).into_par_iter().map(bound).collect()
+        };
+        Off { norms, sites: v.iter().enumerate().map(site_by_site).collect() }
+    }
+    /// With the error of storing the field, b times as large.
+    fn stored(mut off: Off, b: f64, v: &[HostColour]) -> Off {
+        let tol = P::sum_of(1);
+        for (j, v) in v.iter().enumerate() {
+            off.norms[j] += b * tol.relative * norm2(v).sqrt();
+            off.sites[j].iter_mut().zip(peaks(v)).for_each(|(off, peak)| *off += b * tol.worst * peak);
+        }
+        off
+    }
+    /// In terms of what comes out, and stored.
+    fn tolerance(off: &Off, out: &[HostColour]) -> Tolerance {
+        let mut tol = Tolerance { relative: 0.0, worst: 0.0 };
+        for (j, out) in out.iter().enumerate() {
+            tol.relative = larger(tol.relative, off.norms[j] / norm2(out).sqrt());
+            for (off, peak) in off.sites[j].iter().zip(peaks(out)).filter(|(_, peak)| *peak > 0.0) {
+                tol.worst = larger(tol.worst, off / peak);
+            }
+        }
+        let sum = P::sum_of(1);
+        Tolerance { relative: tol.relative + sum.relative, worst: tol.worst + sum.worst }
+    }
+}
+
+/// Three right-hand sides ψ and x on a device, one by itself, and what they are there: the reference starts from the
+/// input as it is stored, so that errors are those of links and kernels.
+struct Fields<'a, B: Backend, P> {
+    case: &'a Case,
+    domain: Domain<B>,
+    psi: FullColour<B, P>,
+    x: FullColour<B, P>,
+    single: FullColour<B, P>,
+    stored: Vec<HostColour>,
+    stored_x: Vec<HostColour>,
+}
+
+/// An operator's D ψ, D D ψ and D x for all conventions: everything else follows, as hops lead to the other parity.
+struct Exact {
+    name: &'static str,
+    images: Vec<[Vec<HostColour>; 3]>,
+}
+
+impl<'a, B: Backend, P: Accuracy> Fields<'a, B, P> {
+    fn new(domain: &Domain<B>, case: &'a Case) -> Result<Self> {
+        let upload = |sources: &[HostColour]| -> Result<(FullColour<B, P>, Vec<HostColour>)> {
+            let mut field = FullColour::zero(domain, sources.len())?;
+            field.upload(sources)?;
+            let stored = field.download()?;
+            Ok((field, stored))
+        };
+        let (psi, stored) = upload(OneSpin::block(case, 0))?;
+        let (x, stored_x) = upload(OneSpin::block(case, 1))?;
+        let (single, _) = upload(&OneSpin::block(case, 0)[..1])?;
+        Ok(Fields { case, domain: domain.clone(), psi, x, single, stored, stored_x })
+    }
+    fn zero(&self, nrhs: usize) -> Result<FullColour<B, P>> {
+        FullColour::zero(&self.domain, nrhs)
+    }
+    fn exact(&self, name: &'static str, operator: reference::Staggered) -> Exact {
+        let images = |(_, phases, _, sign): (StaggeredPhases, Phases, TimeBoundary, f64)| {
+            let operator = reference::Staggered { phases, boundary: Boundary::Sign(sign), ..operator };
+            let d = |v: &[HostColour]| v.iter().map(|v| operator.derivative(v)).collect::<Vec<_>>();
+            let hops = d(&self.stored);
+            [d(&hops), d(&self.stored_x), hops]
+        };
+        Exact { name, images: CONVENTIONS.map(images).into() }
+    }
+}
+
+/// Σ_k c_k v_k for each right-hand side, on one parity or on both.
+fn sum(parity: Option<usize>, terms: &[(f64, &[HostColour])]) -> Vec<HostColour> {
+    let one = |j: usize| combine(&terms.iter().map(|(c, v)| (Complex64::from(*c), &v[j])).collect::<Vec<_>>());
+    let all = (0..terms[0].1.len()).map(one);
+    all.map(|v| if let Some(parity) = parity { on_parity(parity, &v) } else { v }).collect()
+}
+/// v on one parity, zero on the other.
+fn on(parity: usize, v: &[HostColour]) -> Vec<HostColour> {
+    v.iter().map(|v| on_parity(parity, v)).collect()
+}
+
+/// D, a x + b D, M and M†, M†M + σ on both parities, with sums, what solves begin and end with, and the rows of M, for
+/// all conventions, on three right-hand sides and on one.
+fn operators<B: Backend, P: Accuracy, L: StaggeredLinks<B, P>>(
+    fields: &Fields<B, P>,
+    exact: &Exact,
+    (links, reconstruct): (L, &str),
+    budget: &Budget<P>,
+    report: &mut Report,
+) -> Result {
+    let Fields { case, psi, x, single, stored, stored_x, .. } = fields;
+    let (links, mass, name, nrhs) = (Arc::new(links), case.mass, exact.name, stored.len());
+    let (mut out, mut single_out) = (fields.zero(nrhs)?, fields.zero(1)?);
+    // Of the hops, which depends on ψ but not on signs.
+    let hop = budget.hop(1.0, stored, None);
+    let part = |b: f64, off: &Off| Off {
+        norms: off.norms.iter().map(|n| b * n).collect(),
+        sites: off.sites.iter().map(|sites| sites.iter().map(|s| b * s).collect()).collect(),
+    };
+    for ((phases, _, boundary, _), [twice, hops_of_x, hops]) in CONVENTIONS.into_iter().zip(&exact.images) {
+        let scope = &case.scope(&format!("{} recon-{reconstruct}", P::NAME), &format!("{phases:?} {boundary:?}"));
+        let operation = |what: &str| format!("{name} {what}");
+        let staggered = Staggered::new(links.clone(), StaggeredParams { mass, boundary, phases });
+
+        for parity in 0..2 {
+            staggered.dslash(parity, psi.parity(1 - parity), out.parity_mut(parity))?;
+            staggered.dslash(parity, single.parity(1 - parity), single_out.parity_mut(parity))?;
+        }
+        let result = out.download()?;
+        let same = single_out.download()?[0] == result[0];
+        report.holds(scope, &operation("D, one right-hand side, bits"), same);
+        report.fields(scope, &operation("D"), result, hops, Budget::<P>::tolerance(&hop, hops));
+
+        // Dyadic numbers, which are exact in every precision.
+        let (a, b) = (1.75, -0.625);
+        for parity in 0..2 {
+            let (x, psi) = (x.parity(parity), psi.parity(1 - parity));
+            staggered.dslash_add(parity, (a, x), (b, psi), out.parity_mut(parity))?;
+        }
+        let expected = sum(None, &[(a, stored_x), (b, hops)]);
+        let tol = Budget::<P>::tolerance(&part(b.abs(), &hop), &expected);
+        report.fields(scope, &operation("a x + b D"), out.download()?, &expected, tol);
+
+        let even_odd = EvenOddStaggered::new(staggered.clone(), nrhs)?;
+        for (dagger, half, what) in [(false, 0.5, "M"), (true, -0.5, "M†")] {
+            let expected = sum(None, &[(mass, stored), (half, hops)]);
+            staggered.full(dagger, psi, &mut out)?;
+            let off = part(0.5, &hop);
+            let tol = Budget::<P>::tolerance(&off, &expected);
+            report.fields(scope, &operation(what), out.download()?, &expected, tol);
+            // The hopping term is stored on the way.
+            for parity in 0..2 {
+                even_odd.row(parity, dagger, psi, out.parity_mut(parity))?;
+            }
+            let tol = Budget::<P>::tolerance(&Budget::<P>::stored(off, 0.5, hops), &expected);
+            report.fields(scope, &operation(&format!("{what}, rows")), out.download()?, &expected, tol);
+        }
+
+        for (parity, shift, what) in [(0, 0.0, "M†M, even"), (0, SHIFT, "M†M + σ, even"), (1, SHIFT, "M†M + σ, odd")]
+        {
+            let what = operation(what);
+            let operator = EvenOddStaggered::shifted(staggered.clone(), parity, shift, nrhs)?;
+            let alone = EvenOddStaggered::shifted(staggered.clone(), parity, shift, 1)?;
+            let (mut image, mut of_one) = (fields.zero(nrhs)?, fields.zero(1)?);
+            operator.apply(psi.parity(parity), image.parity_mut(parity))?;
+            alone.apply(single.parity(parity), of_one.parity_mut(parity))?;
+            let result = image.download()?;
+            report.holds(scope, &format!("{what}, one right-hand side, bits"), of_one.download()?[0] == result[0]);
+            operator.apply_dagger(psi.parity(parity), image.parity_mut(parity))?;
+            report.holds(scope, &format!("{what}, dagger, bits"), image.download()? == result);
+            let expected = sum(Some(parity), &[(mass * mass + shift, stored), (-0.25, twice)]);
+            let between = on(1 - parity, hops);
+            let first = Budget::<P>::stored(budget.hop(1.0, &on(parity, stored), None), 1.0, &between);
+            let tol = Budget::<P>::tolerance(&budget.hop(0.25, &between, Some(&first)), &expected);
+            let compared = (&result[..], &expected[..], tol);
+            super::apply_dot((&operator, parity), (psi, stored), (x, stored_x), compared, (scope, &what), report)?;
+            report.fields(scope, &what, result, &expected, tol);
+        }
+
+        // From the full system to the even sites and back; both halves of the source differ from those of ψ.
+        let mut even = fields.zero(nrhs)?;
+        even_odd.prepare(x, &mut even.even)?;
+        let expected = sum(Some(0), &[(mass, stored_x), (-0.5, hops_of_x)]);
+        let tol = Budget::<P>::tolerance(&budget.hop(0.5, &on(1, stored_x), None), &expected);
+        report.fields(scope, &operation("prepare"), even.download()?, &expected, tol);
+
+        let mut solution = fields.zero(nrhs)?;
+        solution.upload(OneSpin::block(case, 0))?;
+        even_odd.reconstruct(x, &mut solution)?;
+        let odd = sum(Some(1), &[(1.0 / mass, stored_x), (-0.5 / mass, hops)]);
+        let expected = sum(None, &[(1.0, &on(0, stored)), (1.0, &odd)]);
+        let tol = Budget::<P>::tolerance(&budget.hop(0.5 / mass, &on(0, stored), None), &odd);
+        report.fields(scope, &operation("reconstruct"), solution.download()?, &expected, tol);
+    }
+    Ok(())
+}
+
+/// What holds whatever the links are, for the naive, the asqtad and the HISQ operator in double, with links that are
+/// made on the device from rough ones.
+pub fn staggered_properties<B: Backend>(backend: &B, lattice: Lattice, seed: u64, report: &mut Report) -> Result {
+    let domain = Domain::single(backend.clone(), lattice)?;
+    let gauge = generate::weak_field(lattice, seed, 0.3);
+    let g: Vec<_> = generate::random(lattice, seed + 1).links().iter().copied().step_by(4).collect();
+    let both = [gauge.clone(), transform_links(&gauge, &g)];
+    let all = Properties { domain: &domain, g: &g, seed };
+
+    let [here, there] = both.each_ref().map(|gauge| DeviceGauge::<B, Double, Recon18>::upload(&domain, gauge));
+    all.check("naive", here?, there?, report)?;
+    let thin = |k: usize| ThinGauge::upload(&domain, &both[k]);
+    let asqtad =
+        |k: usize| Improvement::from_paths(&thin(k)?, &PathCoefficients::asqtad(U0))?.pack::<Double, Recon18>();
+    all.check("asqtad", asqtad(0)?, asqtad(1)?, report)?;
+    let scope = Scope { format: "double".into(), detail: lattice.to_string() };
+    let mut hisq = |k: usize| regular(Improvement::hisq(&thin(k)?, -0.1), (&scope, report));
+    let (Some(here), Some(there)) = (hisq(0)?, hisq(1)?) else { return Ok(()) };
+    all.check("HISQ", here.pack::<Double, Recon18>()?, there.pack()?, report)
+}
+
+struct Properties<'a, B: Backend> {
+    domain: &'a Domain<B>,
+    g: &'a [[[Complex64; 3]; 3]],
+    seed: u64,
+}
+
+impl<B: Backend> Properties<'_, B> {
+    fn upload(&self, v: &HostColour) -> Result<FullColour<B, Double>> {
+        let mut field = FullColour::zero(self.domain, 1)?;
+        field.upload(std::slice::from_ref(v))?;
+        Ok(field)
+    }
+    /// M v, or M† v.
+    fn m<L: StaggeredLinks<B, Double>>(
+        &self,
+        operator: &Staggered<L>,
+        dagger: bool,
+        v: &HostColour,
+    ) -> Result<HostColour> {
+        let mut out = FullColour::zero(self.domain, 1)?;
+        operator.full(dagger, &self.upload(v)?, &mut out)?;
+        Ok(out.download()?.remove(0))
+    }
+    /// D v
+    fn d<L: StaggeredLinks<B, Double>>(&self, operator: &Staggered<L>, v: &HostColour) -> Result<HostColour> {
+        let (input, mut out) = (self.upload(v)?, FullColour::zero(self.domain, 1)?);
+        for parity in 0..2 {
+            operator.dslash(parity, input.parity(1 - parity), out.parity_mut(parity))?;
+        }
+        Ok(out.download()?.remove(0))
+    }
+    fn check<L: StaggeredLinks<B, Double>>(&self, name: &str, links: L, rotated: L, report: &mut Report) -> Result {
+        let lattice = self.domain.local();
+        let (links, rotated) = (Arc::new(links), Arc::new(rotated));
+        let (u, v): (HostColour, _) =
+            (generate::random_source(lattice, self.seed + 2), generate::random_source(lattice, self.seed + 3));
+        let epsilon = |v: &HostColour| combine(&[(1.0.into(), &on_parity(0, v)), ((-1.0).into(), &on_parity(1, v))]);
+        for (phases, _, boundary, _) in CONVENTIONS {
+            let params = StaggeredParams { mass: 0.1, boundary, phases };
+            let scope =
+                Scope { format: "double recon-18".into(), detail: format!("{lattice} {phases:?} {boundary:?}") };
+            let [operator, there] = [&links, &rotated].map(|links| Staggered::new(links.clone(), params));
+            let mut error = |what: &str, error: f64, tol: f64| {
+                report.error(&scope, &format!("{name}: {what}"), error, tol);
+            };
+            let dv = self.d(&operator, &v)?;
+
+            // g (D v) = D' (g v), with other links in every path.
+            let (here, there) = (transform_colour(&dv, self.g), self.d(&there, &transform_colour(&v, self.g))?);
+            error("gauge covariance", relative_error(&[there], &[here]), 1e-13);
+
+            // (u, D v) = −(D u, v): two sums with different roundings.
+            let (a, b) = (dot(&u, &dv), dot(&self.d(&operator, &u)?, &v));
+            error("D† = −D", (a + b).norm() / (norm2(&u) * norm2(&dv)).sqrt(), 1e-14);
+
+            // ε M ε = M†, where nothing but signs changes.
+            let (image, dagger) = (self.m(&operator, false, &epsilon(&v))?, self.m(&operator, true, &v)?);
+            error("ε M ε = M†, bits", f64::from(u8::from(epsilon(&image) != dagger)), 0.0);
+
+            // M†M stays on a parity, and is there what solves apply.
+            for parity in 0..2 {
+                let half = on_parity(parity, &v);
+                let image = self.m(&operator, true, &self.m(&operator, false, &half)?)?;
+                let size = norm2(&image);
+                error("M†M decouples parities", (norm2(&on_parity(1 - parity, &image)) / size).sqrt(), 1e-14);
+                let mut alone = FullColour::zero(self.domain, 1)?;
+                let even_odd = EvenOddStaggered::shifted(operator.clone(), parity, 0.0, 1)?;
+                even_odd.apply(self.upload(&half)?.parity(parity), alone.parity_mut(parity))?;
+                error("M†M on one parity", relative_error(&alone.download()?, &[image]), 1e-14);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Staggered operators and the links they are made of: kernels against the reference, in every precision and
+//! reconstruction, on the CPU; links that MILC made; and what holds for every configuration.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, PathCoefficients, with_phases};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::HostGauge;
+use ferrite::files::{ReadOptions, read_gauge};
+use ferrite::lattice::Lattice;
+use ferrite_tests::checks;
+use ferrite_tests::report::Report;
+use num_complex::Complex64;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+fn finish(report: Report) {
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
+#[test]
+fn kernels_agree_with_the_reference_on_small_lattices() {
+    let (backend, mut report) = (Cpu::new(None), Report::default());
+    for case in checks::staggered_cases() {
+        checks::staggered_kernels(&backend, &case, &mut report).unwrap();
+        checks::improved_kernels(&backend, &case, &mut report).unwrap();
+    }
+    finish(report);
+}
+
+#[test]
+fn kernels_agree_with_the_reference_on_a_larger_lattice() {
+    let mut report = Report::default();
+    checks::staggered_kernels(&Cpu::new(None), &checks::large_case(), &mut report).unwrap();
+    finish(report);
+}
+
+#[test]
+fn links_agree_with_the_reference() {
+    let (backend, mut report) = (Cpu::new(None), Report::default());
+    for gauge in checks::link_cases() {
+        checks::fat_links(&backend, &gauge, &mut report).unwrap();
+    }
+    checks::singular_matrices(&backend, &mut report).unwrap();
+    finish(report);
+}
+
+fn even(most: usize) -> impl Strategy<Value = usize> {
+    (1..=most / 2).prop_map(|n| 2 * n)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 12, ..Default::default() })]
+
+    #[test]
+    fn operators_are_covariant_and_anti_hermitian_and_decouple_parities(
+        size in [even(8), even(6), even(6), even(8)],
+        seed in 0u64..1 << 40,
+    ) {
+        let mut report = Report::default();
+        checks::staggered_properties(&Cpu::new(Some(2)), Lattice::new(size).unwrap(), seed, &mut report).unwrap();
+        report.assert_passed();
+    }
+}
+
+/// The folder of reference data, or nothing and a word about it.
+fn reference_data() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
+    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
+    if !folder.join("manifest.json").is_file() {
+        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+fn numbers(gauge: &HostGauge) -> &[Complex64] {
+    gauge.links().as_flattened().as_flattened()
+}
+
+#[test]
+fn milc_fattens_links_alike() {
+    let Some(folder) = reference_data() else { return };
+    let read = |name: &str| {
+        let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
+        read_gauge(&folder.join(name), &options).unwrap().gauge
+    };
+    let gauge = read("configs/lat.sample.l8.scidac");
+    let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
+    let coefficients = PathCoefficients::asqtad(0.502);
+    let made = Improvement::from_paths(&ThinGauge::upload(&domain, &gauge).unwrap(), &coefficients).unwrap();
+    let mut stored = Vec::new();
+    for (name, links, steps) in [("fat.l8", &made.fat, 1), ("long.l8", &made.long, 3)] {
+        // As MILC stores them, with phases and signs; and theirs without.
+        let mut theirs = read(&format!("fields/{name}"));
+        let mut own = links.download().unwrap();
+        let off = |a: &HostGauge, b: &HostGauge| {
+            let largest = numbers(b).iter().map(|z| z.norm()).fold(0.0, f64::max);
+            numbers(a).iter().zip(numbers(b)).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) / largest
+        };
+        let plain = own.clone();
+        with_phases(&mut own, steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
+        println!("{name}: {:.1e}", off(&own, &theirs));
+        assert!(off(&own, &theirs) < 1e-6, "{name}: {:.1e}", off(&own, &theirs));
+        with_phases(&mut theirs, steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
+        assert!(off(&plain, &theirs) < 1e-6, "{name} without phases: {:.1e}", off(&plain, &theirs));
+        stored.push(theirs);
+    }
+    // Rounded to single precision, MILC's long links are still a number times SU(3).
+    let read = Improvement::from_host(&domain, &stored[0], &stored[1]).unwrap();
+    assert!(read.long_in_su3 && (read.long_scale / coefficients.naik - 1.0).abs() < 1e-6, "{}", read.long_scale);
+}
