@@ -5,10 +5,10 @@ use crate::tuning;
 use ferrite::backend::{Backend, Cpu, Cuda};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::SolveFailure;
+use std::error::Error;
 
 /// All checks on GPU 0. `None`, and a word about it, where there is none.
-pub fn check() -> Option<Result<Report, SolveFailure>> {
+pub fn check() -> Option<Result<Report, Box<dyn Error>>> {
     match Cuda::new(0) {
         Ok(gpu) => {
             println!("{}", gpu.device());
@@ -21,56 +21,37 @@ pub fn check() -> Option<Result<Report, SolveFailure>> {
     }
 }
 
-fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
+fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     let cpu = Cpu::new(None);
     let mut report = Report::default();
-    // Case by case: what is kept for the comparison of backends is dropped after each.
+    // What is kept for the comparison of backends is dropped after each group of checks.
+    macro_rules! on_both {
+        ($($check:ident($($argument:expr),*)),*) => {{
+            let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+            $(
+                checks::$check(gpu, $($argument,)* &mut on_gpu)?;
+                checks::$check(&cpu, $($argument,)* &mut on_cpu)?;
+            )*
+            report.absorb(compare(&on_gpu, &on_cpu));
+            report.absorb(on_gpu);
+        }};
+    }
     for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-        checks::kernels(gpu, &case, &mut on_gpu)?;
-        checks::kernels(&cpu, &case, &mut on_cpu)?;
-        report.absorb(compare(&on_gpu, &on_cpu));
-        report.absorb(on_gpu);
+        on_both!(kernels(&case));
     }
     for case in checks::clover_cases() {
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-        checks::clover_kernels(gpu, &case, &mut on_gpu)?;
-        checks::clover_kernels(&cpu, &case, &mut on_cpu)?;
-        report.absorb(compare(&on_gpu, &on_cpu));
-        report.absorb(on_gpu);
+        on_both!(clover_kernels(&case));
     }
-    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-    checks::large_clover_kernels(gpu, &mut on_gpu)?;
-    checks::large_clover_kernels(&cpu, &mut on_cpu)?;
-    report.absorb(compare(&on_gpu, &on_cpu));
-    report.absorb(on_gpu);
+    on_both!(large_clover_kernels());
     for case in checks::temporal_cases() {
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-        checks::temporal_kernels(gpu, &case, &mut on_gpu)?;
-        checks::temporal_kernels(&cpu, &case, &mut on_cpu)?;
-        report.absorb(compare(&on_gpu, &on_cpu));
-        report.absorb(on_gpu);
+        on_both!(temporal_kernels(&case));
     }
     for case in checks::staggered_cases() {
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-        checks::staggered_kernels(gpu, &case, &mut on_gpu)?;
-        checks::staggered_kernels(&cpu, &case, &mut on_cpu)?;
-        checks::improved_kernels(gpu, &case, &mut on_gpu)?;
-        checks::improved_kernels(&cpu, &case, &mut on_cpu)?;
-        report.absorb(compare(&on_gpu, &on_cpu));
-        report.absorb(on_gpu);
+        on_both!(staggered_kernels(&case), improved_kernels(&case));
     }
-    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-    checks::staggered_kernels(gpu, &checks::large_case(), &mut on_gpu)?;
-    checks::staggered_kernels(&cpu, &checks::large_case(), &mut on_cpu)?;
-    report.absorb(compare(&on_gpu, &on_cpu));
-    report.absorb(on_gpu);
+    on_both!(staggered_kernels(&checks::large_case()));
     for gauge in checks::link_cases() {
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-        checks::fat_links(gpu, &gauge, &mut on_gpu)?;
-        checks::fat_links(&cpu, &gauge, &mut on_cpu)?;
-        report.absorb(compare(&on_gpu, &on_cpu));
-        report.absorb(on_gpu);
+        on_both!(fat_links(&gauge));
     }
     checks::singular_matrices(gpu, &mut report)?;
     for (k, size) in [[4, 6, 2, 8], [2, 2, 4, 2], [8, 4, 6, 4]].into_iter().enumerate() {
@@ -81,14 +62,8 @@ fn all(gpu: &Cuda) -> Result<Report, SolveFailure> {
     tuning::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
-    let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-    checks::solves(gpu, &case, 0.1, &mut on_gpu)?;
-    checks::solves(&cpu, &case, 0.1, &mut on_cpu)?;
-    checks::schemes(gpu, &case, 0.1, &mut on_gpu)?;
-    checks::schemes(&cpu, &case, 0.1, &mut on_cpu)?;
-    checks::clover_solves(gpu, &case, 0.1, &mut on_gpu)?;
-    checks::clover_solves(&cpu, &case, 0.1, &mut on_cpu)?;
-    report.absorb(compare(&on_gpu, &on_cpu));
-    report.absorb(on_gpu);
+    on_both!(solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
+    checks::staggered_solves(gpu, &mut report)?;
+    checks::staggered_phases(gpu, &mut report)?;
     Ok(report)
 }

@@ -4,7 +4,7 @@ use crate::accuracy::Accuracy;
 use crate::reference::adjoint;
 use crate::report::Tolerance;
 use ferrite::field::host::{HostGauge, Matrix};
-use gpu_kernels::storage::{Recon8, Recon12, Recon18, Reconstruct, Temporal};
+use gpu_kernels::storage::{Half, Recon8, Recon12, Recon18, Reconstruct, Short, Temporal};
 use num_complex::Complex64;
 
 /// A reconstruction as the paper writes it.
@@ -54,6 +54,17 @@ impl Reconstruction for Recon8 {
         let b = std::array::from_fn(|k| p1 * primed[k] + p2 * second[k]);
         let c = std::array::from_fn(|k| -p2.conj() * primed[k] + p1.conj() * second[k]);
         [[a1, a2, a3], b, c]
+    }
+}
+/// In 16 bits, whatever the fields are in.
+impl<R: Reconstruction> Reconstruction for Short<R>
+where
+    Short<R>: Reconstruct,
+{
+    /// Far below the errors of storage.
+    const ARITHMETIC: f64 = 0.0;
+    fn rounded(u: &Matrix, _: impl Fn(f64) -> f64) -> Matrix {
+        R::rounded(u, Half::round_link)
     }
 }
 impl<R: Reconstruction> Reconstruction for Temporal<R>

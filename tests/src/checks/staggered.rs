@@ -17,7 +17,9 @@ use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{DeviceGauge, FullColour, StagedGauge, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Half, OneSpin, Recon8, Recon12, Recon18, Reconstruct, Single};
+use gpu_kernels::storage::{
+    Double, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Reconstruct, Single,
+};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use solvers::LinearOperator;
@@ -69,12 +71,21 @@ pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repo
             let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
             let naive = fields.exact("naive", naive);
             let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
+            check!(@short $precision, fields, naive, improved);
             check!(@format $precision Recon18, fields, naive, improved);
             check!(@format $precision Recon12, fields, naive, improved);
             if singular == [0, 0] {
                 check!(@format $precision Recon8, fields, naive, improved);
             }
         })*};
+        (@short Single, $fields:ident, $naive:ident, $improved:ident) => {
+            check!(@format Single Recon18H, $fields, $naive, $improved);
+            check!(@format Single Recon12H, $fields, $naive, $improved);
+            if singular == [0, 0] {
+                check!(@format Single Recon8H, $fields, $naive, $improved);
+            }
+        };
+        (@short $precision:ident, $fields:ident, $naive:ident, $improved:ident) => {};
         (@format $precision:ident $recon:ident, $fields:ident, $naive:ident, $improved:ident) => {
             let budget = Budget::<$precision>::naive::<$recon>(&case.gauge);
             operators(&$fields, &$naive, (thin.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
@@ -171,9 +182,12 @@ impl<P: Accuracy> Budget<P> {
     }
     /// Fat links are kept over the largest component where the format cannot hold it: errors are the same for all
     /// components in that unit, however small they are.
-    fn improved<R: Reconstruction>(links: &reference::Improved, made: &Improvement<impl Backend>, built: f64) -> Self {
-        let fat_scale = if P::UNIT_LINKS { made.fat_scale } else { 1.0 };
-        let fat = Kept::new::<P, Recon18>(&links.fat, fat_scale, 1, built);
+    fn improved<R>(links: &reference::Improved, made: &Improvement<impl Backend>, built: f64) -> Self
+    where
+        R: Reconstruction + LinkFormat<P, Full: Reconstruction>,
+    {
+        let fat_scale = if R::UNIT { made.fat_scale } else { 1.0 };
+        let fat = Kept::new::<P, R::Full>(&links.fat, fat_scale, 1, built);
         Budget { kinds: vec![fat, Kept::new::<P, R>(&links.long, made.long_scale, 3, 0.0)], precision: PhantomData }
     }
     /// Of b D v, before it is stored, for v with errors of its own.
