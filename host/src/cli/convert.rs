@@ -3,8 +3,8 @@ use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, s
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
-use ferrite::field::host::Spinor;
-use ferrite::files::{Format, Precision, WriteOptions, inspect, read_fermion, write_fermion, write_gauge};
+use ferrite::field::host::{ColourVector, Fermion, Spinor};
+use ferrite::files::{Format, Precision, ReadOptions, WriteOptions, inspect, read_fermion, write_fermion, write_gauge};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ Examples:
   ferrite convert lat.ildg lat.cfg --format nersc3x3 --precision single
   ferrite convert solution.lime solution.npy
 
-Spinor fields go to scidac (.lime) and npy.";
+Spinors and colour vectors go to scidac (.lime) and npy.";
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -37,7 +37,7 @@ pub enum Name {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A gauge or spinor field in any format
+    /// A gauge field, spinors or colour vectors in any format
     input: PathBuf,
     /// The file to write
     output: PathBuf,
@@ -56,16 +56,18 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.device_choice()?.start_threads();
     let options = args.read.options();
     let header = inspect(&args.input, &options).map_err(Failure::reading)?;
-    let spinor = match header.values_per_site() {
-        36 => false,
-        12 => true,
+    let field = match header.values_per_site() {
+        36 => "gauge",
+        12 => Spinor::NAME,
+        3 => ColourVector::NAME,
         n => {
             let input = args.input.display();
-            let message = format!("{input}: holds {n} numbers per site; links have 36 and spinors 12");
+            let message = format!("{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3");
             return Err(Failure::refused(message));
         }
     };
-    let by_name = || if spinor { spinor_format(&args.output, 1) } else { gauge_format(&args.output) };
+    let fermion = field != "gauge";
+    let by_name = || if fermion { spinor_format(&args.output, 1) } else { gauge_format(&args.output) };
     let format = match args.format {
         Some(Name::Nersc) => Format::Nersc,
         Some(Name::Nersc3x3) => Format::Nersc3x3,
@@ -75,26 +77,27 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Some(Name::Npy) => Format::Npy,
         None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
     };
-    if spinor && !matches!(format, Format::Scidac | Format::Npy) {
+    if fermion && !matches!(format, Format::Scidac | Format::Npy) {
         let input = args.input.display();
-        let message = format!("{input} holds a spinor field: write it with --format scidac or --format npy");
+        let message = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
         return Err(Failure::refused(message));
     }
     target::check(&args.output).map_err(Failure::refused)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
-    if spinor {
-        let file = read_fermion::<Spinor>(&args.input, &options).map_err(Failure::reading)?;
-        write_fermion(&args.output, &file.field, &write).map_err(Failure::writing)?;
-    } else {
-        let file = read_gauge(&args.input, &options)?;
-        write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;
+    match field {
+        Spinor::NAME => copy::<Spinor>(&args, &options, &write)?,
+        ColourVector::NAME => copy::<ColourVector>(&args, &options, &write)?,
+        _ => {
+            let file = read_gauge(&args.input, &options)?;
+            write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;
+        }
     }
     let object = json!({
         "input": args.input,
         "output": args.output,
-        "field": if spinor { "spinor" } else { "gauge" },
+        "field": field,
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
@@ -102,4 +105,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.output.result("ferrite.convert/1", object, || {
         format!("{}: {format:?}, {precision} precision, {}\n", args.output.display(), header.lattice)
     })
+}
+
+/// Reads a fermion field and writes it.
+fn copy<T: Fermion>(args: &Arguments, options: &ReadOptions, write: &WriteOptions) -> Outcome {
+    let file = read_fermion::<T>(&args.input, options).map_err(Failure::reading)?;
+    write_fermion(&args.output, &file.field, write).map_err(Failure::writing)
 }

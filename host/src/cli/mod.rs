@@ -95,7 +95,7 @@ pub enum Command {
     Plaquette(plaquette::Arguments),
     /// Read a file with all checks and say what was found
     Verify(verify::Arguments),
-    /// Write a gauge or spinor field in another format
+    /// Write a gauge or fermion field in another format
     Convert(convert::Arguments),
     /// Solve M x = b
     Solve(Box<solve::Arguments>),

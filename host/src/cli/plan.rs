@@ -165,6 +165,10 @@ pub fn belong_elsewhere(settings: &mut Settings, keys: &[&str], operators: &str)
     }
 }
 
+/// Names of the operators, and whether a clover term belongs to them; staggered ones have plans of their own.
+const OPERATORS: [(&str, Option<bool>); 5] =
+    [("wilson", Some(false)), ("clover", Some(true)), ("staggered", None), ("asqtad", None), ("hisq", None)];
+
 /// Keys of staggered operators.
 pub const STAGGERED_KEYS: [&str; 8] =
     ["masses", "shifts", "shift-solver", "naik-epsilon", "fat", "long", "phases", "spread-boundary"];
@@ -173,7 +177,13 @@ pub const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"
 
 /// The operator from `--operator` and all that describes it.
 fn operator(settings: &mut Settings) -> Option<(Operator, Option<Coefficients>)> {
-    let clover = settings.choice("operator", &[("wilson", false), ("clover", true)]);
+    let clover = settings.choice("operator", &OPERATORS).and_then(|operator| {
+        if operator.is_none() {
+            let setting = settings.get("operator")?;
+            settings.wrong(&setting, "is for `ferrite solve`; this command has wilson and clover");
+        }
+        operator
+    });
     let wilson = wilson(settings);
     belong_elsewhere(settings, &STAGGERED_KEYS, "staggered operators: --operator staggered, asqtad or hisq");
     if clover != Some(true) {

@@ -4,7 +4,7 @@ use super::fields::require_host_memory;
 use super::text::lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
-use ferrite::field::host::Spinor;
+use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect, read_fermion, read_gauge};
 use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
@@ -96,8 +96,7 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<20} {value}");
     };
-    let spinor = header.values_per_site() == 12;
-    line("field", if spinor { "spinor".into() } else { "gauge".into() });
+    line("field", field_name(&header).into());
     let endian = match header.endian {
         Endian::Big => "big",
         Endian::Little => "little",
@@ -105,13 +104,17 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
     line("format", format!("{}, {} precision, {endian}-endian", header.format, header.precision));
     line("lattice", format!("{} (length of the data agrees)", header.lattice));
     let mut object = describe_header(&header);
-    if spinor {
-        let file = read_fermion::<Spinor>(path, options)?;
-        line("checksum", checksum_text(&file.checksum));
+    let fermion = match header.values_per_site() {
+        12 => Some(fermion::<Spinor>(path, options)?),
+        3 => Some(fermion::<ColourVector>(path, options)?),
+        _ => None,
+    };
+    if let Some((checksum, norm2)) = fermion {
+        line("checksum", checksum_text(&checksum));
         line("numbers", "all finite".into());
-        line("norm squared", format!("{:.12e}", file.field.norm2()));
-        object["checksum"] = checksum_object(&file.checksum);
-        object["norm2"] = json!(file.field.norm2());
+        line("norm squared", format!("{norm2:.12e}"));
+        object["checksum"] = checksum_object(&checksum);
+        object["norm2"] = json!(norm2);
         return Ok((object, text));
     }
     let file = read_gauge(path, options)?;
@@ -140,7 +143,7 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
 
 fn describe_header(header: &Header) -> Value {
     json!({
-        "field": if header.values_per_site() == 12 { "spinor" } else { "gauge" },
+        "field": field_name(header),
         "format": format!("{:?}", header.format).to_lowercase(),
         "lattice": header.lattice.size(),
         "precision": header.precision.to_string(),
@@ -162,4 +165,19 @@ fn checksum_object(checksum: &Checksum) -> Value {
         Checksum::Absent => json!({ "status": "absent" }),
         Checksum::Mismatch { kind, .. } => json!({ "status": "mismatch", "kind": kind.name() }),
     }
+}
+
+/// What a file holds.
+fn field_name(header: &Header) -> &'static str {
+    match header.values_per_site() {
+        12 => Spinor::NAME,
+        3 => ColourVector::NAME,
+        _ => "gauge",
+    }
+}
+
+/// Reads a fermion field; its checksum and Σ |ψ|².
+fn fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<(Checksum, f64), FileError> {
+    let file = read_fermion::<T>(path, options)?;
+    Ok((file.checksum, file.field.norm2()))
 }

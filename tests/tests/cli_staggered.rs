@@ -1,0 +1,209 @@
+//! `ferrite solve` with staggered operators, `ferrite links`, and what is refused.
+mod program;
+
+use ferrite_tests::refdata;
+use program::*;
+use std::fs;
+use std::path::Path;
+
+/// Shape of an npy file.
+fn shape(path: &Path) -> Vec<usize> {
+    let bytes = fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&bytes[10..128]).into_owned();
+    let inside = text.split_once('(').unwrap().1.split_once(')').unwrap().0.to_string();
+    inside.split(',').filter_map(|n| n.trim().parse().ok()).collect()
+}
+
+#[test]
+fn operators_and_precisions() {
+    let room = Room::with_weak_field();
+    for (operator, extra) in [
+        ("staggered", "--phases lexicographic --spread-boundary"),
+        ("staggered", "--reconstruct 8"),
+        ("asqtad", "--u0 plaquette"),
+        ("asqtad", "--u0 0.9 --precision half"),
+        ("asqtad", "--precision single --reconstruct 12h"),
+        ("hisq", "--naik-epsilon -0.05 --precision single --outer single --tol 1e-5"),
+    ] {
+        let report = room.json(&format!(
+            "solve --gauge weak.ildg --operator {operator} --mass 0.1 --source random:3 {extra} -o x.npy --plot x.svg"
+        ));
+        assert_eq!((report["converged"].as_bool(), report["operator"].as_str()), (Some(true), Some(operator)));
+        assert!(report["true_residual"].as_f64() <= report["tol"].as_f64(), "{report}");
+        assert_eq!(report["u0_from_plaquette"].as_bool(), Some(extra.contains("plaquette")));
+        assert_eq!(report["spread_boundary"].as_bool(), Some(extra.contains("spread")));
+        assert_eq!(shape(&room.path("x.npy")), [8, 4, 4, 4, 3]);
+        assert!(fs::read_to_string(room.path("x.svg")).unwrap().contains("operator on 4×4×4×8"));
+    }
+    // What was written is the solution, also as a first guess.
+    let again = "solve --gauge weak.ildg --operator hisq --naik-epsilon -0.05 --mass 0.1 --source random:3 --tol 1e-4";
+    assert_eq!(room.json(&format!("{again} --guess x.npy"))["iterations"].as_u64(), Some(0));
+    let text = room.run("solve --gauge weak.ildg --operator asqtad --mass 0.1 --source point:0,0,0,0,1 --backend cpu");
+    assert!(text.stdout.contains("asqtad operator on 4×4×4×8, u0 = 1.000000, antiperiodic\n"), "{}", text.stdout);
+}
+
+#[test]
+fn several_masses_and_shifts() {
+    let room = Room::with_weak_field();
+    let base = "solve --gauge weak.ildg --operator asqtad --u0 0.9";
+    let sources = "--source point:0,0,0,1,2 --source random:4";
+    let many = room.json(&format!("{base} --masses 0.05,0.2,0.1 {sources} -o m.npy"));
+    assert_eq!(many["schema"], "ferrite.solve_shifts/1");
+    assert_eq!((many["converged"].as_bool(), many["systems"].as_array().unwrap().len()), (Some(true), 3));
+    assert_eq!(shape(&room.path("m.npy")), [3, 2, 8, 4, 4, 4, 3]);
+    assert_eq!(many["output_axes"], serde_json::json!([3, 2]));
+    // Each mass as by itself.
+    let all = npy(&room.path("m.npy"));
+    let length = all.len() / 3;
+    for (k, mass) in [0.05, 0.2, 0.1].into_iter().enumerate() {
+        assert_eq!(many["systems"][k]["mass"].as_f64(), Some(mass));
+        room.json(&format!("{base} --mass {mass} {sources} -o one.npy"));
+        let one = npy(&room.path("one.npy"));
+        assert!(distance(&all[k * length..(k + 1) * length], &one) < 1e-7, "{mass}");
+    }
+    // x = (M†M)⁻¹ b from the same with shift 0, and M x̃ = M† M x … = b: M† x solves M.
+    for solver in ["multishift", "sequential"] {
+        let flags = format!("--mass 0.1 --shifts 0,0.3 --shift-solver {solver} --precision single --reconstruct 8h");
+        let shifted = room.json(&format!("{base} {flags} --source random:4 -o s.npy"));
+        assert_eq!((shifted["converged"].as_bool(), shifted["shift_solver"].as_str()), (Some(true), Some(solver)));
+        assert_eq!(shifted["first_precision"].as_str(), (solver == "multishift").then_some("single"));
+        assert_eq!(shape(&room.path("s.npy")), [2, 8, 4, 4, 4, 3]);
+        for system in shifted["systems"].as_array().unwrap() {
+            assert!(system["true_residual"].as_f64() <= Some(1e-10), "{system}");
+            assert_eq!(system["iterations"].as_u64() > Some(0), solver == "multishift");
+        }
+    }
+    let text = room.run(&format!("{base} --masses 0.1,0.2 --source random:1 --backend cpu")).stdout;
+    assert!(text.contains("multi-shift CG in double, then CG in double for each\n"), "{text}");
+    let failed = room.fails(
+        1,
+        &format!("{base} --masses 0.01,0.2 --max-iterations 3 --source random:1 -o f.npy"),
+        &["2 of 2 systems did not converge", "f.npy was not written"],
+    );
+    assert!(failed.stdout.contains("NOT converged"));
+    assert!(!room.path("f.npy").exists());
+    room.fails(
+        1,
+        &format!("{base} --masses 0.01,0.2 --max-iterations 3 --source random:1 -o f.npy --keep-unconverged"),
+        &["f.npy holds the best iterates"],
+    );
+    assert_eq!(shape(&room.path("f.npy")), [2, 8, 4, 4, 4, 3]);
+}
+
+#[test]
+fn links_are_made_saved_and_used() {
+    let room = Room::with_weak_field();
+    for (operator, flags, read) in
+        [("asqtad", "--u0 0.9", "--u0 0.9"), ("hisq", "--naik-epsilon 0.1", "--naik-epsilon 0.1")]
+    {
+        for (fat, long) in [("fat.scidac", "long.scidac"), ("fat.npy", "long.npy")] {
+            let made = room.json(&format!("links {operator} weak.ildg {fat} {long} {flags}"));
+            assert_eq!(made["operator"].as_str(), Some(operator));
+            // Naik's coefficient, over u_0².
+            let naik = if operator == "asqtad" { 1.0 / 24.0 / 0.81 } else { 1.1 / 24.0 };
+            assert!((0.3 * naik..naik * 1.0001).contains(&made["largest_long"].as_f64().unwrap()), "{made}");
+            let solve = format!("solve --operator {operator} --mass 0.1 --source random:1");
+            room.json(&format!("{solve} --fat {fat} --long {long} -o a.npy"));
+            let report = room.json(&format!("{solve} --gauge weak.ildg {read} -o b.npy"));
+            assert!(report["fat"].is_null() && report["gauge"] == "weak.ildg");
+            assert!(distance(&npy(&room.path("a.npy")), &npy(&room.path("b.npy"))) < 1e-8);
+        }
+    }
+    room.fails(2, "links asqtad weak.ildg fat.nersc long.scidac", &["fat.nersc", ".scidac"]);
+    room.fails(2, "links asqtad weak.ildg a.npy a.npy", &["different files"]);
+    room.fails(2, "links asqtad weak.ildg a.npy b.npy --u0 -1", &["--u0", "above 0"]);
+    room.fails(2, "links hisq weak.ildg a.npy b.npy --bc-time open", &["--bc-time", "antiperiodic"]);
+    room.fails(2, "links hisq nothing.ildg a.npy b.npy", &["nothing.ildg"]);
+    assert!(!room.path("a.npy").with_extension("tmp").exists());
+}
+
+#[test]
+fn mistakes() {
+    let room = Room::with_weak_field();
+    let base = "solve --gauge weak.ildg --source random:1";
+    for (flags, parts) in [
+        ("--operator asqtad", &["no mass", "--masses"][..]),
+        ("--operator asqtad --mass -0.1", &["--mass", "above 0"]),
+        ("--operator asqtad --mass 0", &["--mass", "above 0"]),
+        ("--operator asqtad --mass 0.1 --masses 0.1,0.2", &["--masses", "--mass"]),
+        ("--operator asqtad --shifts 0.1", &["no mass"]),
+        ("--operator asqtad --masses 0.1 --shifts 0.1", &["--shifts", "--masses"]),
+        ("--operator asqtad --mass 0.1 --shifts 0.1,-0.02", &["--shifts", "-0.02"]),
+        ("--operator asqtad --masses 0.1,x", &["--masses", "'x'"]),
+        ("--operator asqtad --mass 0.1 --kappa 0.1", &["--kappa", "wilson or clover"]),
+        ("--operator asqtad --mass 0.1 --csw 1", &["--csw"]),
+        ("--operator asqtad --mass 0.1 --u0 thick", &["--u0", "plaquette"]),
+        ("--operator hisq --mass 0.1 --u0 0.9", &["--u0", "asqtad"]),
+        ("--operator asqtad --mass 0.1 --naik-epsilon 0.1", &["--naik-epsilon", "hisq"]),
+        ("--operator asqtad --mass 0.1 --fat f.npy", &["--gauge", "--fat"]),
+        ("--operator asqtad --mass 0.1 --precision fp16", &["--precision", "fp16"]),
+        ("--operator asqtad --mass 0.1 --reconstruct 12t", &["--reconstruct", "12t"]),
+        ("--operator asqtad --mass 0.1 --reconstruct 8h", &["--reconstruct", "--precision single"]),
+        ("--operator asqtad --mass 0.1 --solver bicgstab", &["--solver", "cg"]),
+        ("--operator asqtad --mass 0.1 --shift-solver multishift", &["--shift-solver", "--masses"]),
+        ("--operator asqtad --masses 0.1,0.2 --plot x.svg", &["--plot"]),
+        ("--operator staggered --mass 0.1 --bc-time periodic --spread-boundary", &["antiperiodic"]),
+        ("--operator staggered --mass 0.1 --phases other", &["--phases", "milc"]),
+        ("--operator stagered --mass 0.1", &["did you mean 'staggered'"]),
+        ("--operator wilson --mass 0.1 --masses 0.1", &["--masses", "staggered"]),
+        ("--mass 0.1 --spread-boundary", &["--spread-boundary", "staggered"]),
+    ] {
+        room.fails(2, &format!("{base} {flags}"), parts);
+    }
+    room.fails(
+        2,
+        "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source point:0,0,0,0,0,0",
+        &["five", "colour"].map(|_| "colour"),
+    );
+    room.fails(2, "solve --operator asqtad --mass 0.1 --source random:1 --fat f.npy", &["--long"]);
+    room.fails(2, "solve --operator asqtad --mass 0.1 --source random:1", &["no links", "--gauge"]);
+    room.fails(2, &format!("{base} --operator asqtad --mass 0.1 -o x.ildg"), &["x.ildg", ".npy"]);
+    // A file with spinors is none of colour vectors.
+    room.json("solve --gauge weak.ildg --mass 0.5 --source random:1 -o spinor.npy");
+    let file = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source file:spinor.npy";
+    room.fails(2, file, &["spinor.npy", "12 numbers", "colour vector"]);
+}
+
+#[test]
+fn input_files() {
+    let room = Room::with_weak_field();
+    let write = |text: &str| fs::write(room.path("run.toml"), text).unwrap();
+    write(
+        "gauge = 'weak.ildg'\noperator = 'asqtad'\nu0 = 0.9\nmasses = [0.1, 0.2]\nsource = ['random:1', 'random:2']\n",
+    );
+    let check = room.json("check run.toml");
+    assert_eq!((&check["operator"], check["ok"].as_bool()), (&"asqtad".into(), Some(true)));
+    let needed =
+        |flags: &str| room.json(&format!("check run.toml {flags}"))["memory"]["needed_bytes"].as_u64().unwrap();
+    // Two vectors for each further mass in double, and two of multi-shift CG.
+    let more = needed("--set masses=0.1,0.2,0.3") - needed("");
+    assert!(more >= 2 * 4 * 48 * 256, "{more}");
+    assert!(needed("--set precision=half") < needed("--set correction=defect"));
+    let report = room.json("solve --config run.toml --set u0=plaquette");
+    assert_eq!((report["u0_from_plaquette"].as_bool(), report["systems"].as_array().unwrap().len()), (Some(true), 2));
+    write("gauge = 'weak.ildg'\noperator = 'hisq'\nmass = 0.1\nsource = 'random:1'\nkappa = 0.1\nshifts = 'a'\n");
+    room.fails(2, "check run.toml", &["run.toml:5:9: kappa", "run.toml:6:10: shifts", "2 mistakes"]);
+}
+
+/// MILC's own fat and long links, source and solution, through the program alone.
+#[test]
+fn milc_files() {
+    let Some(folder) = refdata::folder() else { return };
+    let room = Room::new();
+    let (configs, fields) = (folder.join("configs"), folder.join("fields"));
+    let gauge = configs.join("lat.sample.l8.scidac");
+    room.json(&format!("links asqtad {} fat.npy long.npy --u0 0.502", gauge.display()));
+    let source = fields.join("ksvector.src.sample.l8");
+    let solve = format!("solve --operator asqtad --mass 0.1 --shifts 0,1 --source file:{}", source.display());
+    let ours = "--fat fat.npy --long long.npy";
+    let theirs = format!("--fat {} --long {}", fields.join("fat.l8").display(), fields.join("long.l8").display());
+    for (links, name) in [(ours, "ours.npy"), (theirs.as_str(), "theirs.npy")] {
+        room.json(&format!("{solve} {links} -o {name}"));
+    }
+    let (ours, theirs) = (npy(&room.path("ours.npy")), npy(&room.path("theirs.npy")));
+    assert!(distance(&ours, &theirs) < 1e-6);
+    room.json(&format!("convert {} answer.npy", fields.join("ksvector.ans.MdaggerMinv.sample.l8").display()));
+    // MILC's operator is 2 M.
+    let answer: Vec<f64> = npy(&room.path("answer.npy")).iter().map(|x| 4.0 * x).collect();
+    assert!(distance(&ours[..ours.len() / 2], &answer) < 1e-6);
+}
