@@ -158,10 +158,13 @@ fn mistakes() {
     room.fails(2, "solve --operator asqtad --mass 0.1 --source random:1 --fat f.npy", &["--long"]);
     room.fails(2, "solve --operator asqtad --mass 0.1 --source random:1", &["no links", "--gauge"]);
     room.fails(2, &format!("{base} --operator asqtad --mass 0.1 -o x.ildg"), &["x.ildg", ".npy"]);
-    // A file with spinors is none of colour vectors.
+    room.fails(2, &format!("{base} --operator asqtad --masses 0.1 -o x.lime"), &["x.lime", ".npy"]);
+    let ready = "solve --operator hisq --mass 0.1 --source random:1 --fat weak.ildg --long weak.ildg --naik-epsilon 0.1";
+    room.fails(2, ready, &["--naik-epsilon", "--fat"]);
+    // A file with spinors is none of colour vectors: its shape is that of a block of these on another lattice.
     room.json("solve --gauge weak.ildg --mass 0.5 --source random:1 -o spinor.npy");
     let file = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source file:spinor.npy";
-    room.fails(2, file, &["spinor.npy", "12 numbers", "colour vector"]);
+    room.fails(2, file, &["spinor.npy", "4×4×4×4", "4×4×4×8"]);
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn milc_files() {
     }
     let (ours, theirs) = (npy(&room.path("ours.npy")), npy(&room.path("theirs.npy")));
     assert!(distance(&ours, &theirs) < 1e-6);
-    room.json(&format!("convert {} answer.npy", fields.join("ksvector.ans.MdaggerMinv.sample.l8").display()));
+    room.json(&format!("convert {} answer.npy --precision double", fields.join("ksvector.ans.MdaggerMinv.sample.l8").display()));
     // MILC's operator is 2 M.
     let answer: Vec<f64> = npy(&room.path("answer.npy")).iter().map(|x| 4.0 * x).collect();
     assert!(distance(&ours[..ours.len() / 2], &answer) < 1e-6);

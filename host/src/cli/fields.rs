@@ -171,7 +171,7 @@ pub fn write_block<T: Fermion>(
     axes: &[usize],
     title: &str,
 ) -> Result<(), String> {
-    let format = spinor_format(path, fields.len())?;
+    let format = spinor_format(path, if axes.is_empty() { 1 } else { 2 })?;
     if let ([field], []) = (fields, axes) {
         // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
         let endian = files::Endian::Little;

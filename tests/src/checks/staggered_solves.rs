@@ -114,7 +114,7 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
                     }
                     if name == "hisq" {
                         // Its long links are in U(3) only.
-                        let kept = claim.reconstruction == Reconstruction::Eighteen;
+                        let kept = claim.reconstruction == ALL[if reconstruction.is_short() { 3 } else { 0 }];
                         report.holds(&scope, "staggered solve: 18 reals of long HISQ links", kept);
                     }
                 }

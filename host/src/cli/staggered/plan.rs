@@ -177,7 +177,9 @@ impl StaggeredPlan {
             );
         }
         let fields = sources.as_ref().map_or(1, Vec::len) * masses.as_ref().map_or(1, Masses::count);
-        let output = output(settings, "output", fields);
+        // Several masses make a block with an axis of their own, even if there is one of each.
+        let several = masses.as_ref().is_some_and(|masses| !matches!(masses, Masses::One(_)));
+        let output = output(settings, "output", if several { fields.max(2) } else { fields });
         Some(StaggeredPlan {
             kind: kind?,
             links: links?,
@@ -227,8 +229,10 @@ fn link_files(settings: &mut Settings, kind: Option<Kind>, read: &ReadOptions) -
             if kind == Some(Kind::Naive) {
                 settings.conflict("fat", "operator", "the naive operator has no fat links");
             }
-            if settings.get("u0").is_some() {
-                settings.conflict("u0", "fat", "these fat links are made already");
+            for key in ["u0", "naik-epsilon"] {
+                if settings.get(key).is_some() {
+                    settings.conflict(key, "fat", "these fat links are made already");
+                }
             }
             let options = ReadOptions { allow_non_unitary: true, ..*read };
             let (header, other) = (gauge_header(settings, "fat", &options), gauge_header(settings, "long", &options));

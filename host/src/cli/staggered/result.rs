@@ -159,10 +159,10 @@ pub fn several(
     report: &ShiftsReport,
 ) -> Outcome {
     let plan = &solve.plan;
-    let (what, values, mass) = match &plan.masses {
-        Masses::Shifts(mass, shifts) => ("shift", shifts.clone(), Some(*mass)),
-        Masses::Several(masses) => ("mass", masses.clone(), None),
-        Masses::One(mass) => ("mass", vec![*mass], None),
+    let (what, plural, values, mass) = match &plan.masses {
+        Masses::Shifts(mass, shifts) => ("shift", "shifts", shifts.clone(), Some(*mass)),
+        Masses::Several(masses) => ("mass", "masses", masses.clone(), None),
+        Masses::One(mass) => ("mass", "masses", vec![*mass], None),
     };
     for (value, outcome) in values.iter().zip(&report.shifts) {
         for climb in &outcome.climbs {
@@ -174,7 +174,7 @@ pub fn several(
         && (report.converged || solve.keep_unconverged)
     {
         let all: Vec<&HostColour> = solutions.iter().flatten().collect();
-        let title = format!("solutions of the {} equation for {} {what}es", plan.kind.title(), values.len());
+        let title = format!("solutions of the {} equation for {} {plural}", plan.kind.title(), values.len());
         fields::write_block(path, &all, &plan.block(), &title).map_err(Failure::failed)?;
         written = Some(path);
     }
