@@ -1,11 +1,16 @@
 //! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
 use ferrite::backend::{Backend, Cpu, Memory, Result};
 use ferrite::bench::Options;
-use ferrite::dirac::{CloverParams, Schur, TimeBoundary, WilsonParams};
+use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::ThinGauge;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, solve_wilson};
+use ferrite::solve::{
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, StaggeredConfiguration,
+    solve_wilson,
+};
 use ferrite::tune::{LaunchKey, Operations, launch_all};
 use gpu_kernels::{Kernel, Reduction};
 use std::collections::BTreeSet;
@@ -135,6 +140,59 @@ fn tuning_sees_all_kernels_of_solves() {
                 assert!(spy.hot().len() > 5);
                 let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
                 assert!(missed.is_empty(), "{operator:?}, {method:?}, {precision:?}: {missed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tuning_sees_all_kernels_of_staggered_solves() {
+    use IterationPrecision::{Double, Half, Single};
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let options = Options {
+        lattice,
+        precisions: vec![Double, Single, Half],
+        reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::TwelveShort],
+        nrhs: 2,
+    };
+    let tuned = |group: Operations| {
+        let spy = Spy::new();
+        for operations in [group, Operations::ColourAlgebra] {
+            launch_all(&spy, operations, &options).unwrap();
+        }
+        spy.hot()
+    };
+    let (with_naive, with_improved) = (tuned(Operations::Staggered), tuned(Operations::Improved));
+    let gauge = generate::weak_field(lattice, 1, 0.1);
+    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    for (improved, tuned) in [(false, &with_naive), (true, &with_improved)] {
+        for (outer, precision, reconstruction) in [
+            (Double, Double, Reconstruction::Twelve),
+            (Double, Single, Reconstruction::Twelve),
+            (Single, Single, Reconstruction::TwelveShort),
+            (Double, Half, Reconstruction::Twelve),
+        ] {
+            for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
+                let spy = Spy::new();
+                let domain = Domain::single(spy.clone(), lattice).unwrap();
+                let configuration = if improved {
+                    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+                    let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
+                    StaggeredConfiguration::improved(links)
+                } else {
+                    StaggeredConfiguration::naive(&domain, &gauge)
+                };
+                let params = StaggeredParams::new(0.3, TimeBoundary::Antiperiodic);
+                let tol = if outer == Single { 1e-4 } else { 1e-8 };
+                let request =
+                    Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
+                configuration.solve(&sources, None, &request, &mut ()).unwrap();
+                let shifts = [0.0, 0.1, 0.2, 0.5, 1.0];
+                let strategy = ShiftStrategy::MultiShift;
+                let (_, report) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ()).unwrap();
+                assert!(report.converged && spy.hot().len() > 5);
+                let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
+                assert!(missed.is_empty(), "{improved}, {precision:?}, {correction:?}: {missed:?}");
             }
         }
     }
