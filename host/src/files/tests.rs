@@ -104,7 +104,7 @@ fn spinors_round_trip() {
         }
     }
     let links = fermion_to(&mut Vec::new(), &spinor, &WriteOptions { format: Format::Milc, ..Default::default() });
-    assert!(links.unwrap_err().to_string().contains("write spinors as SciDAC or npy"));
+    assert!(links.unwrap_err().to_string().contains("write fermion fields as SciDAC or npy"));
 }
 
 #[test]
