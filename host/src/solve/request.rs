@@ -119,8 +119,8 @@ pub(crate) use with_staggered_formats;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Correction {
     /// Reliable updates (Clark et al. 2009, Algorithm 2): the iteration goes on with the true residual whenever its own
-    /// has fallen by the factor `delta`; `None`: 0.1, or 1e-4 where the iteration has the precision of the check, or
-    /// never where it has its links too.
+    /// has fallen by the factor `delta`; `None`: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 where the iteration
+    /// has the precision of the check, or never where it has its links too.
     Reliable {
         /// δ
         delta: Option<f64>,
