@@ -365,7 +365,19 @@ fn benchmarks() {
     let [twelve, in_gauge] = ["12", "12t"].map(|recon| find("wilson_dslash", "single", recon).unwrap());
     assert!((in_gauge / twelve - (288.0 + 192.0) / (384.0 + 192.0)).abs() < 1e-9);
     room.fails(2, "bench dslash --precision half,fp16 --reconstruct 8t", &["8t", "double and single"]);
-    room.fails(2, "bench dslash --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
+    room.fails(2, "bench dslash --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
+    room.fails(2, "bench dslash --operator asqtad --reconstruct 12t", &["12t", "Wilson"]);
+    // Links in 16 bits are there beside fields in single.
+    let staggered = "bench dslash --lattice 4,4,4,4 --precision single,half --reconstruct 8,8h --operator";
+    for operator in ["staggered", "asqtad"] {
+        let report = room.json(&format!("{staggered} {operator}"));
+        let rows = report["rows"].as_array().unwrap();
+        let is = |row: &&Value| row["operator"] == format!("{operator}_dslash");
+        let name = |row: &Value, key: &str| row[key].as_str().unwrap().to_string();
+        let formats: Vec<_> =
+            rows.iter().filter(is).map(|row| name(row, "precision") + " " + &name(row, "reconstruct")).collect();
+        assert_eq!(formats, ["single 8", "single 8h", "half 8"]);
+    }
     room.fails(2, "bench copy --operator clover", &["--operator"]);
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
     room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half, fp16"]);
@@ -389,7 +401,7 @@ fn tuning() {
     assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/1".into(), &serde_json::json!([])));
     assert!(room.files().is_empty());
     room.fails(2, "tune --tuning off", &["--tuning off"]);
-    room.fails(2, "tune --operator staggered", &["--operator 'staggered'", "wilson, clover, all"]);
+    room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
     room.fails(2, "tune --nrhs 1,1000", &["--nrhs 1000", "64"]);
     room.fails(2, "tune --reconstruct 9", &["--reconstruct '9'", "18, 12, 8"]);
     room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);
@@ -468,8 +480,8 @@ fn usage_mistakes() {
     room.fails(2, "solve", &["no gauge field"]);
     for (source, part) in [
         ("point:0,0,0,0,4,0", "spins are 0 to 3"),
-        ("point:0,0,0,0,0,3", "colours 0 to 2"),
-        ("point:0,0,0", "six whole numbers"),
+        ("point:0,0,0,0,0,3", "colours are 0 to 2"),
+        ("point:0,0,0", "6 whole numbers"),
         ("random:x", "seed"),
         ("noise", "expected point:"),
         ("file:absent.npy", "absent.npy"),
