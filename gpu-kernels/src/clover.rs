@@ -7,8 +7,9 @@
 //! spins.
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Spinor, Su3, complex};
-use crate::field::{Clover, Field, Links};
-use crate::lattice::{Geometry, Site};
+use crate::field::{Clover, Field, ThinLinks};
+use crate::lattice::{Bordered, Site};
+use crate::memory::Access;
 use crate::row::{Row, RowDot, RowDots};
 use crate::storage::{
     Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
@@ -23,12 +24,12 @@ pub const HALF: f64 = 0.5;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverTerm {
-    /// Links around the sites of the even and of the odd parity.
-    pub links: [Links<Double, Recon18>; 2],
-    /// The result.
+    /// The links on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// The result, on the local lattice.
     pub out: Clover<Double>,
-    /// The lattice.
-    pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
     /// d
@@ -42,11 +43,12 @@ impl CloverTerm {
     #[inline(always)]
     unsafe fn link(&self, (site, parity): (Site, u32), mu: usize) -> Su3<f64> {
         let links = if parity == 0 { self.links[0] } else { self.links[1] };
-        unsafe { links.forward(site.index, mu) }
+        unsafe { links.load(site.index, mu as u32, Access::Shared) }
     }
     #[inline(always)]
     fn step(&self, (site, parity): (Site, u32), mu: usize, forward: bool) -> (Site, u32) {
-        (self.geometry.site(self.geometry.neighbour(&site, mu, forward), 1 - parity), 1 - parity)
+        let g = &self.lattice.geometry;
+        (g.site(g.neighbour(&site, mu, forward), 1 - parity), 1 - parity)
     }
     /// H_μν(x) = (i/2) c F̂_μν(x), Hermitian.
     #[inline(always)]
@@ -93,7 +95,7 @@ unsafe impl Kernel for CloverTerm {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
-            let x = (self.geometry.site(i, self.parity), self.parity);
+            let x = (self.lattice.site(i, self.parity), self.parity);
             let [space, time] = self.coefficients;
             let h = |mu, nu, c| self.field_strength(x, mu, nu, c);
             let (yz, xt) = (h(1, 2, space), h(0, 3, time));
@@ -236,6 +238,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for Cl
     const NAME: &'static [&'static str] =
         &[if DAGGER { "clover_dslash_dagger" } else { "clover_dslash" }, P::NAME, R::NAME];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.inverse.apply(i, &self.hopping.apply::<DAGGER>(i, rhs))) }
     }
@@ -260,6 +266,10 @@ pub struct CloverDslashAdd<P: Precision, R> {
 unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> {
     const NAME: &'static [&'static str] = &["clover_dslash_add", P::NAME, R::NAME];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
     }
@@ -272,6 +282,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
     const DOTS: &'static [&'static str] = &["clover_dslash_add_dots", P::NAME, R::NAME];
     fn out(&self) -> &Field<Spinors<P>> {
         &self.out
+    }
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
     }
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
@@ -306,6 +320,10 @@ pub struct CloverRow<P: Precision, R, const DAGGER: bool> {
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for CloverRow<P, R, DAGGER> {
     const NAME: &'static [&'static str] = &[if DAGGER { "clover_row_dagger" } else { "clover_row" }, P::NAME, R::NAME];
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
+    }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {

@@ -53,7 +53,7 @@ macro_rules! cpu_entry {
 pub unsafe fn run<K: Kernel>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
-        unsafe { kernel.site(i, rhs) }
+        unsafe { kernel.site(kernel.place(i), rhs) }
     }
 }
 
@@ -67,7 +67,7 @@ pub unsafe fn sum<K: Reduction>(kernel: *const u8, first: u32, last: u32, rhs: u
     let kernel = unsafe { &*kernel.cast::<K>() };
     let mut total = K::Values::ZERO;
     for i in first..last {
-        total = total.add(unsafe { kernel.site(i, rhs) });
+        total = total.add(unsafe { kernel.site(kernel.place(i), rhs) });
     }
     for k in 0..K::Values::COUNT {
         unsafe { *sums.add(k) = total.get(k) };

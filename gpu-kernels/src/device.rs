@@ -131,7 +131,7 @@ mod gpu {
             let mut values = K::Values::ZERO;
             let mut i = block * K::THREADS + thread;
             while i < n {
-                values = values.add(kernel.site(i, rhs));
+                values = values.add(kernel.site(kernel.place(i), rhs));
                 i += blocks * K::THREADS;
             }
             let total = block_sum(values, thread, K::THREADS / 32);

@@ -90,6 +90,14 @@ impl<P: Precision> Field<Spinors<P>> {
             P::load_projected(tile, lane, p)
         }
     }
+    /// Writes what `p` makes of the spinor at site `i` to a place in a tile of half spinors.
+    ///
+    /// # Safety
+    /// As [`projected`](Self::projected); the place exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn project_to(&self, i: u32, rhs: u32, p: Projector, to: (Global, usize)) {
+        unsafe { P::store_projected(self.tile(i, rhs), p, to) }
+    }
 }
 
 impl<P: Precision> Field<Colours<P>> {
@@ -103,6 +111,14 @@ impl<P: Precision> Field<Colours<P>> {
             let (tile, lane) = self.tile(i, rhs);
             P::load_colour(tile, lane, Access::Shared)
         }
+    }
+    /// Copies the vector at site `i`, bit by bit, to site `j` of another field.
+    ///
+    /// # Safety
+    /// As [`scaled`](Self::scaled); the other site exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn copy_to(&self, i: u32, rhs: u32, to: &Self, j: u32) {
+        unsafe { P::copy_colour(self.tile(i, rhs), to.tile(j, rhs)) }
     }
 }
 

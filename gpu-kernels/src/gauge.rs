@@ -1,49 +1,46 @@
 //! Observables of the gauge field.
 use crate::Reduction;
-use crate::algebra::Real;
-use crate::field::Links;
-use crate::lattice::Geometry;
-use crate::storage::{Double, LinkFormat, Precision, Recon18};
+use crate::field::ThinLinks;
+use crate::lattice::Bordered;
+use crate::memory::Access;
 
-/// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes,
-/// Σ_μ Re tr U_μ\], with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
+/// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes, Σ_μ Re tr U_μ\],
+/// with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Plaquette<P, R> {
-    /// Links around the sites of `parity`.
-    pub here: Links<P, R>,
-    /// Links around the sites of the other parity.
-    pub there: Links<P, R>,
-    /// The lattice.
-    pub geometry: Geometry,
+pub struct Plaquette {
+    /// The links that start at the sites of `parity` of the bordered lattice.
+    pub here: ThinLinks,
+    /// The links that start at the sites of the other parity.
+    pub there: ThinLinks,
+    /// Their lattice.
+    pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
 }
 // SAFETY: reads only.
-unsafe impl<P: Precision, R: LinkFormat<P>> Reduction for Plaquette<P, R> {
-    const NAME: &'static [&'static str] = &["plaquette", P::NAME, R::NAME];
+unsafe impl Reduction for Plaquette {
+    const NAME: &'static [&'static str] = &["plaquette"];
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
-        let g = &self.geometry;
-        let x = g.site(i, self.parity);
+        let (g, x) = (&self.lattice.geometry, self.lattice.site(i, self.parity));
+        let here = |mu| unsafe { self.here.load(x.index, mu, Access::Shared) };
         macro_rules! plane {
-            ($mu:literal, $nu:literal) => {
-                unsafe {
-                    let there = |direction, step| self.there.forward(g.neighbour(&x, step, true), direction);
-                    let along = self.here.forward(i, $mu) * there($nu, $mu);
-                    let across = self.here.forward(i, $nu) * there($mu, $nu);
-                    (along * across.adjoint()).re_trace().to_f64()
-                }
-            };
+            ($mu:literal, $nu:literal) => {{
+                let there = |at, mu| unsafe { self.there.load(at, mu, Access::Shared) };
+                let (right, up) = (g.neighbour(&x, $mu, true), g.neighbour(&x, $nu, true));
+                let (along, across) = (here($mu) * there(right, $nu), here($nu) * there(up, $mu));
+                (along * across.adjoint()).re_trace()
+            }};
         }
         let spatial = plane!(0, 1) + plane!(0, 2) + plane!(1, 2);
         let temporal = plane!(0, 3) + plane!(1, 3) + plane!(2, 3);
-        let trace = |mu: usize| unsafe { self.here.forward(i, mu) }.re_trace().to_f64();
+        let trace = |mu| here(mu).re_trace();
         [spatial, temporal, trace(0) + trace(1) + trace(2) + trace(3)]
     }
 }
 
 crate::entry! { INSTANCES:
-    observe "gauge" plaquette_double_18: Plaquette<Double, Recon18>, registers 0;
+    observe "gauge" plaquette: Plaquette, registers 0;
 }

@@ -18,10 +18,10 @@
 use crate::algebra::elementary::{ln, sin_cos_turns, sqrt};
 use crate::algebra::{Colour, Complex, Real, Su3, complex};
 use crate::field::ThinLinks;
-use crate::lattice::{Geometry, Site};
+use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
 use crate::random::Philox;
-use crate::{Kernel, Reduction};
+use crate::Kernel;
 
 /// a_0 + i a·σ, in SU(2) if |a| = 1:
 ///
@@ -182,10 +182,10 @@ pub fn overrelax(u: Su3<f64>, staples: Su3<f64>) -> Su3<f64> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sublattice {
-    /// The links that start at even and at odd sites.
+    /// The links that start at even and at odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// The lattice.
-    pub geometry: Geometry,
+    /// Their lattice.
+    pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
     /// μ
@@ -204,7 +204,7 @@ impl Sublattice {
     }
     #[inline(always)]
     fn neighbour(&self, x: &Site, mu: u32, forward: bool) -> u32 {
-        self.geometry.neighbour(x, mu as usize, forward)
+        self.lattice.geometry.neighbour(x, mu as usize, forward)
     }
     /// A = Σ_{ν≠μ} U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x) + U†_ν(x+μ̂−ν̂) U†_μ(x−ν̂) U_ν(x−ν̂)
     ///
@@ -214,7 +214,7 @@ impl Sublattice {
     pub unsafe fn staples(&self, x: &Site) -> Su3<f64> {
         unsafe {
             let (mu, here, there) = (self.mu, self.parity, 1 - self.parity);
-            let ahead = self.geometry.site(self.neighbour(x, mu, true), there);
+            let ahead = self.lattice.geometry.site(self.neighbour(x, mu, true), there);
             let mut sum = Su3([[Complex::ZERO; 3]; 3]);
             let mut nu = 0;
             while nu < 4 {
@@ -239,6 +239,10 @@ impl Sublattice {
 pub struct Heatbath {
     /// The links.
     pub at: Sublattice,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Where it is.
+    pub position: Position,
     /// β
     pub beta: f64,
     /// Seed of the random numbers.
@@ -246,18 +250,18 @@ pub struct Heatbath {
     /// Number of this pass over the lattice: the same number gives the same random numbers.
     pub pass: u32,
 }
-// SAFETY: call i writes U_μ of site i only; the staples hold no other link of this parity and direction.
+// SAFETY: call i writes U_μ of the local lattice's site i only; the staples hold no other link of this parity and direction.
 unsafe impl Kernel for Heatbath {
     const NAME: &'static [&'static str] = &["heatbath"];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
-            let x = self.at.geometry.site(i, self.at.parity);
-            let stream = STREAM | (4 * self.at.geometry.lexicographic(&x) as u64 + mu as u64);
+            let (x, local) = (self.at.lattice.site(i, self.at.parity), self.geometry.site(i, self.at.parity));
+            let stream = STREAM | (4 * self.position.lexicographic(&local) + mu as u64);
             let mut random = Philox::new(self.seed, stream, self.pass);
             let staples = self.at.staples(&x);
-            links.store(i, mu, &heatbath(links.load(i, mu, Access::Own), staples, self.beta, &mut random));
+            links.store(x.index, mu, &heatbath(links.load(x.index, mu, Access::Own), staples, self.beta, &mut random));
         }
     }
 }
@@ -276,49 +280,14 @@ unsafe impl Kernel for Overrelax {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
-            let staples = self.at.staples(&self.at.geometry.site(i, self.at.parity));
-            links.store(i, mu, &overrelax(links.load(i, mu, Access::Own), staples));
+            let x = self.at.lattice.site(i, self.at.parity);
+            let staples = self.at.staples(&x);
+            links.store(x.index, mu, &overrelax(links.load(x.index, mu, Access::Own), staples));
         }
-    }
-}
-
-/// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes\], as
-/// [`Plaquette`](crate::gauge::Plaquette).
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct ThinPlaquette {
-    /// The links that start at the sites of `parity`.
-    pub here: ThinLinks,
-    /// The links that start at the sites of the other parity.
-    pub there: ThinLinks,
-    /// The lattice.
-    pub geometry: Geometry,
-    /// Parity of the sites.
-    pub parity: u32,
-}
-// SAFETY: reads only.
-unsafe impl Reduction for ThinPlaquette {
-    const NAME: &'static [&'static str] = &["thin_plaquette"];
-    type Values = [f64; 2];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
-        let x = self.geometry.site(i, self.parity);
-        macro_rules! plane {
-            ($mu:literal, $nu:literal) => {
-                unsafe {
-                    let (right, up) = (self.geometry.neighbour(&x, $mu, true), self.geometry.neighbour(&x, $nu, true));
-                    let along = self.here.load(i, $mu, Access::Shared) * self.there.load(right, $nu, Access::Shared);
-                    let across = self.here.load(i, $nu, Access::Shared) * self.there.load(up, $mu, Access::Shared);
-                    (along * across.adjoint()).re_trace()
-                }
-            };
-        }
-        [plane!(0, 1) + plane!(0, 2) + plane!(1, 2), plane!(0, 3) + plane!(1, 3) + plane!(2, 3)]
     }
 }
 
 crate::entry! { INSTANCES:
     kernel "heatbath" heatbath: Heatbath, registers 0;
     kernel "heatbath" overrelax: Overrelax, registers 0;
-    observe "heatbath" thin_plaquette: ThinPlaquette, registers 0;
 }

@@ -41,7 +41,14 @@ pub struct Geometry {
     y: Divisor,
     z: Divisor,
     t: u32,
+    /// Which ends in t are ends of the whole lattice: [`UPPER_END`] and [`LOWER_END`].
+    ends: u32,
 }
+
+/// The last sites in t are the last ones of the whole lattice.
+pub const UPPER_END: u32 = 1;
+/// The first sites in t are the first ones of the whole lattice.
+pub const LOWER_END: u32 = 2;
 
 /// A site of a given parity.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +69,12 @@ pub struct Site {
 
 impl Geometry {
     /// From even extents X, Y, Z, T with fewer than 2³¹ sites.
-    pub const fn new([x, y, z, t]: [u32; 4]) -> Self {
-        Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t }
+    pub const fn new(extents: [u32; 4]) -> Self {
+        Self::part(extents, UPPER_END | LOWER_END)
+    }
+    /// A part of a larger lattice; `ends` says which of [`UPPER_END`] and [`LOWER_END`] it has.
+    pub const fn part([x, y, z, t]: [u32; 4], ends: u32) -> Self {
+        Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends }
     }
     /// Sites of one parity.
     #[inline(always)]
@@ -134,12 +145,86 @@ impl Geometry {
         };
         s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride))
     }
-    /// Whether three steps in t cross the end of the lattice an odd number of times.
+    /// Number of a site among those of its parity in the layer across direction `mu` that it is in: neighbours across the
+    /// end of the local lattice have the same number in their layers.
     #[inline(always)]
-    pub fn wraps_in_three(&self, s: &Site, forward: bool) -> bool {
-        if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) }
+    pub fn face_index(&self, s: &Site, mu: usize) -> u32 {
+        let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
+        match mu {
+            // Sites of a parity take turns in y.
+            0 => (s.y + ny * (s.z + nz * s.t)) >> 1,
+            1 => s.half_x + nx * (s.z + nz * s.t),
+            2 => s.half_x + nx * (s.y + ny * s.t),
+            _ => s.half_x + nx * (s.y + ny * s.z),
+        }
     }
-    /// True where a step in direction `mu` leaves the lattice and comes back at the other side.
+    /// Sites of one parity in a layer across direction `mu`.
+    #[inline(always)]
+    pub fn face_sites(&self, mu: usize) -> u32 {
+        let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
+        match mu {
+            0 => (ny * nz * self.t) >> 1,
+            1 => nx * nz * self.t,
+            2 => nx * ny * self.t,
+            _ => nx * ny * nz,
+        }
+    }
+    /// Checkerboard index of site number `f` of the layer where coordinate `mu` is `c`; undoes
+    /// [`face_index`](Self::face_index).
+    #[inline(always)]
+    pub fn of_face(&self, f: u32, mu: usize, c: u32, parity: u32) -> u32 {
+        let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
+        let (half_x, y, z, t);
+        match mu {
+            0 => {
+                let (plane, even_y) = self.y.divide(2 * f);
+                (t, z) = self.z.divide(plane);
+                y = even_y + ((c + z + t + parity) & 1);
+                half_x = c >> 1;
+            }
+            1 => {
+                let (plane, k) = self.half_x.divide(f);
+                (t, z) = self.z.divide(plane);
+                (half_x, y) = (k, c);
+            }
+            2 => {
+                let (plane, k) = self.half_x.divide(f);
+                (t, y) = self.y.divide(plane);
+                (half_x, z) = (k, c);
+            }
+            _ => return f + nx * ny * nz * c,
+        }
+        half_x + nx * (y + ny * (z + nz * t))
+    }
+    /// How many layers beyond the end of the local lattice `steps` steps in direction `mu` lead: 0 if they stay inside.
+    /// The lattice has at least `steps` sites in that direction.
+    #[inline(always)]
+    pub fn layers_out(&self, s: &Site, mu: usize, forward: bool, steps: u32) -> u32 {
+        let (here, extent) = match mu {
+            0 => (2 * s.half_x + s.odd_x, 2 * self.half_x.get()),
+            1 => (s.y, self.y.get()),
+            2 => (s.z, self.z.get()),
+            _ => (s.t, self.t),
+        };
+        let to_end = if forward { extent - 1 - here } else { here };
+        steps.saturating_sub(to_end)
+    }
+    /// True where a step in t crosses the end of the whole lattice.
+    #[inline(always)]
+    pub fn crosses_end(&self, s: &Site, forward: bool) -> bool {
+        self.wraps(s, 3, forward) && self.has_end(forward)
+    }
+    /// Whether three steps in t cross the end of the whole lattice an odd number of times.
+    #[inline(always)]
+    pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> bool {
+        let odd = if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) };
+        odd && self.has_end(forward)
+    }
+    #[inline(always)]
+    fn has_end(&self, forward: bool) -> bool {
+        self.ends & (if forward { UPPER_END } else { LOWER_END }) != 0
+    }
+    /// True where a step in direction `mu` leaves the local lattice; periodically, it comes back at the other side.
     #[inline(always)]
     pub fn wraps(&self, s: &Site, mu: usize, forward: bool) -> bool {
         let (here, extent) = match mu {
@@ -149,5 +234,100 @@ impl Geometry {
             _ => (s.t, self.t),
         };
         if forward { here + 1 == extent } else { here == 0 }
+    }
+}
+
+/// The sites of one parity that a launch computes: all, or those in a box whose intervals may run around the end of the
+/// lattice.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Region {
+    /// 0: all sites, and nothing else counts.
+    partial: u32,
+    start: [u32; 4],
+    half_x: Divisor,
+    y: Divisor,
+    z: Divisor,
+    t: u32,
+}
+
+impl Region {
+    /// All sites.
+    pub const WHOLE: Self = {
+        let one = Divisor::new(1);
+        Region { partial: 0, start: [0; 4], half_x: one, y: one, z: one, t: 1 }
+    };
+    /// The box of `length` sites from `start` on, around the end where it must: from 1 to the lattice's extent in each
+    /// direction, and even in x.
+    pub const fn new(start: [u32; 4], [x, y, z, t]: [u32; 4]) -> Self {
+        assert!(x.is_multiple_of(2) && t > 0);
+        Region { partial: 1, start, half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t }
+    }
+    /// Sites of one parity in it.
+    pub fn sites(&self, geometry: &Geometry) -> u32 {
+        match self.partial {
+            0 => geometry.half_volume(),
+            _ => self.half_x.get() * self.y.get() * self.z.get() * self.t,
+        }
+    }
+    /// Checkerboard index of site number `i` of the region.
+    #[inline(always)]
+    pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
+        if self.partial == 0 {
+            return i;
+        }
+        let around = |c: u32, extent: u32| if c >= extent { c - extent } else { c };
+        let (row, k) = self.half_x.divide(i);
+        let (plane, y) = self.y.divide(row);
+        let (t, z) = self.z.divide(plane);
+        let [x0, y0, z0, t0] = self.start;
+        let (nx, ny, nz) = (geometry.half_x.get(), geometry.y.get(), geometry.z.get());
+        let (y, z, t) = (around(y0 + y, ny), around(z0 + z, nz), around(t0 + t, geometry.t));
+        // From an odd x on, the first site with an even x is one further.
+        let even = (y + z + t + parity + 1) & 1;
+        let half_x = around((x0 >> 1) + k + (x0 & even), nx);
+        half_x + nx * (y + ny * (z + nz * t))
+    }
+}
+
+/// The local lattice with a border of other processes' sites around it, in the directions that are cut.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Bordered {
+    /// Both together, as one lattice. What its ends join has no meaning where there is a border.
+    pub geometry: Geometry,
+    /// The local lattice in it.
+    pub inner: Region,
+}
+
+impl Bordered {
+    /// A local lattice without a border.
+    pub const fn bare(geometry: Geometry) -> Self {
+        Bordered { geometry, inner: Region::WHOLE }
+    }
+    /// Site `i` of the local lattice as a site of both together. Borders are even: parities are the same.
+    #[inline(always)]
+    pub fn site(&self, i: u32, parity: u32) -> Site {
+        self.geometry.site(self.inner.index(i, &self.geometry, parity), parity)
+    }
+}
+
+/// Where the local lattice is in the whole one.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Position {
+    /// The local lattice's first site.
+    pub origin: [u32; 4],
+    /// X, Y and Z of the whole lattice.
+    pub extents: [u32; 3],
+}
+
+impl Position {
+    /// Lexicographic index, in the whole lattice, of a site of the local one: what random numbers depend on.
+    #[inline(always)]
+    pub fn lexicographic(&self, s: &Site) -> u64 {
+        let ([x0, y0, z0, t0], [nx, ny, nz]) = (self.origin, self.extents);
+        let (x, y, z, t) = (x0 + 2 * s.half_x + s.odd_x, y0 + s.y, z0 + s.z, t0 + s.t);
+        x as u64 + nx as u64 * (y as u64 + ny as u64 * (z as u64 + nz as u64 * t as u64))
     }
 }

@@ -14,6 +14,11 @@ pub unsafe trait Kernel: Copy + Send + Sync + 'static {
     /// # Safety
     /// The pointers inside the struct must be valid for site `i` and the sites it reads.
     unsafe fn site(&self, i: u32, rhs: u32);
+    /// Which site call number `i` of a launch computes: site `i`, if the kernel does not compute a part of the lattice.
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        i
+    }
 }
 
 /// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
@@ -34,6 +39,11 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     /// # Safety
     /// The pointers inside the struct must be valid for site `i` and the sites it reads.
     unsafe fn site(&self, i: u32, rhs: u32) -> Self::Values;
+    /// As [`Kernel::place`].
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        i
+    }
 }
 
 /// A few numbers that are summed together.
@@ -142,7 +152,7 @@ macro_rules! entry {
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32) {
             let i = $crate::device::thread::index_1d();
             if i < n {
-                unsafe { $crate::Kernel::site(&kernel, i, $crate::device::block::y()) }
+                unsafe { $crate::Kernel::site(&kernel, $crate::Kernel::place(&kernel, i), $crate::device::block::y()) }
             }
         }
     };

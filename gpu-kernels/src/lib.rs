@@ -28,8 +28,11 @@ pub mod clover;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 pub mod device;
+pub mod exterior;
+pub mod faces;
 pub mod field;
 pub mod gauge;
+pub mod ghost;
 pub mod heatbath;
 pub mod lattice;
 pub mod memory;
@@ -51,6 +54,8 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
         wilson::INSTANCES,
         clover::INSTANCES,
         staggered::INSTANCES,
+        exterior::INSTANCES,
+        faces::INSTANCES,
         smeared::INSTANCES,
         blas::INSTANCES,
         transfer::INSTANCES,

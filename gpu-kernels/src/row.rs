@@ -1,5 +1,6 @@
 //! A row of an operator together with the sums that solvers need of it: the result is not read again.
 use crate::Reduction;
+use crate::algebra::Real;
 use crate::field::Field;
 use crate::storage::{SiteFormat, SiteValue};
 
@@ -24,6 +25,21 @@ pub unsafe trait Row: Copy + Send + Sync + 'static {
     /// # Safety
     /// As [`Kernel::site`](crate::Kernel::site).
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Value<Self>, Value<Self>);
+    /// As [`Kernel::place`](crate::Kernel::place).
+    fn place(&self, i: u32) -> u32;
+}
+
+/// \[Re (w, y), Im (w, y), ‖y‖²\]
+#[inline(always)]
+pub(crate) fn dot<T: Real, V: SiteValue<T>>(y: V, w: V) -> [f64; 3] {
+    let wy = w.dot(y);
+    [wy.re, wy.im, y.norm2()]
+}
+/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\]
+#[inline(always)]
+pub(crate) fn dots<T: Real, V: SiteValue<T>>(x: V, y: V, w: V) -> [f64; 8] {
+    let (xy, wx, wy) = (x.dot(y), w.dot(x), w.dot(y));
+    [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
 }
 
 /// A row that also returns \[Re (w, out), Im (w, out), ‖out‖²\].
@@ -43,12 +59,15 @@ unsafe impl<K: Row> Reduction for RowDot<K> {
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.row.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         unsafe {
             let (out, _) = self.row.compute(i, rhs);
             self.row.out().store(i, rhs, &out);
-            let dot = self.w.load(i, rhs).dot(out);
-            [dot.re, dot.im, out.norm2()]
+            dot(out, self.w.load(i, rhs))
         }
     }
 }
@@ -71,13 +90,15 @@ unsafe impl<K: Row> Reduction for RowDots<K> {
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.row.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
         unsafe {
             let (y, x) = self.row.compute(i, rhs);
             self.row.out().store(i, rhs, &y);
-            let w = self.w.load(i, rhs);
-            let (xy, wx, wy) = (x.dot(y), w.dot(x), w.dot(y));
-            [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
+            dots(x, y, self.w.load(i, rhs))
         }
     }
 }

@@ -7,10 +7,10 @@
 use crate::algebra::elementary::sqrt;
 use crate::algebra::{Colour, Complex, Su3};
 use crate::field::{Links, Matrices, ThinLinks};
-use crate::lattice::{Geometry, Site};
+use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
 use crate::storage::{
-    Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Single,
 };
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -206,8 +206,12 @@ unsafe impl Kernel for ProjectU3 {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnitarityViolation {
-    /// U
+    /// U on the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
+    /// Its lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
 }
 // SAFETY: reads only.
 unsafe impl Reduction for UnitarityViolation {
@@ -215,9 +219,10 @@ unsafe impl Reduction for UnitarityViolation {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let at = self.lattice.site(i, self.parity).index;
         let mut sum = 0.0;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(i, mu, Access::Shared) };
+            let u = unsafe { self.links.load(at, mu, Access::Shared) };
             sum += norm2(&(u.adjoint() * u - Su3::unit()));
         }
         [sum]
@@ -228,8 +233,12 @@ unsafe impl Reduction for UnitarityViolation {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ComponentsAbove {
-    /// The links.
+    /// The links on the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
     /// No component is larger.
     pub bound: f64,
 }
@@ -244,9 +253,10 @@ unsafe impl Reduction for ComponentsAbove {
         let (c, d) = (b * ROOT, b * ROOT * ROOT);
         let e = d * ROOT;
         let levels = [b, c, d, e, b * 0.5, c * 0.5, d * 0.5, e * 0.5];
+        let at = self.lattice.site(i, self.parity).index;
         let mut counts = [0.0; 8];
         for mu in 0..4 {
-            let u = unsafe { self.links.load(i, mu, Access::Shared) };
+            let u = unsafe { self.links.load(at, mu, Access::Shared) };
             macro_rules! count {
                 ($($element:literal)*) => {$(
                     let z = u.0[$element / 3][$element % 3];
@@ -269,12 +279,12 @@ unsafe impl Reduction for ComponentsAbove {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThin<P, R, const STEPS: usize> {
-    /// The links on the even and on the odd sites.
+    /// The links on the even and on the odd sites of the bordered lattice.
     pub input: [ThinLinks; 2],
-    /// The links around the sites.
+    /// The links around the sites of the local lattice.
     pub links: Links<P, R>,
-    /// The lattice.
-    pub geometry: Geometry,
+    /// The lattice of the input.
+    pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
     /// One over the factor.
@@ -284,14 +294,14 @@ pub struct PackThin<P, R, const STEPS: usize> {
 }
 // SAFETY: call i writes the links of site i only. Right-hand sides do not exist for links.
 unsafe impl<P: Precision, R: LinkFormat<P>, const STEPS: usize> Kernel for PackThin<P, R, STEPS> {
-    const NAME: &'static [&'static str] = &[if STEPS == 3 { "pack_long" } else { "pack_fat" }, P::NAME, R::NAME];
+    const NAME: &'static [&'static str] = &[if STEPS == 3 { "pack_long" } else { "pack_links" }, P::NAME, R::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
-        let (g, there) = (&self.geometry, 1 - self.parity);
-        let x = g.site(i, self.parity);
+        let (g, there) = (&self.lattice.geometry, 1 - self.parity);
+        let x = self.lattice.site(i, self.parity);
         macro_rules! direction {
             ($($mu:literal)*) => {$(unsafe {
-                let here = of(&self.input, self.parity).load(i, $mu, Access::Once);
+                let here = of(&self.input, self.parity).load(x.index, $mu, Access::Once);
                 self.links.store(i, $mu, true, &here.scale(self.scale));
                 let behind = if STEPS == 3 { g.third_neighbour(&x, $mu, false) } else { g.neighbour(&x, $mu, false) };
                 let there = of(&self.input, there).load(behind, $mu, Access::Once);
@@ -302,12 +312,20 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const STEPS: usize> Kernel for PackT
     }
 }
 
-/// Counts the links, times `scale`, that [`Recon8`] cannot keep.
+/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that [`Recon8`] cannot keep.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SingularThin {
-    /// The links that start at the sites of one parity.
+    /// The links that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// The local one.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// 1: links in t count only across the boundary, as in temporal gauge the others are not kept.
+    pub temporal: u32,
     /// What makes them unitary.
     pub scale: f64,
 }
@@ -317,12 +335,46 @@ unsafe impl Reduction for SingularThin {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let at = self.lattice.site(i, self.parity).index;
+        let in_time = self.temporal == 0 || self.geometry.crosses_end(&self.geometry.site(i, self.parity), true);
         let mut count = 0.0;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(i, mu, Access::Shared) }.scale(self.scale);
-            count += Recon8::is_singular(&u) as u32 as f64;
+            if mu < 3 || in_time {
+                let u = unsafe { self.links.load(at, mu, Access::Shared) }.scale(self.scale);
+                count += Recon8::is_singular(&u) as u32 as f64;
+            }
         }
         [count]
+    }
+}
+
+/// Copies links from one lattice to another: to and from the memory that other processes' links pass through.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CopyThin {
+    /// From here.
+    pub input: ThinLinks,
+    /// Site `i` of this region.
+    pub from: Region,
+    /// To there.
+    pub out: ThinLinks,
+    /// Site `i` of this region.
+    pub to: Region,
+    /// The lattice of the regions.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: calls write different sites, as regions have each site once.
+unsafe impl Kernel for CopyThin {
+    const NAME: &'static [&'static str] = &["copy_thin"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let index = |region: &Region| region.index(i, &self.geometry, self.parity);
+        let (from, to) = (index(&self.from), index(&self.to));
+        for mu in 0..4 {
+            unsafe { self.out.store(to, mu, &self.input.load(from, mu, Access::Shared)) }
+        }
     }
 }
 
@@ -334,10 +386,28 @@ crate::entry! { INSTANCES:
     observe "smeared" unitarity_violation: UnitarityViolation, registers 0;
     observe "smeared" components_above: ComponentsAbove, registers 0;
     observe "smeared" singular_thin: SingularThin, registers 0;
-    setup "smeared" pack_fat_double_18: PackThin<Double, Recon18, 1>, registers 0;
-    setup "smeared" pack_fat_single_18: PackThin<Single, Recon18, 1>, registers 0;
-    setup "smeared" pack_fat_half_18: PackThin<Half, Recon18, 1>, registers 0;
-    setup "smeared" pack_fat_single_18h: PackThin<Single, Recon18H, 1>, registers 0;
+    setup "smeared" copy_thin: CopyThin, registers 0;
+    setup "smeared" pack_links_double_18: PackThin<Double, Recon18, 1>, registers 0;
+    setup "smeared" pack_links_double_12: PackThin<Double, Recon12, 1>, registers 0;
+    setup "smeared" pack_links_double_8: PackThin<Double, Recon8, 1>, registers 0;
+    setup "smeared" pack_links_double_12t: PackThin<Double, Recon12T, 1>, registers 0;
+    setup "smeared" pack_links_double_8t: PackThin<Double, Recon8T, 1>, registers 0;
+    setup "smeared" pack_links_single_18: PackThin<Single, Recon18, 1>, registers 0;
+    setup "smeared" pack_links_single_12: PackThin<Single, Recon12, 1>, registers 0;
+    setup "smeared" pack_links_single_8: PackThin<Single, Recon8, 1>, registers 0;
+    setup "smeared" pack_links_single_12t: PackThin<Single, Recon12T, 1>, registers 0;
+    setup "smeared" pack_links_single_8t: PackThin<Single, Recon8T, 1>, registers 0;
+    setup "smeared" pack_links_single_18h: PackThin<Single, Recon18H, 1>, registers 0;
+    setup "smeared" pack_links_single_12h: PackThin<Single, Recon12H, 1>, registers 0;
+    setup "smeared" pack_links_single_8h: PackThin<Single, Recon8H, 1>, registers 0;
+    setup "smeared" pack_links_half_18: PackThin<Half, Recon18, 1>, registers 0;
+    setup "smeared" pack_links_half_12: PackThin<Half, Recon12, 1>, registers 0;
+    setup "smeared" pack_links_half_8: PackThin<Half, Recon8, 1>, registers 0;
+    setup "smeared" pack_links_half_12t: PackThin<Half, Recon12T, 1>, registers 0;
+    setup "smeared" pack_links_fp16_18: PackThin<Fp16, Recon18, 1>, registers 0;
+    setup "smeared" pack_links_fp16_12: PackThin<Fp16, Recon12, 1>, registers 0;
+    setup "smeared" pack_links_fp16_8: PackThin<Fp16, Recon8, 1>, registers 0;
+    setup "smeared" pack_links_fp16_12t: PackThin<Fp16, Recon12T, 1>, registers 0;
     setup "smeared" pack_long_single_18h: PackThin<Single, Recon18H, 3>, registers 0;
     setup "smeared" pack_long_single_12h: PackThin<Single, Recon12H, 3>, registers 0;
     setup "smeared" pack_long_single_8h: PackThin<Single, Recon8H, 3>, registers 0;

@@ -7,7 +7,8 @@
 use crate::Kernel;
 use crate::algebra::{Colour, Real, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
-use crate::lattice::{Geometry, Site};
+use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
+use crate::lattice::{Geometry, Region, Site};
 use crate::row::{Row, RowDot};
 use crate::storage::{
     Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Reconstruct,
@@ -44,13 +45,18 @@ impl Phases {
 pub trait Hops: Copy + Send + Sync + 'static {
     /// Of the fields.
     type Precision: Precision;
-    /// Names of the entry points of D, of a x + b D, and of that with sums.
-    const NAMES: [&'static [&'static str]; 3];
+    /// The same hops where those that leave the local lattice find ghosts.
+    type Ghosted: Hops<Precision = Self::Precision>;
+    /// Names of the entry points of D, of a x + b D, of that with sums, and of both near other processes' sites, without
+    /// and with sums.
+    const NAMES: [&'static [&'static str]; 5];
     /// (D ψ)(x)
     ///
     /// # Safety
     /// Site `i` exists and nothing writes the input meanwhile.
     unsafe fn apply(&self, i: u32, rhs: u32) -> Vector<Self>;
+    /// As [`Kernel::place`].
+    fn place(&self, i: u32) -> u32;
 }
 
 /// A colour vector of a hopping term.
@@ -61,13 +67,15 @@ pub type Number<H> = <<H as Hops>::Precision as Precision>::Real;
 /// Hops over one link.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Naive<P: Precision, R> {
+pub struct Naive<P: Precision, R, B = Nothing> {
     /// ψ on the other parity.
     pub input: Field<Colours<P>>,
     /// F around the sites of `parity`, over `factor`.
     pub links: Links<P, R>,
     /// The lattice.
     pub geometry: Geometry,
+    /// Which sites are computed.
+    pub region: Region,
     /// η
     pub phases: Phases,
     /// Parity of the output.
@@ -76,14 +84,16 @@ pub struct Naive<P: Precision, R> {
     pub factor: P::Real,
     /// Sign of hops across the boundary in t.
     pub across: P::Real,
+    /// What hops find that leave the local lattice.
+    pub beyond: B,
 }
 
 /// Hops over one fat and one long link.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Improved<P: Precision, R: Reconstruct> {
+pub struct Improved<P: Precision, R: Reconstruct, B = Nothing> {
     /// The hops over fat links.
-    pub near: Naive<P, R::Full>,
+    pub near: Naive<P, R::Full, B>,
     /// L_μ(x) and L†_μ(x−3μ̂) around the sites, over `factor`.
     pub long: Links<P, R>,
     /// What the stored long links are to be multiplied with.
@@ -97,49 +107,61 @@ fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T
     hop.zip(sum, |h, s| complex(f.mul_add(h.re, s.re), f.mul_add(h.im, s.im)))
 }
 
-impl<P: Precision, R: LinkFormat<P>> Naive<P, R> {
+impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P>> Naive<P, R, B> {
+    /// The vector 1 or 3 steps from `x`.
+    #[inline(always)]
+    unsafe fn at(&self, x: &Site, rhs: u32, way: (usize, bool), steps: u32) -> ScaledColour<P::Real> {
+        let (field, at) = self.beyond.locate(&self.input, &self.geometry, x, way, steps);
+        unsafe { field.scaled(at, rhs) }
+    }
     /// `sum` and both hops in direction `mu`, a constant where this is inlined.
     #[inline(always)]
     unsafe fn add_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
         unsafe {
             let pair = self.links.pair(x.index, mu);
             let eta = self.phases.times(x, mu as u32, self.factor);
-            let sign = |forward| if mu == 3 && self.geometry.wraps(x, mu, forward) { eta * self.across } else { eta };
-            let ahead = self.input.scaled(self.geometry.neighbour(x, mu, true), rhs);
-            let behind = self.input.scaled(self.geometry.neighbour(x, mu, false), rhs);
+            let sign = |forward| if mu == 3 && self.geometry.crosses_end(x, forward) { eta * self.across } else { eta };
+            let (ahead, behind) = (self.at(x, rhs, (mu, true), 1), self.at(x, rhs, (mu, false), 1));
             let sum = add(sum, sign(true), R::forward(&pair), ahead);
             add(sum, -sign(false), R::backward(&pair), behind)
         }
     }
 }
 
-impl<P: Precision, R: LinkFormat<P>> Improved<P, R>
+impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P>> Improved<P, R, B>
 where
     R::Full: LinkFormat<P>,
 {
     /// `sum` and both hops over long links in direction `mu`.
     #[inline(always)]
     unsafe fn add_long_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
-        let Naive { input, geometry, phases, across, .. } = &self.near;
+        let Naive { geometry, phases, across, .. } = &self.near;
         unsafe {
             let pair = self.long.pair(x.index, mu);
             let eta = phases.times(x, mu as u32, self.factor);
-            let sign = |forward| if mu == 3 && geometry.wraps_in_three(x, forward) { eta * *across } else { eta };
-            let ahead = input.scaled(geometry.third_neighbour(x, mu, true), rhs);
-            let behind = input.scaled(geometry.third_neighbour(x, mu, false), rhs);
+            let sign =
+                |forward| if mu == 3 && geometry.crosses_end_in_three(x, forward) { eta * *across } else { eta };
+            let (ahead, behind) = (self.near.at(x, rhs, (mu, true), 3), self.near.at(x, rhs, (mu, false), 3));
             let sum = add(sum, sign(true), R::forward(&pair), ahead);
             add(sum, -sign(false), R::backward(&pair), behind)
         }
     }
 }
 
-impl<P: Precision, R: LinkFormat<P>> Hops for Naive<P, R> {
+impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P> + Send + Sync + 'static> Hops for Naive<P, R, B> {
     type Precision = P;
-    const NAMES: [&'static [&'static str]; 3] = [
+    type Ghosted = Naive<P, R, Ghosts<P>>;
+    const NAMES: [&'static [&'static str]; 5] = [
         &["staggered_dslash", P::NAME, R::NAME],
         &["staggered_dslash_add", P::NAME, R::NAME],
         &["staggered_dslash_add_dot", P::NAME, R::NAME],
+        &["staggered_exterior", P::NAME, R::NAME],
+        &["staggered_exterior_dot", P::NAME, R::NAME],
     ];
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.region.index(i, &self.geometry, self.parity)
+    }
     #[inline(always)]
     unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
         let x = self.geometry.site(i, self.parity);
@@ -152,16 +174,23 @@ impl<P: Precision, R: LinkFormat<P>> Hops for Naive<P, R> {
     }
 }
 
-impl<P: Precision, R: LinkFormat<P>> Hops for Improved<P, R>
+impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P> + Send + Sync + 'static> Hops for Improved<P, R, B>
 where
     R::Full: LinkFormat<P>,
 {
     type Precision = P;
-    const NAMES: [&'static [&'static str]; 3] = [
+    type Ghosted = Improved<P, R, Ghosts<P>>;
+    const NAMES: [&'static [&'static str]; 5] = [
         &["improved_dslash", P::NAME, R::NAME],
         &["improved_dslash_add", P::NAME, R::NAME],
         &["improved_dslash_add_dot", P::NAME, R::NAME],
+        &["improved_exterior", P::NAME, R::NAME],
+        &["improved_exterior_dot", P::NAME, R::NAME],
     ];
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.near.place(i)
+    }
     #[inline(always)]
     unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
         let x = self.near.geometry.site(i, self.near.parity);
@@ -190,6 +219,10 @@ pub struct Dslash<H: Hops> {
 unsafe impl<H: Hops> Kernel for Dslash<H> {
     const NAME: &'static [&'static str] = H::NAMES[0];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hops.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.hops.apply(i, rhs)) }
     }
@@ -214,6 +247,10 @@ pub struct DslashAdd<H: Hops> {
 unsafe impl<H: Hops> Kernel for DslashAdd<H> {
     const NAME: &'static [&'static str] = H::NAMES[1];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hops.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
     }
@@ -226,6 +263,10 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
     const DOTS: &'static [&'static str] = &[];
     fn out(&self) -> &Field<Self::Format> {
         &self.out
+    }
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hops.place(i)
     }
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Vector<H>, Vector<H>) {

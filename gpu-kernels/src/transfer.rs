@@ -3,15 +3,11 @@
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
 use crate::algebra::{Colour, Complex, Su3};
-use crate::field::{Field, Links, ThinLinks};
-use crate::lattice::Geometry;
+use crate::field::{Field, ThinLinks};
+use crate::lattice::{Bordered, Geometry};
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{
-    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon8T, Recon12, Recon12H,
-    Recon12T, Recon18, Recon18H, Single, SiteKind, Sites,
-};
-use crate::{Kernel, Reduction};
-use core::marker::PhantomData;
+use crate::storage::{Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteKind, Sites};
+use crate::Kernel;
 
 /// Complex numbers of a host array.
 #[derive(Clone, Copy, Debug)]
@@ -103,46 +99,6 @@ fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
     site + rhs as usize * 2 * geometry.half_volume() as usize
 }
 
-/// Host links `[site][μ][row][column]` to the links around the sites of one parity.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct PackLinks<P, R> {
-    /// `[site][4][3][3]`
-    pub host: HostArray,
-    /// The device's links.
-    pub links: Links<P, R>,
-    /// The lattice.
-    pub geometry: Geometry,
-    /// Parity of the sites.
-    pub parity: u32,
-    /// Precision and reconstruction.
-    pub format: PhantomData<(P, R)>,
-}
-// SAFETY: call i writes the links of site i only. Right-hand sides do not exist for links.
-unsafe impl<P: Precision, R: LinkFormat<P>> Kernel for PackLinks<P, R> {
-    const NAME: &'static [&'static str] = &["pack_links", P::NAME, R::NAME];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, _rhs: u32) {
-        let g = &self.geometry;
-        let x = g.site(i, self.parity);
-        macro_rules! direction {
-            ($mu:literal) => {
-                unsafe {
-                    let here = host_link(&self.host, g.lexicographic(&x), $mu);
-                    self.links.store(i, $mu, true, &here);
-                    let behind = g.site(g.neighbour(&x, $mu, false), 1 - self.parity);
-                    let there = host_link(&self.host, g.lexicographic(&behind), $mu);
-                    self.links.store(i, $mu, false, &there.adjoint());
-                }
-            };
-        }
-        direction!(0);
-        direction!(1);
-        direction!(2);
-        direction!(3);
-    }
-}
-
 /// Host links `[site][μ][row][column]` to the links that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -151,19 +107,22 @@ pub struct PackThinLinks {
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
-    /// The lattice.
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// The host's lattice, which is the local one.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
 }
-// SAFETY: call i writes the links of site i only.
+// SAFETY: call i writes the links of the local lattice's site i only.
 unsafe impl Kernel for PackThinLinks {
     const NAME: &'static [&'static str] = &["pack_thin_links"];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        let at = self.lattice.site(i, self.parity).index;
         for mu in 0..4 {
-            unsafe { self.links.store(i, mu, &host_link(&self.host, site, mu as usize)) }
+            unsafe { self.links.store(at, mu, &host_link(&self.host, site, mu as usize)) }
         }
     }
 }
@@ -176,7 +135,9 @@ pub struct UnpackThinLinks {
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
-    /// The lattice.
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// The host's lattice, which is the local one.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
@@ -187,8 +148,9 @@ unsafe impl Kernel for UnpackThinLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity)) as usize;
+        let at = self.lattice.site(i, self.parity).index;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(i, mu, Access::Once) };
+            let u = unsafe { self.links.load(at, mu, Access::Once) };
             let k = 9 * (4 * site + mu as usize);
             macro_rules! put {
                 ($($element:literal)*) => {$(
@@ -207,33 +169,6 @@ unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
-/// Counts the links that start at the sites of one parity and that [`Recon8`] cannot keep.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct SingularLinks {
-    /// `[site][4][3][3]`
-    pub host: HostArray,
-    /// The lattice.
-    pub geometry: Geometry,
-    /// Parity of the sites.
-    pub parity: u32,
-    /// 1: links in t count only across the boundary, as in temporal gauge the others are not kept.
-    pub temporal: u32,
-}
-// SAFETY: reads only.
-unsafe impl Reduction for SingularLinks {
-    const NAME: &'static [&'static str] = &["singular_links"];
-    type Values = [f64; 1];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
-        let x = self.geometry.site(i, self.parity);
-        let site = self.geometry.lexicographic(&x);
-        let singular = |mu: usize| Recon8::is_singular(&unsafe { host_link(&self.host, site, mu) }) as u32 as f64;
-        let in_time = if self.temporal == 0 || self.geometry.wraps(&x, 3, true) { singular(3) } else { 0.0 };
-        [singular(0) + singular(1) + singular(2) + in_time]
-    }
-}
-
 crate::entry! { INSTANCES:
     setup "transfer" pack_spinor_double: PackField<FourSpins, Double>, registers 0;
     setup "transfer" pack_spinor_single: PackField<FourSpins, Single>, registers 0;
@@ -249,28 +184,6 @@ crate::entry! { INSTANCES:
     setup "transfer" unpack_colour_double: UnpackField<OneSpin, Double>, registers 0;
     setup "transfer" unpack_colour_single: UnpackField<OneSpin, Single>, registers 0;
     setup "transfer" unpack_colour_half: UnpackField<OneSpin, Half>, registers 0;
-    setup "transfer" pack_links_double_18: PackLinks<Double, Recon18>, registers 0;
-    setup "transfer" pack_links_double_12: PackLinks<Double, Recon12>, registers 0;
-    setup "transfer" pack_links_single_18: PackLinks<Single, Recon18>, registers 0;
-    setup "transfer" pack_links_single_12: PackLinks<Single, Recon12>, registers 0;
-    setup "transfer" pack_links_half_18: PackLinks<Half, Recon18>, registers 0;
-    setup "transfer" pack_links_half_12: PackLinks<Half, Recon12>, registers 0;
-    setup "transfer" pack_links_fp16_18: PackLinks<Fp16, Recon18>, registers 0;
-    setup "transfer" pack_links_fp16_12: PackLinks<Fp16, Recon12>, registers 0;
-    setup "transfer" pack_links_double_8: PackLinks<Double, Recon8>, registers 0;
-    setup "transfer" pack_links_single_8: PackLinks<Single, Recon8>, registers 0;
-    setup "transfer" pack_links_half_8: PackLinks<Half, Recon8>, registers 0;
-    setup "transfer" pack_links_fp16_8: PackLinks<Fp16, Recon8>, registers 0;
     setup "transfer" pack_thin_links: PackThinLinks, registers 0;
     setup "transfer" unpack_thin_links: UnpackThinLinks, registers 0;
-    setup "transfer" pack_links_double_12t: PackLinks<Double, Recon12T>, registers 0;
-    setup "transfer" pack_links_single_12t: PackLinks<Single, Recon12T>, registers 0;
-    setup "transfer" pack_links_half_12t: PackLinks<Half, Recon12T>, registers 0;
-    setup "transfer" pack_links_fp16_12t: PackLinks<Fp16, Recon12T>, registers 0;
-    setup "transfer" pack_links_double_8t: PackLinks<Double, Recon8T>, registers 0;
-    setup "transfer" pack_links_single_8t: PackLinks<Single, Recon8T>, registers 0;
-    setup "transfer" pack_links_single_18h: PackLinks<Single, Recon18H>, registers 0;
-    setup "transfer" pack_links_single_12h: PackLinks<Single, Recon12H>, registers 0;
-    setup "transfer" pack_links_single_8h: PackLinks<Single, Recon8H>, registers 0;
-    observe "transfer" singular_links: SingularLinks, registers 0;
 }

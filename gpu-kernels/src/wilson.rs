@@ -3,7 +3,8 @@
 use crate::Kernel;
 use crate::algebra::{Axis, Projector, Real, Spinor, complex};
 use crate::field::{Field, Links};
-use crate::lattice::Geometry;
+use crate::ghost::{Nothing, SpinorsBeyond};
+use crate::lattice::{Geometry, Region};
 use crate::row::{Row, RowDot, RowDots};
 use crate::storage::{
     Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Spinors,
@@ -19,6 +20,8 @@ pub struct Hopping<P: Precision, R> {
     pub links: Links<P, R>,
     /// The lattice.
     pub geometry: Geometry,
+    /// Which sites are computed.
+    pub region: Region,
     /// Parity of the output.
     pub parity: u32,
     /// Factor of the hops in t: 1, or an anisotropy.
@@ -28,13 +31,32 @@ pub struct Hopping<P: Precision, R> {
 }
 
 impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
-    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged.
+    /// As [`Kernel::place`].
+    #[inline(always)]
+    pub fn place(&self, i: u32) -> u32 {
+        self.region.index(i, &self.geometry, self.parity)
+    }
+    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, on a lattice that is not cut.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
     #[inline(always)]
     pub unsafe fn apply<const DAGGER: bool>(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
-        let x = self.geometry.site(i, self.parity);
+        unsafe { self.apply_with::<DAGGER, _>(&Nothing, i, rhs) }
+    }
+    /// The same where hops that leave the local lattice find what is `beyond`.
+    ///
+    /// # Safety
+    /// As [`apply`](Self::apply).
+    #[inline(always)]
+    pub unsafe fn apply_with<const DAGGER: bool, B: SpinorsBeyond<P>>(
+        &self,
+        beyond: &B,
+        i: u32,
+        rhs: u32,
+    ) -> Spinor<P::Real> {
+        let g = &self.geometry;
+        let x = g.site(i, self.parity);
         let mut sum = Spinor::ZERO;
         macro_rules! hop {
             ($mu:literal, $axis:ident) => {
@@ -44,14 +66,20 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
                     if DAGGER {
                         (minus, plus) = (plus, minus);
                     }
-                    let mut ahead = self.input.projected(self.geometry.neighbour(&x, $mu, true), rhs, minus);
-                    let across = $mu == 3 && self.geometry.wraps(&x, $mu, true);
+                    let mut ahead = match beyond.projected(g, &x, rhs, ($mu, true), minus) {
+                        Some(h) => h,
+                        None => self.input.projected(g.neighbour(&x, $mu, true), rhs, minus),
+                    };
+                    let across = $mu == 3 && g.crosses_end(&x, true);
                     if $mu == 3 {
                         ahead = ahead.times(self.time_factor(across));
                     }
                     sum.add_projected(links.forward(ahead, across), minus);
-                    let mut behind = self.input.projected(self.geometry.neighbour(&x, $mu, false), rhs, plus);
-                    let across = $mu == 3 && self.geometry.wraps(&x, $mu, false);
+                    let mut behind = match beyond.projected(g, &x, rhs, ($mu, false), plus) {
+                        Some(h) => h,
+                        None => self.input.projected(g.neighbour(&x, $mu, false), rhs, plus),
+                    };
+                    let across = $mu == 3 && g.crosses_end(&x, false);
                     if $mu == 3 {
                         behind = behind.times(self.time_factor(across));
                     }
@@ -86,6 +114,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
     const NAME: &'static [&'static str] =
         &[if DAGGER { "wilson_dslash_dagger" } else { "wilson_dslash" }, P::NAME, R::NAME];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.hopping.apply::<DAGGER>(i, rhs)) }
     }
@@ -112,6 +144,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
     const NAME: &'static [&'static str] =
         &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
     #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
     }
@@ -124,6 +160,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDs
     const DOTS: &'static [&'static str] = &["wilson_dslash_add_dots", P::NAME, R::NAME];
     fn out(&self) -> &Field<Spinors<P>> {
         &self.out
+    }
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.place(i)
     }
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {

@@ -152,6 +152,11 @@ impl Projector {
     }
 }
 
+impl<T: Real> HalfSpinor<T> {
+    /// 0
+    pub const ZERO: Self = HalfSpinor([Colour::ZERO; 2]);
+}
+
 impl<T: Real> Spinor<T> {
     /// 0
     pub const ZERO: Self = Spinor([Colour::ZERO; 4]);

@@ -1,6 +1,6 @@
 //! Double precision: one complex number per chunk.
 use super::{Precision, STRIDE, double_words, one_double};
-use crate::algebra::{Axis, Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor};
+use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
 /// 64-bit floating point.
@@ -43,6 +43,25 @@ impl Precision for Double {
         colour(3, s.0[1]);
         colour(6, s.0[2]);
         colour(9, s.0[3]);
+    }
+
+    const HALF_SPINOR_BYTES: usize = 96;
+    #[inline(always)]
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f64> {
+        let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, Access::Shared).0) };
+        let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
+        Scaled { value, scale: if time { 2.0 } else { 1.0 } }
+    }
+    #[inline(always)]
+    unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
+        let put = |k: usize, z| unsafe { to.store16(16 * place + k * STRIDE, Chunk(double_words(z))) };
+        let HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]) = unsafe { Self::load_projected(from, lane, p) }.value;
+        put(0, a);
+        put(1, b);
+        put(2, c);
+        put(3, d);
+        put(4, e);
+        put(5, f);
     }
 
     const COLOUR_BYTES: usize = 48;

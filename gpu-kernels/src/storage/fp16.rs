@@ -64,6 +64,23 @@ impl Precision for Fp16 {
         unsafe { words::store(tile, lane, |spin, c| Complex16::round(kept(spin, s.0[spin].0[c])).0) }
     }
 
+    const HALF_SPINOR_BYTES: usize = words::HALF_BYTES;
+    #[inline(always)]
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f32> {
+        let w = unsafe { words::load_half(tile, lane) };
+        let at = |j: usize| Complex16(w[j]).widen();
+        let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
+        Scaled { value, scale: if time { 2.0 } else { 1.0 } }
+    }
+    #[inline(always)]
+    unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
+        // Projections in space are 16-bit numbers already: nothing is rounded.
+        let HalfSpinor([a, b]) = unsafe { Self::load_projected(from, lane, p) }.value;
+        let word = |z| Complex16::round(z).0;
+        let words = [word(a.0[0]), word(a.0[1]), word(a.0[2]), word(b.0[0]), word(b.0[1]), word(b.0[2])];
+        unsafe { words::store_half(to, place, words) };
+    }
+
     const COLOUR_BYTES: usize = 12;
     #[inline(always)]
     unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {

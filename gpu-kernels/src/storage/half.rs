@@ -21,6 +21,8 @@ const BIAS: u32 = 0x4B00_0000;
 const LINK_BIAS: u32 = 0x4380_0000;
 /// Offset of the norms in a tile.
 const NORMS: usize = TILE * words::BYTES;
+/// Offset of the norms in a tile of half spinors.
+const HALF_NORMS: usize = TILE * words::HALF_BYTES;
 /// The smallest norm that components are divided by: keeps the quotient finite.
 const SMALLEST: f32 = 1e-35;
 
@@ -110,6 +112,33 @@ impl Precision for Half {
         }
     }
 
+    const HALF_SPINOR_BYTES: usize = words::HALF_BYTES + 4;
+    #[inline(always)]
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f32> {
+        let (w, norm) =
+            unsafe { (words::load_half(tile, lane), tile.load4(HALF_NORMS + 4 * lane, Access::Shared)) };
+        let at = |j: usize| twice(w[j]);
+        let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
+        // In t the words are those of the spinor itself, which the projector doubles.
+        Scaled { value, scale: if time { norm } else { norm * 0.5 } }
+    }
+    #[inline(always)]
+    unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
+        let (words, norm) = if p.axis == Axis::T {
+            unsafe { (words::load_kept(from, lane, p), from.load4(NORMS + 4 * lane, Access::Shared)) }
+        } else {
+            let Scaled { value: HalfSpinor([a, b]), scale } = unsafe { Self::load_projected(from, lane, p) };
+            let (norm, inverse) = norm(max_or_nan(largest(&a), largest(&b)));
+            let word = |z| code(z, inverse);
+            let words = [word(a.0[0]), word(a.0[1]), word(a.0[2]), word(b.0[0]), word(b.0[1]), word(b.0[2])];
+            (words, norm * scale)
+        };
+        unsafe {
+            words::store_half(to, place, words);
+            to.store4(HALF_NORMS + 4 * place, norm);
+        }
+    }
+
     /// One chunk: three words and the norm.
     const COLOUR_BYTES: usize = 16;
     #[inline(always)]
@@ -122,6 +151,11 @@ impl Precision for Half {
         let (norm, inverse) = norm(largest(c));
         let word = |k: usize| code(c.0[k], inverse);
         unsafe { tile.store16(16 * lane, Chunk([word(0), word(1), word(2), norm.to_bits()])) };
+    }
+    #[inline(always)]
+    unsafe fn copy_colour((from, lane): (Global, usize), (to, place): (Global, usize)) {
+        // Decoded and encoded again it would have another norm.
+        unsafe { to.store16(16 * place, from.load16(16 * lane, Access::Shared)) };
     }
 
     const UNIT_LINKS: bool = true;

@@ -57,6 +57,20 @@ pub trait Precision: Copy + Send + Sync + 'static {
     /// The tile is valid and the element written by nobody else.
     unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<Self::Real>);
 
+    /// Bytes of what a projector leaves of a spinor.
+    const HALF_SPINOR_BYTES: usize;
+    /// Reads a half spinor of the tile at `tile`; `time`: a projector in t made it.
+    ///
+    /// # Safety
+    /// As [`load_projected`](Self::load_projected).
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<Self::Real>;
+    /// Reads a spinor, and writes what `p` makes of it to another tile: [`load_half_spinor`](Self::load_half_spinor)
+    /// then gives what [`load_projected`](Self::load_projected) gives here, in `Half` but for rounding.
+    ///
+    /// # Safety
+    /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
+    unsafe fn store_projected(from: (Global, usize), p: Projector, to: (Global, usize));
+
     /// Bytes of one colour vector.
     const COLOUR_BYTES: usize;
     /// Reads a colour vector of the tile at `tile`.
@@ -69,6 +83,14 @@ pub trait Precision: Copy + Send + Sync + 'static {
     /// # Safety
     /// As [`store_spinor`](Self::store_spinor).
     unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<Self::Real>);
+    /// Copies a colour vector, bit by bit.
+    ///
+    /// # Safety
+    /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
+    #[inline(always)]
+    unsafe fn copy_colour((from, lane): (Global, usize), (to, place): (Global, usize)) {
+        unsafe { Self::store_colour(to, place, &Self::load_colour(from, lane, Access::Shared).value()) }
+    }
 
     /// Whether components of links have to lie between −1 and 1.
     const UNIT_LINKS: bool = false;

@@ -1,6 +1,6 @@
 //! Single precision: two complex numbers per chunk.
 use super::{Precision, STRIDE, two_singles};
-use crate::algebra::{Axis, Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor, complex};
+use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// 32-bit floating point.
@@ -48,6 +48,22 @@ impl Precision for Single {
         put(3, g, h);
         put(4, i, j);
         put(5, k, l);
+    }
+
+    const HALF_SPINOR_BYTES: usize = 48;
+    #[inline(always)]
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f32> {
+        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + k * STRIDE, Access::Shared)) };
+        let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
+        Scaled { value: HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]), scale: if time { 2.0 } else { 1.0 } }
+    }
+    #[inline(always)]
+    unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
+        let put = |k: usize, a, b| unsafe { to.store16(16 * place + k * STRIDE, chunk(a, b)) };
+        let HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]) = unsafe { Self::load_projected(from, lane, p) }.value;
+        put(0, a, b);
+        put(1, c, d);
+        put(2, e, f);
     }
 
     const COLOUR_BYTES: usize = 24;

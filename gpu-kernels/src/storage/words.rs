@@ -42,3 +42,28 @@ pub unsafe fn store(tile: Global, lane: usize, word: impl Fn(usize, usize) -> u3
     put(1, [word(1, 1), word(1, 2), word(3, 1), word(3, 2)]);
     put(2, [word(2, 0), word(2, 1), word(2, 2), word(3, 0)]);
 }
+
+/// Bytes of the six words of a half spinor: a chunk and a half.
+pub const HALF_BYTES: usize = 24;
+
+/// The words of a half spinor.
+///
+/// # Safety
+/// As [`load_kept`].
+#[inline(always)]
+pub unsafe fn load_half(tile: Global, lane: usize) -> [u32; 6] {
+    let (Chunk([a, b, c, d]), HalfChunk([e, f])) =
+        unsafe { (tile.load16(16 * lane, Access::Shared), tile.load8(STRIDE + 8 * lane, Access::Shared)) };
+    [a, b, c, d, e, f]
+}
+/// Writes the words of a half spinor.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub unsafe fn store_half(tile: Global, lane: usize, [a, b, c, d, e, f]: [u32; 6]) {
+    unsafe {
+        tile.store16(16 * lane, Chunk([a, b, c, d]));
+        tile.store8(STRIDE + 8 * lane, HalfChunk([e, f]));
+    }
+}

@@ -1,0 +1,147 @@
+//! What other processes need of a field: the layers at the ends of the directions that are cut, written to where those
+//! processes will find them ([`Ghosts`]).
+use crate::Kernel;
+use crate::algebra::{Axis, Projector};
+use crate::field::Field;
+use crate::ghost::Ghosts;
+use crate::lattice::Geometry;
+use crate::storage::{Colours, Double, Fp16, Half, Precision, Single, Spinors};
+
+/// The faces of a launch: for each direction that is cut, the sites of the layers at its beginning, then of those at its
+/// end.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Faces {
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the field.
+    pub parity: u32,
+    /// Layers of each face.
+    pub layers: u32,
+    /// `[μ]`: index of the first site of direction μ.
+    pub first: [u32; 4],
+    /// Bit μ: direction μ is cut.
+    pub cut: u32,
+}
+
+/// A site of a face.
+#[derive(Clone, Copy, Debug)]
+struct FaceSite {
+    /// Its checkerboard index.
+    from: u32,
+    /// Its number in the neighbour's zone.
+    to: u32,
+    /// Whether it is near the beginning of its direction: then it is beyond the neighbour's end.
+    first: bool,
+}
+
+impl Faces {
+    /// The faces of the directions whose bits are set in `cut`.
+    pub fn new(geometry: Geometry, parity: u32, layers: u32, cut: u32) -> Self {
+        let mut first = [0; 4];
+        let mut n = 0;
+        for (mu, first) in first.iter_mut().enumerate() {
+            *first = n;
+            n += (cut >> mu & 1) * 2 * layers * geometry.face_sites(mu);
+        }
+        Faces { geometry, parity, layers, first, cut }
+    }
+    /// Sites of all faces.
+    pub fn sites(&self) -> u32 {
+        (0..4).map(|mu| (self.cut >> mu & 1) * 2 * self.layers * self.geometry.face_sites(mu)).sum()
+    }
+    /// Site `i` of the launch, if it belongs to direction `mu`, a constant where this is inlined.
+    #[inline(always)]
+    fn locate(&self, i: u32, mu: usize) -> Option<FaceSite> {
+        let (face, layers) = (self.geometry.face_sites(mu), self.layers);
+        let k = i.wrapping_sub(self.first[mu]);
+        if self.cut >> mu & 1 == 0 || k >= 2 * layers * face {
+            return None;
+        }
+        let first = k < layers * face;
+        let to = if first { k } else { k - layers * face };
+        // At most three layers.
+        let layer = (to >= face) as u32 + (to >= 2 * face) as u32;
+        let last = self.geometry.size()[mu] - 1;
+        let coordinate = if first { layer } else { last - layer };
+        let from = self.geometry.of_face(to - layer * face, mu, coordinate, self.parity);
+        Some(FaceSite { from, to, first })
+    }
+}
+
+/// Sends half spinors: what the neighbour's hop makes of the spinors at its end.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackSpinors<P: Precision> {
+    /// The field.
+    pub input: Field<Spinors<P>>,
+    /// Which sites.
+    pub faces: Faces,
+    /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
+    pub to: Ghosts<P>,
+    /// 1: for D†.
+    pub dagger: u32,
+}
+// SAFETY: each site of a face goes to a place of its own.
+unsafe impl<P: Precision> Kernel for PackSpinors<P> {
+    const NAME: &'static [&'static str] = &["pack_faces_spinor", P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        macro_rules! direction {
+            ($mu:literal $axis:ident) => {
+                if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
+                    unsafe {
+                        let place = self.to.half_spinor(to, rhs, $mu, first);
+                        // Forward hops take 1 − γ_μ, in D† 1 + γ_μ.
+                        if first == (self.dagger == 0) {
+                            self.input.project_to(from, rhs, Projector::minus(Axis::$axis), place)
+                        } else {
+                            self.input.project_to(from, rhs, Projector::plus(Axis::$axis), place)
+                        }
+                    }
+                }
+            };
+        }
+        direction!(0 X);
+        direction!(1 Y);
+        direction!(2 Z);
+        direction!(3 T);
+    }
+}
+
+/// Sends colour vectors.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackColours<P: Precision> {
+    /// The field.
+    pub input: Field<Colours<P>>,
+    /// Which sites.
+    pub faces: Faces,
+    /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
+    pub to: Ghosts<P>,
+}
+// SAFETY: each site of a face goes to a place of its own.
+unsafe impl<P: Precision> Kernel for PackColours<P> {
+    const NAME: &'static [&'static str] = &["pack_faces_colour", P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        macro_rules! direction {
+            ($($mu:literal)*) => {$(
+                if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
+                    unsafe { self.input.copy_to(from, rhs, &self.to.colours($mu, first), to) }
+                }
+            )*};
+        }
+        direction!(0 1 2 3);
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "faces" pack_faces_spinor_double: PackSpinors<Double>, registers 0;
+    kernel "faces" pack_faces_spinor_single: PackSpinors<Single>, registers 0;
+    kernel "faces" pack_faces_spinor_half: PackSpinors<Half>, registers 0;
+    kernel "faces" pack_faces_spinor_fp16: PackSpinors<Fp16>, registers 0;
+    kernel "faces" pack_faces_colour_double: PackColours<Double>, registers 0;
+    kernel "faces" pack_faces_colour_single: PackColours<Single>, registers 0;
+    kernel "faces" pack_faces_colour_half: PackColours<Half>, registers 0;
+}

@@ -1,0 +1,193 @@
+//! What lies beyond the ends of the local lattice when other processes have the rest of it: ghost zones, one for each
+//! end of each direction that is cut. A zone holds whole layers across its direction, the nearest first, and in a layer
+//! the sites of one parity ([`Geometry::face_index`]), in tiles as fields have them.
+//!
+//! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
+//! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
+//! the longest hop.
+use crate::algebra::{Axis, HalfSpinor, Projector, Real, Scaled};
+use crate::field::Field;
+use crate::lattice::{Geometry, Site};
+use crate::memory::Global;
+use crate::storage::{Colours, Precision, TILE};
+use core::marker::PhantomData;
+
+/// The zones around a field of one parity.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Ghosts<P> {
+    /// `[μ][forward]`: where the zones are. Those of directions that are not cut are not read.
+    zones: [[Global; 2]; 4],
+    /// Tiles of a zone for one right-hand side.
+    tiles: [u32; 4],
+    /// Bit μ: direction μ is cut.
+    cut: u32,
+    /// 0: nothing comes from beyond: fields are taken to be zero there.
+    open: u32,
+    format: PhantomData<P>,
+}
+impl<P> Clone for Ghosts<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P> Copy for Ghosts<P> {}
+
+/// Tiles of a zone of `layers` layers with `face` sites each.
+pub const fn zone_tiles(face: u32, layers: u32) -> u32 {
+    (face * layers).div_ceil(TILE as u32)
+}
+
+impl<P: Precision> Ghosts<P> {
+    /// Zones of `tiles[μ]` tiles at `zones[μ][0]`, behind the first sites in direction μ, and `zones[μ][1]`, beyond the
+    /// last, if bit μ of `cut` is set.
+    ///
+    /// # Safety
+    /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32) -> Self {
+        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, format: PhantomData }
+    }
+    /// Zero beyond the ends of the directions in `cut`.
+    pub const fn closed(cut: u32) -> Self {
+        let nowhere = [Global(core::ptr::null_mut()); 2];
+        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, format: PhantomData }
+    }
+    /// Whether direction `mu` is cut.
+    #[inline(always)]
+    pub fn is_cut(&self, mu: usize) -> bool {
+        self.cut >> mu & 1 != 0
+    }
+    /// A zone as a field of colour vectors.
+    ///
+    /// # Safety
+    /// The zone holds colour vectors.
+    #[inline(always)]
+    pub unsafe fn colours(&self, mu: usize, forward: bool) -> Field<Colours<P>> {
+        unsafe { Field::new(self.zone(mu, forward).0, self.tiles[mu]) }
+    }
+    #[inline(always)]
+    fn zone(&self, mu: usize, forward: bool) -> Global {
+        if forward { self.zones[mu][1] } else { self.zones[mu][0] }
+    }
+    /// The tile of site `f` in a zone of half spinors, and the site's place in it.
+    ///
+    /// # Safety
+    /// The zone holds half spinors, and that site.
+    #[inline(always)]
+    pub unsafe fn half_spinor(&self, f: u32, rhs: u32, mu: usize, forward: bool) -> (Global, usize) {
+        let tile = rhs * self.tiles[mu] + f / TILE as u32;
+        let offset = tile as u64 * (TILE * P::HALF_SPINOR_BYTES) as u64;
+        (unsafe { self.zone(mu, forward).offset(offset as usize) }, (f % TILE as u32) as usize)
+    }
+}
+
+/// What hops of spinors that leave the local lattice find.
+pub trait SpinorsBeyond<P: Precision>: Copy {
+    /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
+    /// one of the local lattice's.
+    ///
+    /// # Safety
+    /// As [`Kernel::site`](crate::Kernel::site).
+    unsafe fn projected(
+        &self,
+        geometry: &Geometry,
+        x: &Site,
+        rhs: u32,
+        way: (usize, bool),
+        p: Projector,
+    ) -> Option<Scaled<P::Real>>;
+}
+
+/// What hops of colour vectors that leave the local lattice find.
+pub trait ColoursBeyond<P: Precision>: Copy {
+    /// The field and the index in it of the vector `steps` steps, 1 or 3, from `x`, in the direction and forward or not as
+    /// `way` says.
+    fn locate(
+        &self,
+        input: &Field<Colours<P>>,
+        geometry: &Geometry,
+        x: &Site,
+        way: (usize, bool),
+        steps: u32,
+    ) -> (Field<Colours<P>>, u32);
+}
+
+/// Nothing lies beyond: the local lattice is the whole one, or hops that leave it are not made.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+#[inline(always)]
+fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps: u32) -> u32 {
+    if steps == 3 { geometry.third_neighbour(x, mu, forward) } else { geometry.neighbour(x, mu, forward) }
+}
+
+impl<P: Precision> SpinorsBeyond<P> for Nothing {
+    #[inline(always)]
+    unsafe fn projected(
+        &self,
+        _: &Geometry,
+        _: &Site,
+        _: u32,
+        _: (usize, bool),
+        _: Projector,
+    ) -> Option<Scaled<P::Real>> {
+        None
+    }
+}
+
+impl<P: Precision> ColoursBeyond<P> for Nothing {
+    #[inline(always)]
+    fn locate(
+        &self,
+        input: &Field<Colours<P>>,
+        geometry: &Geometry,
+        x: &Site,
+        way: (usize, bool),
+        steps: u32,
+    ) -> (Field<Colours<P>>, u32) {
+        (*input, neighbour(geometry, x, way, steps))
+    }
+}
+
+impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
+    #[inline(always)]
+    unsafe fn projected(
+        &self,
+        geometry: &Geometry,
+        x: &Site,
+        rhs: u32,
+        (mu, forward): (usize, bool),
+        p: Projector,
+    ) -> Option<Scaled<P::Real>> {
+        if !(self.is_cut(mu) && geometry.wraps(x, mu, forward)) {
+            return None;
+        }
+        if self.open == 0 {
+            return Some(Scaled { value: HalfSpinor::ZERO, scale: P::Real::ONE });
+        }
+        unsafe {
+            let (tile, lane) = self.half_spinor(geometry.face_index(x, mu), rhs, mu, forward);
+            Some(P::load_half_spinor(tile, lane, p.axis == Axis::T))
+        }
+    }
+}
+
+impl<P: Precision> ColoursBeyond<P> for Ghosts<P> {
+    #[inline(always)]
+    fn locate(
+        &self,
+        input: &Field<Colours<P>>,
+        geometry: &Geometry,
+        x: &Site,
+        (mu, forward): (usize, bool),
+        steps: u32,
+    ) -> (Field<Colours<P>>, u32) {
+        let out = if self.is_cut(mu) { geometry.layers_out(x, mu, forward, steps) } else { 0 };
+        let inside = neighbour(geometry, x, (mu, forward), steps);
+        let beyond = geometry.face_index(x, mu) + out.wrapping_sub(1).wrapping_mul(geometry.face_sites(mu));
+        // SAFETY: an operator on colour vectors is given zones of colour vectors.
+        let zone = unsafe { self.colours(mu, forward) };
+        // A choice of addresses, not of paths.
+        if out == 0 { (*input, inside) } else { (zone, beyond) }
+    }
+}
