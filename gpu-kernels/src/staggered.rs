@@ -107,6 +107,14 @@ fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T
     hop.zip(sum, |h, s| complex(f.mul_add(h.re, s.re), f.mul_add(h.im, s.im)))
 }
 
+impl<P: Precision, R> Naive<P, R> {
+    /// The same hops where those that leave the local lattice find ghosts.
+    pub fn with(self, beyond: Ghosts<P>) -> Naive<P, R, Ghosts<P>> {
+        let Naive { input, links, geometry, region, phases, parity, factor, across, beyond: Nothing } = self;
+        Naive { input, links, geometry, region, phases, parity, factor, across, beyond }
+    }
+}
+
 impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P>> Naive<P, R, B> {
     /// The vector 1 or 3 steps from `x`.
     #[inline(always)]

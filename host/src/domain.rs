@@ -1,8 +1,9 @@
 //! Where a calculation lives: a device, this process's part of the lattice, and the other processes.
 use crate::backend::{Backend, BackendError};
-use crate::lattice::{Lattice, LatticeError};
-use comms::{CommError, Communicator, GridError, ProcessGrid, Solo};
-use gpu_kernels::lattice::Geometry;
+use crate::halo::{Halo, Network};
+use crate::lattice::{Lattice, LatticeError, Section};
+use comms::{CommError, GridError, ProcessGrid, Solo};
+use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use std::sync::Arc;
 
 /// Why fields could not be made, moved or computed with.
@@ -25,40 +26,35 @@ pub enum DeviceError {
 /// A result of work on a device.
 pub type Result<T = ()> = std::result::Result<T, DeviceError>;
 
-/// Global sums: the part of a [`Communicator`] that linear algebra needs, as an object.
-pub trait GlobalSum: Send + Sync {
-    /// `values`_i ← Σ over processes of `values`_i, in a fixed order.
-    fn sum(&self, values: &mut [f64]) -> std::result::Result<(), CommError>;
-}
-impl<C: Communicator + Send + Sync> GlobalSum for C {
-    fn sum(&self, values: &mut [f64]) -> std::result::Result<(), CommError> {
-        Communicator::sum(self, values)
-    }
-}
-
 /// A device and the part of a lattice that it holds. Cheap to clone.
 #[derive(Clone)]
-pub struct Domain<B> {
+pub struct Domain<B: Backend> {
     backend: B,
-    shape: Arc<Shape>,
+    shape: Arc<Shape<B>>,
 }
 
-struct Shape {
+struct Shape<B: Backend> {
     global: Lattice,
     local: Lattice,
     grid: ProcessGrid,
-    world: Box<dyn GlobalSum>,
+    network: Box<dyn Network>,
+    halo: Option<Halo<B>>,
 }
 
 impl<B: Backend> Domain<B> {
     /// The whole lattice on one device.
     pub fn single(backend: B, lattice: Lattice) -> Result<Self> {
-        Self::new(backend, lattice, ProcessGrid::new([1; 4])?, Solo::new())
+        Self::new(backend, lattice, ProcessGrid::SINGLE, Solo::new())
     }
-    /// The part of `global` that falls to this process of `grid`.
-    pub fn new(backend: B, global: Lattice, grid: ProcessGrid, world: impl GlobalSum + 'static) -> Result<Self> {
+    /// The part of `global` that falls to this process of `grid`. Panics when `network` has not as many processes as the
+    /// grid.
+    pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: impl Network + 'static) -> Result<Self> {
+        grid.check(global.size(), 1)?;
+        assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
-        Ok(Domain { backend, shape: Arc::new(Shape { global, local, grid, world: Box::new(world) }) })
+        let network: Box<dyn Network> = Box::new(network);
+        let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid)?) } else { None };
+        Ok(Domain { backend, shape: Arc::new(Shape { global, local, grid, network, halo }) })
     }
     /// The device.
     pub fn backend(&self) -> &B {
@@ -76,18 +72,64 @@ impl<B: Backend> Domain<B> {
     pub fn grid(&self) -> &ProcessGrid {
         &self.shape.grid
     }
+    /// The other processes.
+    pub fn network(&self) -> &dyn Network {
+        &*self.shape.network
+    }
+    /// How hops reach the other processes; `None` where there are none.
+    pub(crate) fn halo(&self) -> Option<&Halo<B>> {
+        self.shape.halo.as_ref()
+    }
+    /// Global coordinates of the local lattice's first site.
+    pub fn origin(&self) -> [usize; 4] {
+        self.shape.grid.origin(self.network().rank(), self.global().size())
+    }
+    /// This process's part as a box of the whole lattice.
+    pub fn section(&self) -> Section {
+        Section { global: self.global(), origin: self.origin(), local: self.local() }
+    }
     /// Local sites of one parity.
     pub fn sites(&self) -> u32 {
         self.local().half_volume() as u32
     }
     /// The local lattice as kernels see it.
     pub fn geometry(&self) -> Geometry {
-        Geometry::new(self.local().size().map(|e| e as u32))
+        self.geometry_with([0; 4])
+    }
+    /// The local lattice with a border of so many sites at both ends of each direction.
+    fn geometry_with(&self, border: [u32; 4]) -> Geometry {
+        let grid = &self.shape.grid;
+        let (place, parts) = (grid.coordinates(self.network().rank())[3], grid.dims()[3]);
+        let upper = if place + 1 == parts { UPPER_END } else { 0 };
+        let lower = if place == 0 { LOWER_END } else { 0 };
+        let size = self.local().size();
+        Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), upper | lower)
+    }
+    /// The local lattice with a border of `width` sites, an even number, in the directions that are cut.
+    pub(crate) fn bordered(&self, width: u32) -> Bordered {
+        let border = self.border(width);
+        let geometry = self.geometry_with(border);
+        if border == [0; 4] {
+            return Bordered::bare(geometry);
+        }
+        Bordered { geometry, inner: Region::new(border, self.local().size().map(|e| e as u32)) }
+    }
+    /// `width` in the directions that are cut.
+    pub(crate) fn border(&self, width: u32) -> [u32; 4] {
+        std::array::from_fn(|mu| if self.shape.grid.is_partitioned(mu) { width } else { 0 })
+    }
+    /// Where the local lattice is in the whole one.
+    pub(crate) fn position(&self) -> Position {
+        let [x, y, z, _] = self.global().size().map(|e| e as u32);
+        Position { origin: self.origin().map(|x| x as u32), extents: [x, y, z] }
     }
     /// Waits for the reductions launched so far and sums them over all processes.
     pub fn sums(&self, out: &mut [f64]) -> Result {
         self.backend.sums(out)?;
-        self.shape.world.sum(out)?;
-        Ok(())
+        self.sum(out)
+    }
+    /// *Collective.* Sums over all processes, in a fixed order.
+    pub fn sum(&self, values: &mut [f64]) -> Result {
+        Ok(self.shape.network.sum(values)?)
     }
 }

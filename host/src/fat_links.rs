@@ -11,7 +11,7 @@ use crate::field::{DeviceGauge, ThinGauge};
 use crate::measure::violation;
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
-    ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, SingularThin, Staple, UnitarityViolation,
+    ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation,
 };
 use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use num_complex::Complex64;
@@ -100,8 +100,7 @@ struct MatrixField<B: Backend> {
 }
 
 impl<B: Backend> MatrixField<B> {
-    fn new(domain: &Domain<B>) -> Result<Self> {
-        let sites = domain.sites() as usize;
+    fn new(domain: &Domain<B>, sites: usize) -> Result<Self> {
         let bytes = sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES;
         let half = || domain.backend().allocate(bytes, "a staple of fat links");
         Ok(MatrixField { halves: [half()?, half()?], sites })
@@ -119,14 +118,19 @@ pub fn workspace_bytes(sites: usize) -> usize {
 /// F_μ(x): the link and its staples. Thin links must be unitary.
 pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<ThinGauge<B>> {
     let (domain, fat) = (thin.domain(), thin.empty_like()?);
+    // In the border as well, but for its outermost sites, whose neighbours are not there.
+    let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
     // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
     // back before they go along μ, one for each of the 6 ways: the link itself, six times too often.
     let factor = c.one_link - 6.0 * c.lepage;
     for parity in 0..2 {
         let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
-        domain.backend().launch(&kernel, domain.sites(), 1)?;
+        domain.backend().launch(&kernel, sites, 1)?;
     }
-    let (first, second) = (MatrixField::<B>::new(domain)?, MatrixField::<B>::new(domain)?);
+    let (first, second) = {
+        let field = || MatrixField::<B>::new(domain, sites as usize);
+        (field()?, field()?)
+    };
     // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
     let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField<B>>, coefficient: f64| {
         for parity in 0..2 {
@@ -136,14 +140,14 @@ pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Resul
                 // Not written where nothing is kept.
                 out: out.unwrap_or(&second).views()[parity],
                 sum: fat.links(parity).direction(mu),
-                geometry: domain.geometry(),
+                geometry,
                 parity: parity as u32,
                 mu,
                 nu,
                 keep: u32::from(out.is_some()),
                 coefficient,
             };
-            domain.backend().launch(&kernel, domain.sites(), 1)?;
+            domain.backend().launch(&kernel, sites, 1)?;
         }
         Result::Ok(())
     };
@@ -173,25 +177,26 @@ pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Resul
 /// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
 pub fn long_links<B: Backend>(thin: &ThinGauge<B>, coefficient: f64) -> Result<ThinGauge<B>> {
     let (domain, long) = (thin.domain(), thin.empty_like()?);
+    let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
     for parity in 0..2 {
         let kernel = LongLinks {
             links: thin.both(),
             out: long.links(parity),
-            geometry: domain.geometry(),
+            geometry,
             parity: parity as u32,
             factor: coefficient,
         };
-        domain.backend().launch(&kernel, domain.sites(), 1)?;
+        domain.backend().launch(&kernel, sites, 1)?;
     }
     Ok(long)
 }
 
 /// W = V (V†V)^(−1/2): the links in U(3) next to `links`.
 pub fn project_u3<B: Backend>(links: &ThinGauge<B>) -> std::result::Result<ThinGauge<B>, FatLinkError> {
-    let (domain, out) = (links.domain(), links.empty_like()?);
+    let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
-        domain.backend().launch(&kernel, domain.sites(), 1).map_err(DeviceError::from)?;
+        domain.backend().launch(&kernel, sites, 1).map_err(DeviceError::from)?;
     }
     let violation = unitarity_violation(&out)?;
     // Not "more than": NaN is no projection either.
@@ -202,7 +207,8 @@ pub fn project_u3<B: Backend>(links: &ThinGauge<B>) -> std::result::Result<ThinG
 fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
-        let kernel = UnitarityViolation { links: links.links(parity) };
+        let kernel =
+            UnitarityViolation { links: links.links(parity), lattice: links.bordered(), parity: parity as u32 };
         domain.backend().reduce(&kernel, domain.sites(), 1, parity)?;
     }
     let mut sums = [0.0; 2];
@@ -215,7 +221,8 @@ fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
 fn largest_component<B: Backend>(links: &ThinGauge<B>, bound: f64) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
-        let kernel = ComponentsAbove { links: links.links(parity), bound };
+        let (lattice, links) = (links.bordered(), links.links(parity));
+        let kernel = ComponentsAbove { links, lattice, parity: parity as u32, bound };
         domain.backend().reduce(&kernel, domain.sites(), 1, 8 * parity)?;
     }
     let mut counts = [0.0; 16];
@@ -250,22 +257,15 @@ impl<B: Backend> Improvement<B> {
     }
     /// HISQ: Fat7, projection to U(3), then the second level.
     pub fn hisq(thin: &ThinGauge<B>, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
-        let unitary = project_u3(&fat_links(thin, &PathCoefficients::fat7())?)?;
+        let first = fat_links(thin, &PathCoefficients::fat7())?;
+        first.fill_border()?;
+        let unitary = project_u3(&first)?;
         let links = Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?;
         Ok(Improvement { long_in_su3: false, ..links })
     }
-    /// How many long links reconstruct 8 cannot keep, as [`StagedGauge::singular_links`] counts thin ones.
-    ///
-    /// [`StagedGauge::singular_links`]: crate::field::StagedGauge::singular_links
+    /// How many long links reconstruct 8 cannot keep, as [`ThinGauge::singular_links`] counts thin ones.
     pub fn singular_long_links(&self) -> Result<usize> {
-        let domain = self.long.domain();
-        for parity in 0..2 {
-            let kernel = SingularThin { links: self.long.links(parity), scale: 1.0 / self.long_scale };
-            domain.backend().reduce(&kernel, domain.sites(), 1, parity)?;
-        }
-        let mut counts = [0.0; 2];
-        domain.sums(&mut counts)?;
-        Ok((counts[0] + counts[1]) as usize)
+        self.long.count_singular(1.0 / self.long_scale, false)
     }
     /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<B, P, R>>

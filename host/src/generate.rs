@@ -1,9 +1,10 @@
 //! Configurations made from a seed: unit, random and weak field; random and point sources.
 //!
 //! The random numbers of a link or a site depend on the seed and on its place in the global lattice only, so that the
-//! same seed gives the same field on every machine, process grid and backend.
+//! same seed gives the same field on every machine, process grid and backend. Every function makes a [`Section`] of such
+//! a field; a [`Lattice`](crate::lattice::Lattice) is one, too.
 use crate::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor, Matrix};
-use crate::lattice::Lattice;
+use crate::lattice::Section;
 use crate::measure;
 use gpu_kernels::random::Philox;
 use num_complex::Complex64;
@@ -19,10 +20,11 @@ fn normal(stream: &mut Philox) -> Complex64 {
 }
 
 /// Links whose elements are `unit` · 1 + `noise` · (normal complex numbers), made unitary again.
-fn noisy(lattice: Lattice, seed: u64, unit: f64, noise: f64) -> HostGauge {
-    let mut gauge = HostGauge::unit(lattice);
+fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
+    let mut gauge = HostGauge::unit(section.local);
     gauge.links_mut().par_iter_mut().enumerate().for_each(|(index, link)| {
-        let mut stream = Philox::new(seed, index as u64, LINKS);
+        let global = 4 * section.global_index(index / 4) + index % 4;
+        let mut stream = Philox::new(seed, global as u64, LINKS);
         loop {
             let mut u = Matrix::default();
             for (i, row) in u.iter_mut().enumerate() {
@@ -43,20 +45,21 @@ fn noisy(lattice: Lattice, seed: u64, unit: f64, noise: f64) -> HostGauge {
 
 /// A weak field: unit links, mixed with random noise and made unitary again (Babich, Clark and Joó 2010, section VII.A).
 /// `noise` is the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
-pub fn weak_field(lattice: Lattice, seed: u64, noise: f64) -> HostGauge {
-    noisy(lattice, seed, 1.0, noise)
+pub fn weak_field(section: impl Into<Section>, seed: u64, noise: f64) -> HostGauge {
+    noisy(section.into(), seed, 1.0, noise)
 }
 
 /// Independent links with the Haar measure of SU(3): the limit of infinitely strong coupling.
-pub fn random(lattice: Lattice, seed: u64) -> HostGauge {
-    noisy(lattice, seed, 0.0, 1.0)
+pub fn random(section: impl Into<Section>, seed: u64) -> HostGauge {
+    noisy(section.into(), seed, 0.0, 1.0)
 }
 
 /// A source with independent normal components, ⟨|η|²⟩ = 2 each.
-pub fn random_source<T: Fermion>(lattice: Lattice, seed: u64) -> HostField<T> {
-    let mut source = HostField::<T>::zero(lattice);
+pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> HostField<T> {
+    let section = section.into();
+    let mut source = HostField::<T>::zero(section.local);
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
-        let mut stream = Philox::new(seed, index as u64, SOURCE);
+        let mut stream = Philox::new(seed, section.global_index(index) as u64, SOURCE);
         for component in bytemuck::cast_slice_mut::<_, Complex64>(std::slice::from_mut(site)) {
             *component = normal(&mut stream);
         }
@@ -64,27 +67,35 @@ pub fn random_source<T: Fermion>(lattice: Lattice, seed: u64) -> HostField<T> {
     source
 }
 
-/// One at a single site and component, `[spin, colour]` or `[colour]`; zero elsewhere. `None` if that is outside the
-/// lattice or there is no such component.
-pub fn point<T: Fermion>(lattice: Lattice, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
+/// One at a single site of the whole lattice and component, `[spin, colour]` or `[colour]`; zero elsewhere. `None` if that
+/// is outside the lattice or there is no such component.
+pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
+    let section = section.into();
     let inside = |place: &[usize], extents: &[usize]| {
         place.len() == extents.len() && place.iter().zip(extents).all(|(x, extent)| x < extent)
     };
-    if !inside(&site, &lattice.size()) || !inside(component, T::SHAPE) {
+    if !inside(&site, &section.global.size()) || !inside(component, T::SHAPE) {
         return None;
     }
     let index = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
-    let mut source = HostField::<T>::zero(lattice);
-    source.numbers_mut()[T::COMPONENTS * lattice.index(site) + index] = Complex64::ONE;
+    let mut source = HostField::<T>::zero(section.local);
+    if let Some(site) = section.locate(site) {
+        source.numbers_mut()[T::COMPONENTS * section.local.index(site) + index] = Complex64::ONE;
+    }
     Some(source)
 }
 
 /// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
-pub fn point_source(lattice: Lattice, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
-    point(lattice, site, &[spin, colour])
+pub fn point_source(
+    section: impl Into<Section>,
+    site: [usize; 4],
+    spin: usize,
+    colour: usize,
+) -> Option<HostSpinor> {
+    point(section, site, &[spin, colour])
 }
 
 /// One at a single site and colour; zero elsewhere. `None` if that is outside the lattice.
-pub fn point_colour_source(lattice: Lattice, site: [usize; 4], colour: usize) -> Option<HostColour> {
-    point(lattice, site, &[colour])
+pub fn point_colour_source(section: impl Into<Section>, site: [usize; 4], colour: usize) -> Option<HostColour> {
+    point(section, site, &[colour])
 }

@@ -83,3 +83,34 @@ impl std::fmt::Display for Lattice {
         write!(f, "{x}×{y}×{z}×{t}")
     }
 }
+
+/// A box of a lattice: what one process has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The whole lattice.
+    pub global: Lattice,
+    /// Global coordinates of the box's first site, all even.
+    pub origin: [usize; 4],
+    /// The box, whose sites are counted from its first one.
+    pub local: Lattice,
+}
+
+impl Section {
+    /// Index in the whole lattice of a site of the box.
+    pub fn global_index(&self, index: usize) -> usize {
+        let site = self.local.coordinates(index);
+        self.global.index(std::array::from_fn(|mu| self.origin[mu] + site[mu]))
+    }
+    /// The coordinates in the box of a site of the whole lattice, if it is in the box.
+    pub fn locate(&self, site: [usize; 4]) -> Option<[usize; 4]> {
+        let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
+        (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
+    }
+}
+
+/// A lattice as a box of itself.
+impl From<Lattice> for Section {
+    fn from(lattice: Lattice) -> Self {
+        Section { global: lattice, origin: [0; 4], local: lattice }
+    }
+}

@@ -56,6 +56,7 @@ pub mod field;
 pub mod files;
 pub mod gauge_fixing;
 pub mod generate;
+pub mod halo;
 pub mod lattice;
 mod matrix;
 pub mod measure;

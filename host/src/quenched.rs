@@ -51,15 +51,14 @@ pub struct Generator<B: Backend> {
 }
 
 impl<B: Backend> Generator<B> {
-    /// A chain that begins with `start`. Panics when β is negative or not a number, when the lattice of `start` is not
-    /// the domain's, or when the domain is only a part of a lattice.
+    /// *Collective.* A chain that begins with `start`, which does not depend on how the lattice is cut. Panics when β is
+    /// negative or not a number, or when the lattice of `start` is not the domain's part.
     pub fn new(domain: &Domain<B>, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
         assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
-        assert_eq!(domain.local(), domain.global(), "the whole lattice is on one device");
         let upload = |gauge: &HostGauge| ThinGauge::upload(domain, gauge);
         let (links, passes) = match start {
             Start::Cold => (upload(&HostGauge::unit(domain.local()))?, 0),
-            Start::Hot => (upload(&generate::random(domain.local(), seed))?, 0),
+            Start::Hot => (upload(&generate::random(domain.section(), seed))?, 0),
             Start::Links(gauge, passes) => (upload(gauge)?, passes),
         };
         Ok(Generator { links, beta, seed, passes })
@@ -72,14 +71,18 @@ impl<B: Backend> Generator<B> {
             let pass = self.passes;
             self.passes = self.passes.wrapping_add(1);
             for (parity, mu) in sublattices() {
-                let kernel = Heatbath { at: self.links.sublattice(parity, mu), beta, seed, pass };
+                let at = self.links.sublattice(parity, mu);
+                let (geometry, position) = (domain.geometry(), domain.position());
+                let kernel = Heatbath { at, geometry, position, beta, seed, pass };
                 domain.backend().launch(&kernel, domain.sites(), 1)?;
+                self.links.fill_border()?;
             }
         }
         for _ in 0..overrelax {
             for (parity, mu) in sublattices() {
                 let kernel = Overrelax { at: self.links.sublattice(parity, mu) };
                 domain.backend().launch(&kernel, domain.sites(), 1)?;
+                self.links.fill_border()?;
             }
         }
         Ok(())
@@ -90,7 +93,7 @@ impl<B: Backend> Generator<B> {
     }
     /// Mean plaquettes, measured on the device.
     pub fn plaquette(&self) -> Result<measure::Plaquette> {
-        self.links.plaquette()
+        Ok(self.links.plaquette()?.0)
     }
     /// The links as they are now.
     pub fn gauge(&self) -> Result<HostGauge> {

@@ -1,9 +1,9 @@
 //! How accurate results can be in each precision.
 use crate::report::Tolerance;
-use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
+use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, Single};
 
 /// Rounding errors of a precision, from which all tolerances follow.
-pub trait Accuracy: Precision {
+pub trait Accuracy: CloverFormat {
     /// Largest relative error of one operation in registers: 2⁻⁵³ or 2⁻²⁴.
     const UNIT: f64;
     /// Largest error of storing a component, relative to the largest component of its site. Half precision has the

@@ -4,7 +4,7 @@ use ferrite::backend::Cpu;
 use ferrite::dirac::{Anisotropy, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix};
-use ferrite::field::{DeviceGauge, FullSpinor};
+use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction, Request, SolveFailure, solve_wilson};
@@ -57,7 +57,7 @@ fn every_solve_ends_at_its_tolerance() {
 fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover<Cpu, Double, Recon18> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let links = Arc::new(DeviceGauge::<Cpu, Double, Recon18>::upload(&domain, gauge).unwrap());
-    let term = Arc::new(params.term(&links).unwrap());
+    let term = Arc::new(params.term(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap());
     EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
 }
 

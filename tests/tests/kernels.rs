@@ -2,14 +2,14 @@
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
-use ferrite::field::{DeviceGauge, FieldSpace, FullField};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Request, solve_wilson};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::report::Report;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon18, Single};
+use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Single};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -64,7 +64,7 @@ fn sums<K: Kind, P: Accuracy>(threads: usize) -> Vec<u64> {
     all.extend(norm);
     space.sub_norm2(&x.even, &mut y.even, &mut norm).unwrap();
     all.extend(norm);
-    let gauge = DeviceGauge::<Cpu, Double, Recon18>::upload(&domain, &case.gauge).unwrap();
+    let gauge = ThinGauge::upload(&domain, &case.gauge).unwrap();
     let (plaquette, trace) = gauge.plaquette().unwrap();
     all.extend([plaquette.spatial, plaquette.temporal, trace]);
     all.into_iter().map(f64::to_bits).collect()

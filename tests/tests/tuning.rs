@@ -37,6 +37,8 @@ impl Spy {
 impl Backend for Spy {
     type Buffer = <Cpu as Backend>::Buffer;
     type Event = <Cpu as Backend>::Event;
+    type Stream = <Cpu as Backend>::Stream;
+    type Pinned = <Cpu as Backend>::Pinned;
 
     fn name(&self) -> &'static str {
         self.cpu.name()
@@ -71,6 +73,30 @@ impl Backend for Spy {
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.cpu.sums(out)
+    }
+    fn stream(&self) -> Result<Self::Stream> {
+        self.cpu.stream()
+    }
+    fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned> {
+        self.cpu.pinned(bytes, what)
+    }
+    fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result {
+        self.cpu.fetch(from, offset, to, stream)
+    }
+    fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result {
+        self.cpu.put(from, to, offset, stream)
+    }
+    fn event(&self, timing: bool) -> Result<Self::Event> {
+        self.cpu.event(timing)
+    }
+    fn mark(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
+        self.cpu.mark(event, stream)
+    }
+    fn follow(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
+        self.cpu.follow(event, stream)
+    }
+    fn reached(&self, event: &Self::Event) -> Result<bool> {
+        self.cpu.reached(event)
     }
     fn record(&self) -> Result<Self::Event> {
         self.cpu.record()

@@ -11,7 +11,6 @@ use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
-use cust::event::{Event, EventFlags};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use cust::sys;
@@ -307,9 +306,66 @@ impl Drop for CudaBuffer {
     }
 }
 
+/// Page-locked memory of the host.
+#[derive(Clone)]
+pub struct CudaPinned(Arc<PinnedMemory>);
+
+struct PinnedMemory {
+    address: *mut u8,
+    bytes: usize,
+    /// Keeps the context alive.
+    backend: Cuda,
+}
+// SAFETY: an address; who may use the memory when is the contract of `Pinned`.
+unsafe impl Send for PinnedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for PinnedMemory {}
+
+impl comms::Buffer for CudaPinned {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the allocation's own range; nobody writes it meanwhile (contract of `Pinned`).
+        unsafe { std::slice::from_raw_parts(self.0.address, self.0.bytes) }
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the allocation's own range; nobody else uses it meanwhile (contract of `Pinned`).
+        unsafe { std::slice::from_raw_parts_mut(self.0.address, self.0.bytes) }
+    }
+}
+
+impl Drop for PinnedMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `pinned`, freed once; the driver waits for copies that use it.
+        unsafe {
+            let _ = self.backend.enter();
+            let _ = sys::cuMemFreeHost(self.address.cast());
+        }
+    }
+}
+
+/// A point in the order of a stream. (That of `cust` is consumed by those who wait for it.)
+pub struct CudaEvent {
+    handle: sys::CUevent,
+    /// Keeps the context alive.
+    backend: Cuda,
+}
+// SAFETY: a handle that the driver lets any thread use.
+unsafe impl Send for CudaEvent {}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        // SAFETY: created in `event`, destroyed once.
+        unsafe {
+            let _ = self.backend.enter();
+            let _ = sys::cuEventDestroy_v2(self.handle);
+        }
+    }
+}
+
 impl Backend for Cuda {
     type Buffer = CudaBuffer;
-    type Event = Event;
+    type Event = CudaEvent;
+    type Stream = Stream;
+    type Pinned = CudaPinned;
 
     fn name(&self) -> &'static str {
         "cuda"
@@ -439,16 +495,76 @@ impl Backend for Cuda {
         Ok(())
     }
 
-    fn record(&self) -> Result<Event> {
+    fn stream(&self) -> Result<Stream> {
         self.enter()?;
-        let event = driver(Event::new(EventFlags::DEFAULT), "creating an event", self.name())?;
-        driver(event.record(&self.shared.stream), "recording an event", self.name())?;
+        driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", self.name())
+    }
+    fn pinned(&self, bytes: usize, what: &str) -> Result<CudaPinned> {
+        self.enter()?;
+        let mut address = std::ptr::null_mut::<c_void>();
+        // SAFETY: writes one address.
+        let code = unsafe { sys::cuMemHostAlloc(&mut address, bytes.max(16), 0) };
+        raw(code, &format!("allocating page-locked memory for {what}"), self.name())?;
+        Ok(CudaPinned(Arc::new(PinnedMemory { address: address.cast(), bytes, backend: self.clone() })))
+    }
+    fn fetch(&self, from: &CudaBuffer, offset: usize, to: &CudaPinned, stream: &Stream) -> Result {
+        assert!(offset + to.0.bytes <= from.bytes, "fetching beyond the buffer");
+        self.enter()?;
+        let (source, target) = (from.address + offset as u64, to.0.address.cast());
+        // SAFETY: both sides were checked; who uses them meanwhile is the contract of `Pinned`.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.0.bytes, stream.as_inner()) };
+        raw(code, "copying from the GPU", self.name())
+    }
+    fn put(&self, from: &CudaPinned, to: &CudaBuffer, offset: usize, stream: &Stream) -> Result {
+        assert!(offset + from.0.bytes <= to.bytes, "putting beyond the buffer");
+        self.enter()?;
+        let (source, target) = (from.0.address.cast(), to.address + offset as u64);
+        // SAFETY: as in `fetch`.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.0.bytes, stream.as_inner()) };
+        raw(code, "copying to the GPU", self.name())
+    }
+    fn event(&self, timing: bool) -> Result<CudaEvent> {
+        self.enter()?;
+        let flags = if timing { sys::CUevent_flags_enum::CU_EVENT_DEFAULT } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        raw(unsafe { sys::cuEventCreate(&mut handle, flags as u32) }, "creating an event", self.name())?;
+        Ok(CudaEvent { handle, backend: self.clone() })
+    }
+    fn mark(&self, event: &CudaEvent, stream: Option<&Stream>) -> Result {
+        self.enter()?;
+        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
+        // SAFETY: live handles of this context.
+        raw(unsafe { sys::cuEventRecord(event.handle, stream) }, "recording an event", self.name())
+    }
+    fn follow(&self, event: &CudaEvent, stream: Option<&Stream>) -> Result {
+        self.enter()?;
+        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
+        // SAFETY: live handles of this context.
+        raw(unsafe { sys::cuStreamWaitEvent(stream, event.handle, 0) }, "waiting for an event", self.name())
+    }
+    fn reached(&self, event: &CudaEvent) -> Result<bool> {
+        // SAFETY: a live handle.
+        match unsafe { sys::cuEventQuery(event.handle) } {
+            sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
+            code => raw(code, "asking for an event", self.name()).map(|()| true),
+        }
+    }
+
+    fn record(&self) -> Result<CudaEvent> {
+        let event = self.event(true)?;
+        self.mark(&event, None)?;
         Ok(event)
     }
-    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64> {
+    fn seconds_between(&self, from: &CudaEvent, to: &CudaEvent) -> Result<f64> {
         self.enter()?;
-        driver(to.synchronize(), "waiting for an event", self.name())?;
-        let milliseconds = driver(to.elapsed_time_f32(from), "reading a time", self.name())?;
+        let mut milliseconds = 0.0;
+        // SAFETY: live handles; writes one number.
+        unsafe {
+            raw(sys::cuEventSynchronize(to.handle), "waiting for an event", self.name())?;
+            let code = sys::cuEventElapsedTime(&mut milliseconds, from.handle, to.handle);
+            raw(code, "reading a time", self.name())?;
+        }
         Ok(milliseconds as f64 * 1e-3)
     }
     fn synchronize(&self) -> Result {

@@ -17,8 +17,8 @@ use gpu_kernels::{Kernel, Reduction};
 
 /// Most right-hand sides of a block of vectors.
 pub const MAX_RHS: usize = 64;
-/// Right-hand sides × values that one round of reductions can hold.
-pub const REDUCTION_SLOTS: usize = 8 * MAX_RHS;
+/// Right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
+pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS;
 
 /// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,12 +106,24 @@ pub trait Buffer: Send + Sync + 'static {
     fn address(&self) -> *mut u8;
 }
 
+/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory.
+///
+/// Whoever copies and sends keeps to an order in which nobody reads what another is writing: `crate::halo` does.
+pub trait Pinned: comms::Buffer + Clone + Send + Sync {}
+impl<T: comms::Buffer + Clone + Send + Sync> Pinned for T {}
+
 /// Threads, memory and kernels of one device.
+///
+/// Work is done in the order of the calls, but for what is given to a [`Stream`](Backend::Stream) of its own.
 pub trait Backend: Clone + Send + Sync + 'static {
     /// Memory of this backend.
     type Buffer: Buffer;
     /// A point in the order of the work.
-    type Event;
+    type Event: Send;
+    /// An order of work beside the main one.
+    type Stream: Send + Sync;
+    /// Memory for messages.
+    type Pinned: Pinned;
 
     /// `cpu` or `cuda`.
     fn name(&self) -> &'static str;
@@ -138,6 +150,23 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     fn sums(&self, out: &mut [f64]) -> Result;
+
+    /// An order of work of its own.
+    fn stream(&self) -> Result<Self::Stream>;
+    /// Memory for messages; `what` is named when there is too little.
+    fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned>;
+    /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
+    fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result;
+    /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
+    fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result;
+    /// An event that can be marked again and again; with `timing` it can be asked for times.
+    fn event(&self, timing: bool) -> Result<Self::Event>;
+    /// Puts the event behind the present work of a stream, or of the main order.
+    fn mark(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result;
+    /// Lets the later work of a stream, or of the main order, wait for an event that was marked.
+    fn follow(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result;
+    /// Whether all work before an event that was marked is done.
+    fn reached(&self, event: &Self::Event) -> Result<bool>;
 
     /// Marks the present point in the order of the work.
     fn record(&self) -> Result<Self::Event>;

@@ -6,6 +6,7 @@
 //! launched kernel can still use it.
 use super::Buffer;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
+use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
@@ -39,6 +40,22 @@ pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clo
     assert!(sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
+}
+/// Ghost zones of `tiles[μ]` tiles for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
+/// large as that.
+pub(crate) fn ghosts<P: Precision>(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32) -> Ghosts<P> {
+    // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
+    unsafe { Ghosts::new(zones, tiles, cut) }
+}
+/// Links in the memory of a message, which `crate::halo` makes as large as they need.
+pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
+    // SAFETY: as for `ghosts`.
+    unsafe { ThinLinks::new(zone) }
+}
+/// A clover term for rows that have none.
+pub(crate) fn no_clover<P: CloverFormat>() -> Clover<P> {
+    // SAFETY: it is not read.
+    unsafe { Clover::new(std::ptr::null_mut()) }
 }
 /// An array of `count` complex numbers.
 pub(crate) fn host_array(buffer: &impl Buffer, count: usize) -> HostArray {

@@ -9,7 +9,7 @@ use ferrite::backend::Backend;
 use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, StagedGauge};
+use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
 use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use serde_json::json;
@@ -64,7 +64,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let job = Job { operator: plan.operator, dagger: args.dagger, schur };
     let fields = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), plan.lattice())?;
-        if reconstruction == Reconstruction::Eight && StagedGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
+        if reconstruction == Reconstruction::Eight && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
             let path = plan.gauge.display();
             return Err(Failure::refused(format!(
                 "{path}: eight reals do not tell some of these links, unit ones for example; use --reconstruct 12"
@@ -165,7 +165,7 @@ impl Job {
         gauge: &HostGauge,
         sources: &[HostSpinor],
     ) -> Result<Vec<HostSpinor>> {
-        let staged = StagedGauge::upload(domain, gauge)?;
+        let staged = ThinGauge::upload(domain, gauge)?;
         let wilson = Wilson::new(Arc::new(staged.pack::<P, R>()?), self.operator.wilson());
         let mut x = FullSpinor::<B, P>::zero(domain, sources.len())?;
         x.upload(sources)?;
@@ -174,7 +174,7 @@ impl Job {
             Operator::Wilson(_) if !self.schur => wilson.full(self.dagger, &x, &mut out)?,
             Operator::Wilson(_) => self.complement(&EvenOddWilson::new(wilson, sources.len())?, &x, &mut out)?,
             Operator::Clover(params, schur) => {
-                let term = Arc::new(params.term(&staged.pack::<Double, Recon18>()?)?.convert::<P>()?);
+                let term = Arc::new(params.term(&staged)?.convert::<P>()?);
                 drop(staged);
                 let clover = EvenOddClover::new(wilson, term, schur, sources.len())?;
                 if self.schur {

@@ -5,8 +5,7 @@ use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite::domain::Domain;
-use ferrite::field::DeviceGauge;
-use gpu_kernels::storage::{Double, Recon18};
+use ferrite::field::ThinGauge;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -33,11 +32,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let file = read_gauge(&args.file, &args.read.options())?;
     let lattice = file.gauge.lattice();
     let sites = lattice.half_volume();
-    let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
+    let links = 2 * ThinGauge::<ferrite::backend::Cpu>::bytes_for(sites);
     device.require(&[("links as read from the host", 1152 * sites), ("links in double", links)], "the plaquette")?;
     let (plaquette, link_trace) = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), lattice)?;
-        DeviceGauge::<_, Double, Recon18>::upload(&domain, &file.gauge)?.plaquette()?
+        ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
     });
     let off = file.unitarity.violation;
     let object = json!({

@@ -1,14 +1,19 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
 use super::even_odd::EvenOdd;
+use super::rows::Row;
 use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
+use crate::field::{DeviceClover, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use crate::halo::PartialSums;
+use gpu_kernels::Reduction;
 use gpu_kernels::algebra::Real;
 use gpu_kernels::clover::{
     CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverDslashAddDots, CloverRow,
 };
-use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Recon18};
+use gpu_kernels::exterior::Form;
+use gpu_kernels::field::Field;
+use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Spinors};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -42,7 +47,7 @@ impl CloverParams {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
     /// The clover term of these parameters on `gauge`.
-    pub fn term<B: Backend>(&self, gauge: &DeviceGauge<B, Double, Recon18>) -> Result<DeviceClover<B, Double>> {
+    pub fn term<B: Backend>(&self, gauge: &ThinGauge<B>) -> Result<DeviceClover<B, Double>> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
 }
@@ -96,15 +101,14 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         input: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
     ) -> Result {
-        let (backend, sites) = (self.wilson.domain().backend(), self.wilson.domain().sites());
-        let (hopping, nrhs) = (self.wilson.hopping(input, parity), input.nrhs() as u32);
-        let (out, inverse) = (out.view(), self.clover.inverse(parity));
+        let inverse = self.clover.inverse(parity);
+        let row = Row { form: Form::Inverse, clover: inverse, ..Row::hops(parity, dagger, input, out) };
+        let out = out.view();
         if dagger {
-            backend.launch(&CloverDslash::<P, R, true> { out, inverse, hopping }, sites, nrhs)?
+            self.wilson.launch(&row, |hopping| CloverDslash::<P, R, true> { out, inverse, hopping })
         } else {
-            backend.launch(&CloverDslash::<P, R, false> { out, inverse, hopping }, sites, nrhs)?
+            self.wilson.launch(&row, |hopping| CloverDslash::<P, R, false> { out, inverse, hopping })
         }
-        Ok(())
     }
     /// `out` = x + b A⁻¹ D ψ on the sites of `parity`, in one pass.
     fn dslash_add(
@@ -114,14 +118,10 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         (b, input): (f64, &DeviceSpinor<B, P>),
         out: &mut DeviceSpinor<B, P>,
     ) -> Result {
-        let kernel = CloverDslashAdd::<P, R> {
-            out: out.view(),
-            x: x.view(),
-            b: P::Real::from_f64(b),
-            inverse: self.clover.inverse(parity),
-            hopping: self.wilson.hopping(input, parity),
-        };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+        let inverse = self.clover.inverse(parity);
+        let row = Row { form: Form::InverseSum, clover: inverse, ..Row::sum(parity, false, (1.0, x), (b, input), out) };
+        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(b));
+        self.wilson.launch(&row, |hopping| CloverDslashAdd { out, x, b, inverse, hopping })
     }
     /// `out` = A x + b D ψ, or with D†, on the sites of `parity`, in one pass.
     fn fused_row(
@@ -132,15 +132,14 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         (b, input): (f64, &DeviceSpinor<B, P>),
         out: &mut DeviceSpinor<B, P>,
     ) -> Result {
-        let (backend, sites) = (self.wilson.domain().backend(), self.wilson.domain().sites());
-        let (hopping, nrhs) = (self.wilson.hopping(input, parity), input.nrhs() as u32);
-        let (out, x, clover, b) = (out.view(), x.view(), self.clover.term(parity), P::Real::from_f64(b));
+        let clover = self.clover.term(parity);
+        let row = Row { form: Form::CloverSum, clover, ..Row::sum(parity, dagger, (1.0, x), (b, input), out) };
+        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(b));
         if dagger {
-            backend.launch(&CloverRow::<P, R, true> { out, x, b, clover, hopping }, sites, nrhs)?
+            self.wilson.launch(&row, |hopping| CloverRow::<P, R, true> { out, x, b, clover, hopping })
         } else {
-            backend.launch(&CloverRow::<P, R, false> { out, x, b, clover, hopping }, sites, nrhs)?
+            self.wilson.launch(&row, |hopping| CloverRow::<P, R, false> { out, x, b, clover, hopping })
         }
-        Ok(())
     }
     fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
         let minus_square = -self.hop() * self.hop();
@@ -165,16 +164,22 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
-    /// The second of the two passes of the symmetric M̂ x.
-    fn last(
+    /// The symmetric M̂ x with sums, which `with` makes of the second of its two passes.
+    fn schur_with<K: Reduction>(
         &self,
         x: &DeviceSpinor<B, P>,
-        odd: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
-    ) -> CloverDslashAdd<P, R> {
-        let b = P::Real::from_f64(-self.hop() * self.hop());
-        let (inverse, hopping) = (self.clover.inverse(0), self.wilson.hopping(odd, 0));
-        CloverDslashAdd { out: out.view(), x: x.view(), b, inverse, hopping }
+        w: &DeviceSpinor<B, P>,
+        with: impl FnOnce(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
+    ) -> Result<PartialSums> {
+        let minus_square = -self.hop() * self.hop();
+        let mut odd = self.odd.borrow_mut();
+        self.dslash(1, false, x, &mut odd)?;
+        let inverse = self.clover.inverse(0);
+        let row = Row::sum(0, false, (1.0, x), (minus_square, &odd), out);
+        let row = Row { form: Form::InverseSum, clover: inverse, ..row };
+        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(minus_square));
+        self.wilson.launch_sums(&row, w, |hopping| with(CloverDslashAdd { out, x, b, inverse, hopping }, w.view()))
     }
 }
 
@@ -194,9 +199,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
             dot.iter_mut().for_each(|d| *d = d.conj());
             return Ok(());
         }
-        let mut odd = self.odd.borrow_mut();
-        self.dslash(1, false, x, &mut odd)?;
-        space.dot_of(&CloverDslashAddDot { row: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+        space.dot_of(self.schur_with(x, out, w, |row, w| CloverDslashAddDot { row, w })?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -210,9 +213,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
             self.apply(x, out)?;
             return space.dots(x, out, w, dots);
         }
-        let mut odd = self.odd.borrow_mut();
-        self.dslash(1, false, x, &mut odd)?;
-        space.dots_of(&CloverDslashAddDots { row: self.last(x, &odd, out), w: w.view() }, dots)
+        space.dots_of(self.schur_with(x, out, w, |row, w| CloverDslashAddDots { row, w })?, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

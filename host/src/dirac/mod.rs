@@ -1,6 +1,7 @@
 //! Dirac operators.
 mod clover;
 mod even_odd;
+mod rows;
 mod staggered;
 mod wilson;
 

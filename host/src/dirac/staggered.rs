@@ -7,7 +7,12 @@ use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
 use gpu_kernels::algebra::Real;
+use crate::halo::{Beyond, Hop, PartialSums, hop};
+use gpu_kernels::Kernel;
+use gpu_kernels::exterior::{StaggeredExterior, StaggeredExteriorDot};
 use gpu_kernels::field::Field;
+use gpu_kernels::ghost::{Ghosts, Nothing};
+use gpu_kernels::lattice::Region;
 use gpu_kernels::row::RowDot;
 use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
 use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Reconstruct};
@@ -78,27 +83,38 @@ pub trait StaggeredLinks<B: Backend, P: Precision>: 'static {
     const READ_BYTES: usize;
     /// Where they live.
     fn domain(&self) -> &Domain<B>;
-    /// The hopping term to the sites of `parity`.
+    /// Steps of its longest hop.
+    const STEPS: u32;
+    /// The hopping term to the sites of `parity` in a region.
     #[doc(hidden)]
-    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Self::Hops;
+    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams, region: Region) -> Self::Hops;
+    /// The same where hops that leave the local lattice find ghosts.
+    #[doc(hidden)]
+    fn ghosted(hops: Self::Hops, ghosts: Ghosts<P>) -> <Self::Hops as Hops>::Ghosted;
 }
 
 impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for DeviceGauge<B, P, R> {
     type Hops = Naive<P, R>;
     const FLOPS: f64 = STAGGERED_FLOPS;
     const READ_BYTES: usize = R::READ_BYTES;
+    const STEPS: u32 = 1;
     fn domain(&self) -> &Domain<B> {
         DeviceGauge::domain(self)
     }
-    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Naive<P, R> {
+    fn ghosted(hops: Naive<P, R>, ghosts: Ghosts<P>) -> Naive<P, R, Ghosts<P>> {
+        hops.with(ghosts)
+    }
+    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams, region: Region) -> Naive<P, R> {
         Naive {
             input,
             links: self.links(parity),
             geometry: self.domain().geometry(),
+            region,
             phases: Phases::new(params.phases.counted()),
             parity: parity as u32,
             factor: P::Real::from_f64(self.factor()),
             across: P::Real::from_f64(params.boundary.sign()),
+            beyond: Nothing,
         }
     }
 }
@@ -126,12 +142,22 @@ where
     type Hops = Improved<P, R>;
     const FLOPS: f64 = IMPROVED_FLOPS;
     const READ_BYTES: usize = <R::Full as LinkFormat<P>>::READ_BYTES + R::READ_BYTES;
+    const STEPS: u32 = 3;
     fn domain(&self) -> &Domain<B> {
         self.fat.domain()
     }
-    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams) -> Improved<P, R> {
+    fn ghosted(hops: Improved<P, R>, ghosts: Ghosts<P>) -> Improved<P, R, Ghosts<P>> {
+        Improved { near: hops.near.with(ghosts), long: hops.long, factor: hops.factor }
+    }
+    fn hops(
+        &self,
+        input: Field<Colours<P>>,
+        parity: usize,
+        params: &StaggeredParams,
+        region: Region,
+    ) -> Improved<P, R> {
         Improved {
-            near: self.fat.hops(input, parity, params),
+            near: self.fat.hops(input, parity, params, region),
             long: self.long.links(parity),
             factor: P::Real::from_f64(self.long.factor()),
         }
@@ -169,37 +195,61 @@ impl<L> Staggered<L> {
     where
         L: StaggeredLinks<B, P>,
     {
-        let hops = self.links.hops(input.view(), parity, &self.params);
-        let domain = self.links.domain();
-        Ok(domain.backend().launch(&Dslash { out: out.view(), hops }, domain.sites(), input.nrhs() as u32)?)
+        let out = out.view();
+        let row = Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out };
+        self.launch(&row, |hops| Dslash { out, hops })
     }
     /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
     pub fn dslash_add<B: Backend, P: Precision>(
         &self,
         parity: usize,
-        ax: (f64, &DeviceColour<B, P>),
-        by: (f64, &DeviceColour<B, P>),
+        (a, x): (f64, &DeviceColour<B, P>),
+        (b, input): (f64, &DeviceColour<B, P>),
         out: &mut DeviceColour<B, P>,
     ) -> Result
     where
         L: StaggeredLinks<B, P>,
     {
-        let domain = self.links.domain();
-        let kernel = self.row(parity, ax, by, out);
-        Ok(domain.backend().launch(&kernel, domain.sites(), out.nrhs() as u32)?)
+        let row = Row { parity, sum: true, a, b, input, x: x.view(), out: out.view() };
+        self.launch(&row, |hops| row.with(hops))
     }
-    fn row<B: Backend, P: Precision>(
-        &self,
-        parity: usize,
-        (a, x): (f64, &DeviceColour<B, P>),
-        (b, input): (f64, &DeviceColour<B, P>),
-        out: &DeviceColour<B, P>,
-    ) -> DslashAdd<L::Hops>
+    /// Computes a row; `kernel` does it on a whole lattice.
+    fn launch<B: Backend, P: Precision, K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(L::Hops) -> K) -> Result
     where
         L: StaggeredLinks<B, P>,
     {
-        let (a, b) = (P::Real::from_f64(a), P::Real::from_f64(b));
-        DslashAdd { out: out.view(), x: x.view(), a, b, hops: self.links.hops(input.view(), parity, &self.params) }
+        let (backend, nrhs) = (self.links.domain().backend(), row.input.nrhs() as u32);
+        let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
+        hop(
+            row.input,
+            Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours },
+            |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
+            |_, region, sites, ghosts| {
+                Ok(backend.launch(&row.exterior(L::ghosted(hops(region), ghosts)), sites, nrhs)?)
+            },
+        )
+    }
+    /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected.
+    fn launch_sums<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>, w: Field<Colours<P>>) -> Result<PartialSums>
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let (backend, nrhs) = (self.links.domain().backend(), row.input.nrhs());
+        let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
+        let sums = RefCell::new(PartialSums::new(nrhs));
+        let slot = |part| sums.borrow_mut().slot(part, 3);
+        hop(
+            row.input,
+            Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours },
+            |region, sites| {
+                Ok(backend.reduce(&RowDot { row: row.with(hops(region)), w }, sites, nrhs as u32, slot(0))?)
+            },
+            |part, region, sites, ghosts| {
+                let row = row.exterior(L::ghosted(hops(region), ghosts));
+                Ok(backend.reduce(&StaggeredExteriorDot { row, w }, sites, nrhs as u32, slot(part))?)
+            },
+        )?;
+        Ok(sums.into_inner())
     }
     /// `out` = M ψ, or M† ψ, on all sites.
     pub fn full<B: Backend, P: Precision>(
@@ -217,6 +267,28 @@ impl<L> Staggered<L> {
             self.dslash_add(parity, (self.params.mass, x), (hop, input), out.parity_mut(parity))?;
         }
         Ok(())
+    }
+}
+
+/// What a row computes: D ψ, or a x + b D ψ.
+struct Row<'a, B: Backend, P: Precision> {
+    parity: usize,
+    sum: bool,
+    a: f64,
+    b: f64,
+    input: &'a DeviceColour<B, P>,
+    x: Field<Colours<P>>,
+    out: Field<Colours<P>>,
+}
+
+impl<B: Backend, P: Precision> Row<'_, B, P> {
+    /// a x + b D ψ on a whole lattice.
+    fn with<H: Hops<Precision = P>>(&self, hops: H) -> DslashAdd<H> {
+        DslashAdd { out: self.out, x: self.x, a: P::Real::from_f64(self.a), b: P::Real::from_f64(self.b), hops }
+    }
+    fn exterior<H: Hops<Precision = P>>(&self, hops: H) -> StaggeredExterior<H> {
+        let (a, b) = (P::Real::from_f64(self.a), P::Real::from_f64(self.b));
+        StaggeredExterior { out: self.out, x: self.x, sum: u32::from(self.sum), a, b, hops }
     }
 }
 
@@ -253,8 +325,9 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
     ) -> Result {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        let row = self.staggered.row(self.parity, (self.constant + shift, x), (-0.25, &other), out);
-        space.dot_of(&RowDot { row, w: w.view() }, dot, norm2)
+        let (x, out) = (x.view(), out.view());
+        let row = Row { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
+        space.dot_of(self.staggered.launch_sums(&row, w.view())?, dot, norm2)
     }
     /// The operator on all sites.
     pub fn staggered(&self) -> &Staggered<L> {

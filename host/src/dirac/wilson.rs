@@ -1,11 +1,16 @@
 //! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
 use super::even_odd::EvenOdd;
+use super::rows::Row;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
+use crate::halo::{Beyond, PartialSums};
+use gpu_kernels::Reduction;
 use gpu_kernels::algebra::Real;
-use gpu_kernels::storage::{FourSpins, LinkFormat, Precision};
+use gpu_kernels::field::Field;
+use gpu_kernels::lattice::Region;
+use gpu_kernels::storage::{CloverFormat, FourSpins, LinkFormat, Spinors};
 use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot, WilsonDslashAddDots};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
@@ -99,18 +104,28 @@ impl WilsonParams {
 pub struct Wilson<B: Backend, P, R> {
     gauge: Arc<DeviceGauge<B, P, R>>,
     params: WilsonParams,
+    beyond: Beyond,
 }
 
 impl<B: Backend, P, R> Clone for Wilson<B, P, R> {
     fn clone(&self) -> Self {
-        Wilson { gauge: self.gauge.clone(), params: self.params }
+        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond }
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// On the given links.
     pub fn new(gauge: Arc<DeviceGauge<B, P, R>>, params: WilsonParams) -> Self {
-        Wilson { gauge, params }
+        Wilson { gauge, params, beyond: Beyond::Neighbours }
+    }
+    /// The same for each process by itself, with ψ = 0 beyond the ends of its part of the lattice: the operator of an
+    /// additive Schwarz preconditioner. It needs no messages.
+    #[must_use]
+    pub fn with_beyond(self, beyond: Beyond) -> Self {
+        Wilson { beyond, ..self }
+    }
+    pub(super) fn beyond(&self) -> Beyond {
+        self.beyond
     }
     /// κ and boundary condition.
     pub fn params(&self) -> WilsonParams {
@@ -126,6 +141,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
             input: input.view(),
             links: self.gauge.links(parity),
             geometry: self.domain().geometry(),
+            region: Region::WHOLE,
             parity: parity as u32,
             time: P::Real::from_f64(time),
             time_across: P::Real::from_f64(time * self.params.boundary.sign()),
@@ -139,15 +155,13 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
         input: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
     ) -> Result {
-        let (sites, nrhs) = (self.domain().sites(), input.nrhs() as u32);
-        let (hopping, out) = (self.hopping(input, parity), out.view());
-        let backend = self.domain().backend();
+        let row = Row::hops(parity, dagger, input, out);
+        let out = out.view();
         if dagger {
-            backend.launch(&WilsonDslash::<P, R, true> { out, hopping }, sites, nrhs)?
+            self.launch(&row, |hopping| WilsonDslash::<P, R, true> { out, hopping })
         } else {
-            backend.launch(&WilsonDslash::<P, R, false> { out, hopping }, sites, nrhs)?
+            self.launch(&row, |hopping| WilsonDslash::<P, R, false> { out, hopping })
         }
-        Ok(())
     }
     /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
     #[allow(clippy::too_many_arguments)]
@@ -155,20 +169,18 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> Wilson<B, P, R> {
         &self,
         parity: usize,
         dagger: bool,
-        (a, x): (f64, &DeviceSpinor<B, P>),
-        (b, input): (f64, &DeviceSpinor<B, P>),
+        ax: (f64, &DeviceSpinor<B, P>),
+        by: (f64, &DeviceSpinor<B, P>),
         out: &mut DeviceSpinor<B, P>,
     ) -> Result {
-        let (sites, nrhs) = (self.domain().sites(), input.nrhs() as u32);
-        let (hopping, out, x) = (self.hopping(input, parity), out.view(), x.view());
-        let (a, b) = (P::Real::from_f64(a), P::Real::from_f64(b));
-        let backend = self.domain().backend();
+        let row = Row::sum(parity, dagger, ax, by, out);
+        let (out, x) = (out.view(), ax.1.view());
+        let (a, b) = (P::Real::from_f64(ax.0), P::Real::from_f64(by.0));
         if dagger {
-            backend.launch(&WilsonDslashAdd::<P, R, true> { out, x, a, b, hopping }, sites, nrhs)?
+            self.launch(&row, |hopping| WilsonDslashAdd::<P, R, true> { out, x, a, b, hopping })
         } else {
-            backend.launch(&WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping }, sites, nrhs)?
+            self.launch(&row, |hopping| WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping })
         }
-        Ok(())
     }
     /// `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullSpinor<B, P>, out: &mut FullSpinor<B, P>) -> Result {
@@ -188,7 +200,7 @@ pub struct EvenOddWilson<B: Backend, P, R> {
     odd: RefCell<DeviceSpinor<B, P>>,
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
     /// For blocks of `nrhs` right-hand sides.
     pub fn new(wilson: Wilson<B, P, R>, nrhs: usize) -> Result<Self> {
         let odd = RefCell::new(DeviceSpinor::zero(wilson.domain(), nrhs)?);
@@ -206,21 +218,25 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
-    /// The second of the two passes of M̂ x.
-    fn last(
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+    /// M̂ x with sums, which `with` makes of the second of its two passes.
+    fn schur_with<K: Reduction>(
         &self,
         x: &DeviceSpinor<B, P>,
-        odd: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
-    ) -> WilsonDslashAdd<P, R, false> {
+        w: &DeviceSpinor<B, P>,
+        with: impl FnOnce(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
+    ) -> Result<PartialSums> {
         let kappa = self.wilson.params.kappa();
-        let (a, b) = (P::Real::ONE, P::Real::from_f64(-kappa * kappa));
-        WilsonDslashAdd { out: out.view(), x: x.view(), a, b, hopping: self.wilson.hopping(odd, 0) }
+        let mut odd = self.odd.borrow_mut();
+        self.wilson.dslash(1, false, x, &mut odd)?;
+        let row = Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out);
+        let (out, x, a, b) = (out.view(), x.view(), P::Real::ONE, P::Real::from_f64(-kappa * kappa));
+        self.wilson.launch_sums(&row, w, |hopping| with(WilsonDslashAdd { out, x, a, b, hopping }, w.view()))
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
     fn apply_dot(
         &self,
         space: &SpinorSpace<B, P>,
@@ -230,9 +246,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        let mut odd = self.odd.borrow_mut();
-        self.wilson.dslash(1, false, x, &mut odd)?;
-        space.dot_of(&WilsonDslashAddDot { row: self.last(x, &odd, out), w: w.view() }, dot, norm2)
+        space.dot_of(self.schur_with(x, out, w, |row, w| WilsonDslashAddDot { row, w })?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -242,9 +256,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
         w: &DeviceSpinor<B, P>,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
-        let mut odd = self.odd.borrow_mut();
-        self.wilson.dslash(1, false, x, &mut odd)?;
-        space.dots_of(&WilsonDslashAddDots { row: self.last(x, &odd, out), w: w.view() }, dots)
+        space.dots_of(self.schur_with(x, out, w, |row, w| WilsonDslashAddDots { row, w })?, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
@@ -265,7 +277,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddWilson<B, P, R> {
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddWilson<B, P, R> {
     /// (η_e + κ D_eo η_o) / d
     fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());

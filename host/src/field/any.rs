@@ -11,7 +11,7 @@ use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::rc::Rc;
 
 /// A [`FieldSpace`] in one of the formats.
-pub enum AnySpace<B, K> {
+pub enum AnySpace<B: Backend, K> {
     /// Double precision.
     Double(FieldSpace<B, K, Double>),
     /// Single precision.

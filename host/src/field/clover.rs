@@ -1,10 +1,10 @@
 //! The clover term on a device.
-use super::gauge::DeviceGauge;
+use super::thin::ThinGauge;
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::clover::{CloverConvert, CloverInverse, CloverTerm};
 use gpu_kernels::field::Clover;
-use gpu_kernels::storage::{CloverFormat, Double, Recon18, TILE};
+use gpu_kernels::storage::{CloverFormat, Double, TILE};
 use std::marker::PhantomData;
 
 /// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in precision `P`.
@@ -43,14 +43,14 @@ impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
 impl<B: Backend> DeviceClover<B, Double> {
     /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
     /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's).
-    pub fn new(gauge: &DeviceGauge<B, Double, Recon18>, diagonal: f64, space: f64, time: f64) -> Result<Self> {
+    pub fn new(gauge: &ThinGauge<B>, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         let domain = gauge.domain();
         let clover = Self::empty(domain)?;
         for parity in 0..2 {
             let term = CloverTerm {
-                links: [gauge.links(0), gauge.links(1)],
+                links: gauge.both(),
+                lattice: gauge.bordered(),
                 out: clover.term(parity),
-                geometry: domain.geometry(),
                 parity: parity as u32,
                 diagonal,
                 coefficients: [space, time],

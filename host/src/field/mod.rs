@@ -10,6 +10,6 @@ mod thin;
 pub use any::{AnyField, AnyOperator, AnySpace};
 pub use clover::DeviceClover;
 pub use device::{DeviceColour, DeviceField, DeviceSpinor, FieldKind, FullColour, FullField, FullSpinor};
-pub use gauge::{DeviceGauge, StagedGauge};
+pub use gauge::DeviceGauge;
 pub use space::{ColourSpace, FieldSpace, SpinorSpace};
 pub use thin::ThinGauge;

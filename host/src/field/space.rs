@@ -2,6 +2,7 @@
 use super::device::{DeviceField, FieldKind};
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
+use crate::halo::PartialSums;
 use gpu_kernels::algebra::{Complex, Real, complex};
 use gpu_kernels::blas::{
     Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
@@ -18,7 +19,7 @@ pub type SpinorSpace<B, P> = FieldSpace<B, FourSpins, P>;
 pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
 
 /// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
-pub struct FieldSpace<B, K, P> {
+pub struct FieldSpace<B: Backend, K, P> {
     domain: Domain<B>,
     nrhs: usize,
     format: PhantomData<(K, P)>,
@@ -38,32 +39,24 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     pub(crate) fn has_one_spin(&self) -> bool {
         K::SPINS == 1
     }
-    /// Runs a kernel that returns \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides at once.
-    pub(crate) fn dot_of<R>(&self, kernel: &R, dot: &mut [Complex64], norm2: &mut [f64]) -> Result
-    where
-        R: gpu_kernels::Reduction<Values = [f64; 3]>,
-    {
-        self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
-        let mut sums = [0.0; REDUCTION_SLOTS];
-        let sums = &mut sums[..3 * self.nrhs];
-        self.domain.sums(sums)?;
-        for (j, values) in sums.chunks_exact(3).enumerate() {
+    /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides, of parts with these or with the eight sums
+    /// of [`dots_of`](Self::dots_of).
+    pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
+        let mut values = [0.0; 3 * MAX_RHS];
+        let values = &mut values[..3 * self.nrhs];
+        sums.collect(&self.domain, &[4, 5, 7], values)?;
+        for (j, values) in values.chunks_exact(3).enumerate() {
             dot[j] = Complex64::new(values[0], values[1]);
             norm2[j] = values[2];
         }
         Ok(())
     }
-    /// Runs a kernel that returns \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all
-    /// right-hand sides at once.
-    pub(crate) fn dots_of<R>(&self, kernel: &R, dots: &mut [Dots]) -> Result
-    where
-        R: gpu_kernels::Reduction<Values = [f64; 8]>,
-    {
-        self.domain.backend().reduce(kernel, self.domain.sites(), self.nrhs as u32, 0)?;
-        let mut sums = [0.0; REDUCTION_SLOTS];
-        let sums = &mut sums[..8 * self.nrhs];
-        self.domain.sums(sums)?;
-        for (dots, s) in dots.iter_mut().zip(sums.chunks_exact(8)) {
+    /// Collects \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all right-hand sides.
+    pub(crate) fn dots_of(&self, sums: PartialSums, dots: &mut [Dots]) -> Result {
+        let mut values = [0.0; 8 * MAX_RHS];
+        let values = &mut values[..8 * self.nrhs];
+        sums.collect(&self.domain, &[], values)?;
+        for (dots, s) in dots.iter_mut().zip(values.chunks_exact(8)) {
             let complex = |k: usize| Complex64::new(s[k], s[k + 1]);
             *dots = Dots { x_y: complex(0), w_x: complex(2), w_y: complex(4), x_x: s[6], y_y: s[7] };
         }

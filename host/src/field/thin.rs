@@ -1,30 +1,39 @@
-//! Links on a device that are going to change.
+//! Links on a device, each kept once.
+use super::gauge::DeviceGauge;
 use super::host::{HostGauge, Matrix};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
 use crate::measure;
 use gpu_kernels::field::ThinLinks;
-use gpu_kernels::heatbath::{Sublattice, ThinPlaquette};
-use gpu_kernels::storage::TILE;
+use gpu_kernels::gauge::Plaquette;
+use gpu_kernels::heatbath::Sublattice;
+use gpu_kernels::lattice::Bordered;
+use gpu_kernels::smeared::SingularThin;
+use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use gpu_kernels::transfer::{HostArray, PackThinLinks, UnpackThinLinks};
 use num_complex::Complex64;
 
-/// Links on a device in double precision, each kept once: the working copy of what changes a gauge field. What applies
-/// operators reads the [`DeviceGauge`](super::DeviceGauge), which keeps each link twice.
+/// Links on a device in double precision, each kept once: what changes a gauge field works on them, and every copy for
+/// operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of the neighbours' links.
 pub struct ThinGauge<B: Backend> {
     domain: Domain<B>,
     halves: [B::Buffer; 2],
+    /// Sites of the border, an even number: 4, for paths that reach three sites far, or 2, where a part of the lattice has
+    /// no more.
+    width: u32,
 }
 
 impl<B: Backend> ThinGauge<B> {
     fn empty(domain: &Domain<B>) -> Result<Self> {
-        let half = || {
-            let bytes = Self::bytes_for(domain.sites() as usize);
-            domain.backend().allocate(bytes, &format!("a gauge field on {}", domain.local()))
-        };
-        Ok(ThinGauge { domain: domain.clone(), halves: [half()?, half()?] })
+        let cut = (0..4).filter(|mu| domain.grid().is_partitioned(*mu));
+        let thinnest = cut.map(|mu| domain.local().size()[mu]).min().unwrap_or(4);
+        let width = if thinnest < 4 { 2 } else { 4 };
+        let sites = domain.bordered(width).geometry.half_volume() as usize;
+        let half =
+            || domain.backend().allocate(Self::bytes_for(sites), &format!("a gauge field on {}", domain.local()));
+        Ok(ThinGauge { domain: domain.clone(), halves: [half()?, half()?], width })
     }
-    /// Copies host links to the device. Panics when the lattice is not the domain's.
+    /// *Collective.* Copies host links to the device. Panics when the lattice is not the domain's part.
     pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
         assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
         let thin = Self::empty(domain)?;
@@ -35,11 +44,13 @@ impl<B: Backend> ThinGauge<B> {
             let kernel = PackThinLinks {
                 host: thin.host_array(&staged),
                 links: thin.links(parity),
+                lattice: thin.bordered(),
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
             domain.backend().launch(&kernel, domain.sites(), 1)?;
         }
+        thin.fill_border()?;
         Ok(thin)
     }
     /// Copies the links to the host.
@@ -51,6 +62,7 @@ impl<B: Backend> ThinGauge<B> {
             let kernel = UnpackThinLinks {
                 host: self.host_array(&staged),
                 links: self.links(parity),
+                lattice: self.bordered(),
                 geometry: self.domain.geometry(),
                 parity: parity as u32,
             };
@@ -58,6 +70,44 @@ impl<B: Backend> ThinGauge<B> {
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
+    }
+    /// *Collective.* Brings the border up to date after links have changed.
+    pub(crate) fn fill_border(&self) -> Result {
+        match self.domain.halo() {
+            Some(halo) => halo.fill_border(&self.domain, self.width, self.both()),
+            None => Ok(()),
+        }
+    }
+    /// *Collective.* A copy for operators in precision `P` with reconstruction `R`. A reconstruction for temporal gauge
+    /// takes for granted that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
+    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
+        DeviceGauge::from_thin::<1>(self, 1.0)
+    }
+    /// *Collective.* How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is
+    /// nearly (a, 0, 0), as in the unit field.
+    pub fn singular_links(&self) -> Result<usize> {
+        self.count_singular(1.0, false)
+    }
+    /// The same for links in temporal gauge, where those in t count across the boundary only.
+    pub fn singular_links_in_temporal_gauge(&self) -> Result<usize> {
+        self.count_singular(1.0, true)
+    }
+    /// The same for links times `scale`.
+    pub(crate) fn count_singular(&self, scale: f64, temporal: bool) -> Result<usize> {
+        for parity in 0..2 {
+            let kernel = SingularThin {
+                links: self.links(parity),
+                lattice: self.bordered(),
+                geometry: self.domain.geometry(),
+                parity: parity as u32,
+                temporal: u32::from(temporal),
+                scale,
+            };
+            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, parity)?;
+        }
+        let mut counts = [0.0; 2];
+        self.domain.sums(&mut counts)?;
+        Ok((counts[0] + counts[1]) as usize)
     }
     /// Bytes of the links that start at `sites` sites of one parity.
     pub fn bytes_for(sites: usize) -> usize {
@@ -67,27 +117,35 @@ impl<B: Backend> ThinGauge<B> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
-    /// Mean plaquettes over the lattice of all processes.
-    pub fn plaquette(&self) -> Result<measure::Plaquette> {
+    /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
+    pub fn plaquette(&self) -> Result<(measure::Plaquette, f64)> {
         for parity in 0..2 {
-            let kernel = ThinPlaquette {
+            let kernel = Plaquette {
                 here: self.links(parity),
                 there: self.links(1 - parity),
-                geometry: self.domain.geometry(),
+                lattice: self.bordered(),
                 parity: parity as u32,
             };
-            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, 2 * parity)?;
+            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, 3 * parity)?;
         }
-        let mut s = [0.0; 4];
+        let mut s = [0.0; 6];
         self.domain.sums(&mut s)?;
-        let norm = 9.0 * self.domain.global().volume() as f64;
-        let (spatial, temporal) = ((s[0] + s[2]) / norm, (s[1] + s[3]) / norm);
-        Ok(measure::Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal })
+        let volume = self.domain.global().volume() as f64;
+        let (spatial, temporal) = ((s[0] + s[3]) / (9.0 * volume), (s[1] + s[4]) / (9.0 * volume));
+        let plaquette = measure::Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal };
+        Ok((plaquette, (s[2] + s[5]) / (12.0 * volume)))
     }
     /// The links of one parity and direction for kernels that change them. The view must not outlive the field.
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
-        let links = [self.links(0), self.links(1)];
-        Sublattice { links, geometry: self.domain.geometry(), parity, mu }
+        Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
+    }
+    /// The lattice with the border.
+    pub(crate) fn bordered(&self) -> Bordered {
+        self.domain.bordered(self.width)
+    }
+    /// Sites of one parity, those of the border included.
+    pub(crate) fn bordered_sites(&self) -> u32 {
+        self.bordered().geometry.half_volume()
     }
     /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
     pub(crate) fn both(&self) -> [ThinLinks; 2] {
@@ -98,7 +156,7 @@ impl<B: Backend> ThinGauge<B> {
         Self::empty(&self.domain)
     }
     pub(crate) fn links(&self, parity: usize) -> ThinLinks {
-        view::thin_links(&self.halves[parity], self.domain.sites() as usize)
+        view::thin_links(&self.halves[parity], self.bordered_sites() as usize)
     }
     fn host_array(&self, staged: &B::Buffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())

@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{AnyOperator, DeviceClover, DeviceGauge, StagedGauge};
+use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
 use crate::gauge_fixing::{Transformation, temporal_gauge};
 use gpu_kernels::storage::{
     CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Configuration<'g, B: Backend> {
     domain: Domain<B>,
     gauge: Cow<'g, HostGauge>,
-    staged: RefCell<Option<StagedGauge<B>>>,
+    staged: RefCell<Option<ThinGauge<B>>>,
     copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
@@ -55,11 +55,11 @@ impl<'g, B: Backend> Configuration<'g, B> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
-    fn with_staged<T>(&self, make: impl FnOnce(&StagedGauge<B>) -> Result<T>) -> Result<T> {
+    fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge<B>) -> Result<T>) -> Result<T> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
             Some(there) => staged.insert(there),
-            None => staged.insert(StagedGauge::upload(&self.domain, &self.gauge)?),
+            None => staged.insert(ThinGauge::upload(&self.domain, &self.gauge)?),
         };
         make(staged)
     }
@@ -78,7 +78,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         Ok(links)
     }
     /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
-    /// the caller's affair: see [`StagedGauge::singular_links`] and [`temporal_gauge`].
+    /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge`].
     pub fn operator(
         &self,
         operator: impl Into<Operator>,
@@ -95,7 +95,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
             return Ok(asked);
         }
         let temporal = asked.is_temporal();
-        let count = |staged: &StagedGauge<B>| match temporal {
+        let count = |staged: &ThinGauge<B>| match temporal {
             true => staged.singular_links_in_temporal_gauge(),
             false => staged.singular_links(),
         };
@@ -124,7 +124,7 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
     pub fn new(configuration: &'c Configuration<'g, B>, operator: Operator, nrhs: usize) -> Result<Self> {
         let term = match operator {
             Operator::Wilson(_) => None,
-            Operator::Clover(params, _) => Some(Arc::new(params.term(&*configuration.links()?)?)),
+            Operator::Clover(params, _) => Some(Arc::new(configuration.with_staged(|thin| params.term(thin))?)),
         };
         let wilson = Wilson::new(configuration.links::<Double, Recon18>()?, operator.wilson());
         let exact = even_odd(operator, wilson, term.clone(), nrhs)?;

@@ -11,7 +11,7 @@ use crate::dirac::{
 };
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{DeviceClover, DeviceField, DeviceGauge, FieldKind, FieldSpace, FullField, StagedGauge};
+use crate::field::{DeviceClover, DeviceField, DeviceGauge, FieldKind, FieldSpace, FullField, ThinGauge};
 use crate::gauge_fixing::temporal_gauge;
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
@@ -56,7 +56,7 @@ pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent,
     let domain = Domain::single(backend.clone(), options.lattice)?;
     let gauge = generate::random(options.lattice, 1);
     for (gauge, reconstructions) in gauges(&gauge, options) {
-        let staged = StagedGauge::upload(&domain, &gauge)?;
+        let staged = ThinGauge::upload(&domain, &gauge)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
@@ -91,8 +91,8 @@ fn formats(
     pairs.filter(|(precision, format)| format.exists_in(*precision))
 }
 
-fn wilson_in<B: Backend, P: Precision, R: LinkFormat<P>>(
-    staged: &StagedGauge<B>,
+fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+    staged: &ThinGauge<B>,
     options: &Options,
     extent: Extent,
     visit: Visit,
@@ -141,8 +141,8 @@ pub(crate) fn clover<B: Backend>(backend: &B, options: &Options, extent: Extent,
     let gauge = generate::weak_field(options.lattice, 1, 0.2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
     for (gauge, reconstructions) in gauges(&gauge, options) {
-        let staged = StagedGauge::upload(&domain, &gauge)?;
-        let term = params.term(&staged.pack::<Double, Recon18>()?)?;
+        let staged = ThinGauge::upload(&domain, &gauge)?;
+        let term = params.term(&staged)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
@@ -156,7 +156,7 @@ pub(crate) fn clover<B: Backend>(backend: &B, options: &Options, extent: Extent,
 }
 
 fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
-    staged: &StagedGauge<B>,
+    staged: &ThinGauge<B>,
     term: &DeviceClover<B, Double>,
     params: CloverParams,
     options: &Options,

@@ -5,7 +5,7 @@ use crate::bench::Options;
 use crate::dirac::{EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
-use crate::field::{ColourSpace, DeviceGauge, StagedGauge, ThinGauge};
+use crate::field::{ColourSpace, DeviceGauge, ThinGauge};
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_staggered_formats};
 use gpu_kernels::storage::{
@@ -24,7 +24,7 @@ fn formats(options: &Options) -> impl Iterator<Item = (IterationPrecision, Recon
 /// The naive operator: the hopping term from one parity to the other, and M†M on one.
 pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
     let domain = Domain::single(backend.clone(), options.lattice)?;
-    let staged = StagedGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+    let staged = ThinGauge::upload(&domain, &generate::random(options.lattice, 1))?;
     for (precision, reconstruction) in formats(options) {
         macro_rules! with {
             ($precision:ident, $recon:ident) => {{

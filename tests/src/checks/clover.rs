@@ -9,7 +9,7 @@ use ferrite::backend::Backend;
 use ferrite::dirac::{Anisotropy, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullSpinor};
+use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, SolveFailure, solve_wilson};
@@ -158,7 +158,7 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
     let budget = Budget::<P> { reference, precision: std::marker::PhantomData };
     let hops = links::hopping::<P, R>(&case.gauge);
     let domain = case.domain(backend)?;
-    let term = params.term(&DeviceGauge::<B, Double, Recon18>::upload(&domain, &case.gauge)?)?;
+    let term = params.term(&ThinGauge::upload(&domain, &case.gauge)?)?;
     let term = Arc::new(term.convert::<P>()?);
     let wilson = Wilson::new(Arc::new(DeviceGauge::<B, P, R>::upload(&domain, &case.gauge)?), params.wilson);
     let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<B, P>, Vec<HostSpinor>)> {

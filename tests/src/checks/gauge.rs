@@ -5,13 +5,12 @@ use crate::reference::plaquettes;
 use crate::report::Report;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
-use ferrite::field::DeviceGauge;
+use ferrite::field::ThinGauge;
 use ferrite::measure;
-use gpu_kernels::storage::{Double, Recon18};
 
 /// Plaquettes and link trace on the device, against the reference and the host's own measurement.
 pub fn plaquette<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
-    let gauge = DeviceGauge::<B, Double, Recon18>::upload(&case.domain(backend)?, &case.gauge)?;
+    let gauge = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?;
     let (device, trace) = gauge.plaquette()?;
     let (host, [spatial, temporal]) = (measure::plaquette(&case.gauge), plaquettes(&case.gauge));
     let links = case.gauge.links();

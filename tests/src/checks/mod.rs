@@ -27,7 +27,7 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor};
-use ferrite::field::{FieldKind, FieldSpace, FullField, StagedGauge};
+use ferrite::field::{FieldKind, FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon8, Recon12, Recon18, Single};
@@ -177,7 +177,7 @@ pub fn kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Res
     wilson::<B, Fp16, Recon18>(backend, case, report)?;
     wilson::<B, Fp16, Recon12>(backend, case, report)?;
     // Reconstruct 8 is not for links whose first row is (a, 0, 0); solves keep such fields with 12.
-    let singular = StagedGauge::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
+    let singular = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
     let expected = case.gauge.links().iter().filter(|u| u[0][1].norm_sqr() + u[0][2].norm_sqr() < 1e-6).count();
     report.holds(&case.scope("recon-8", ""), "number of singular links", singular == expected);
     if singular == 0 {

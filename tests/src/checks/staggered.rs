@@ -14,7 +14,7 @@ use ferrite::dirac::{
 use ferrite::domain::{Domain, Result};
 use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::host::{HostColour, HostGauge};
-use ferrite::field::{DeviceGauge, FullColour, StagedGauge, ThinGauge};
+use ferrite::field::{DeviceGauge, FullColour, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use gpu_kernels::storage::{
@@ -51,7 +51,7 @@ pub fn staggered_cases() -> Vec<Case> {
 /// Every check of the naive and of the asqtad operator in every precision and reconstruction.
 pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
-    let thin = StagedGauge::upload(&domain, &case.gauge)?;
+    let thin = ThinGauge::upload(&domain, &case.gauge)?;
     let asqtad = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
     let links = reference::Improved::asqtad(&case.gauge, U0);
     let built = asqtad_error(U0);

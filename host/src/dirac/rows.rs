@@ -1,0 +1,111 @@
+//! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
+//! sites near a cut by one that does every row.
+use super::wilson::Wilson;
+use crate::backend::{Backend, view};
+use crate::domain::Result;
+use crate::field::DeviceSpinor;
+use crate::halo::{Hop, PartialSums, hop};
+use gpu_kernels::algebra::Real;
+use gpu_kernels::exterior::{Form, WilsonExterior, WilsonExteriorDots};
+use gpu_kernels::field::{Clover, Field};
+use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::storage::{CloverFormat, LinkFormat, Spinors};
+use gpu_kernels::wilson::Hopping;
+use gpu_kernels::{Kernel, Reduction, Values};
+
+/// What a row computes.
+pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
+    /// Parity of the sites of the result.
+    pub parity: usize,
+    /// With D† instead of D.
+    pub dagger: bool,
+    /// Which row.
+    pub form: Form,
+    /// ψ, on the other parity.
+    pub input: &'a DeviceSpinor<B, P>,
+    /// The result.
+    pub out: Field<Spinors<P>>,
+    /// x, where the row has one.
+    pub x: Field<Spinors<P>>,
+    /// Factor of x.
+    pub a: f64,
+    /// Factor of the hopping term.
+    pub b: f64,
+    /// A or A⁻¹, where the row has one.
+    pub clover: Clover<P>,
+}
+
+impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
+    /// out = D ψ
+    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceSpinor<B, P>, out: &DeviceSpinor<B, P>) -> Self {
+        let (out, clover) = (out.view(), view::no_clover());
+        Row { parity, dagger, form: Form::Hops, input, out, x: out, a: 1.0, b: 1.0, clover }
+    }
+    /// out = a x + b D ψ
+    pub fn sum(
+        parity: usize,
+        dagger: bool,
+        (a, x): (f64, &DeviceSpinor<B, P>),
+        (b, input): (f64, &'a DeviceSpinor<B, P>),
+        out: &DeviceSpinor<B, P>,
+    ) -> Self {
+        Row { form: Form::Sum, x: x.view(), a, b, ..Self::hops(parity, dagger, input, out) }
+    }
+    fn exterior<R>(&self, hopping: Hopping<P, R>, ghosts: Ghosts<P>) -> WilsonExterior<P, R> {
+        WilsonExterior {
+            out: self.out,
+            x: self.x,
+            form: self.form,
+            dagger: u32::from(self.dagger),
+            a: P::Real::from_f64(self.a),
+            b: P::Real::from_f64(self.b),
+            clover: self.clover,
+            hopping,
+            ghosts,
+        }
+    }
+}
+
+impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
+    /// Computes a row; `kernel` does it on a whole lattice.
+    pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(Hopping<P, R>) -> K) -> Result {
+        let (backend, nrhs) = (self.domain().backend(), row.input.nrhs() as u32);
+        let hopping = self.hopping(row.input, row.parity);
+        hop(
+            row.input,
+            self.hop_of(row),
+            |region, sites| Ok(backend.launch(&kernel(Hopping { region, ..hopping }), sites, nrhs)?),
+            |_, region, sites, ghosts| {
+                Ok(backend.launch(&row.exterior(Hopping { region, ..hopping }, ghosts), sites, nrhs)?)
+            },
+        )
+    }
+    /// Computes a row with sums, which are to be collected; `kernel` does it on a whole lattice. D only, not D†.
+    pub(super) fn launch_sums<K: Reduction>(
+        &self,
+        row: &Row<'_, B, P>,
+        w: &DeviceSpinor<B, P>,
+        kernel: impl FnOnce(Hopping<P, R>) -> K,
+    ) -> Result<PartialSums> {
+        let (backend, nrhs) = (self.domain().backend(), row.input.nrhs());
+        let hopping = self.hopping(row.input, row.parity);
+        let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
+        hop(
+            row.input,
+            self.hop_of(row),
+            |region, sites| {
+                let slot = sums.borrow_mut().slot(0, K::Values::COUNT);
+                Ok(backend.reduce(&kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)?)
+            },
+            |part, region, sites, ghosts| {
+                let slot = sums.borrow_mut().slot(part, 8);
+                let row = row.exterior(Hopping { region, ..hopping }, ghosts);
+                Ok(backend.reduce(&WilsonExteriorDots { row, w: w.view() }, sites, nrhs as u32, slot)?)
+            },
+        )?;
+        Ok(sums.into_inner())
+    }
+    fn hop_of(&self, row: &Row<'_, B, P>) -> Hop {
+        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond() }
+    }
+}

@@ -1,0 +1,187 @@
+//! How hops reach sites that other processes have (Babich et al. 2011, section 6).
+//!
+//! A kernel packs the faces of all directions that are cut. Each end of each of them has a stream of its own, which takes
+//! the packed face to the neighbour's ghost zone, while the main stream computes the interior. Then one kernel for each
+//! direction computes the sites near its ends, once its zones are filled, one direction after the other: nine streams
+//! in all, none of which waits for the whole device.
+mod border;
+mod exchange;
+mod network;
+mod regions;
+mod sums;
+
+pub use network::{HostBuffer, Message, Network};
+
+use crate::backend::{Backend, view};
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceField, FieldKind};
+use comms::ProcessGrid;
+use exchange::{Exchange, Streams, Zones};
+use gpu_kernels::faces::{Faces, PackColours, PackSpinors};
+use gpu_kernels::field::Field;
+use gpu_kernels::ghost::{Ghosts, zone_tiles};
+use gpu_kernels::lattice::Region;
+use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
+use regions::{Part, Parts};
+pub(crate) use sums::PartialSums;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What a process keeps to talk to its neighbours about one domain.
+pub(crate) struct Halo<B: Backend> {
+    cut: u32,
+    streams: Streams<B>,
+    /// By bytes of the zones: kinds of fields whose zones are equally large share them.
+    exchanges: Mutex<HashMap<[usize; 4], Exchange<B>>>,
+    overlap: AtomicBool,
+}
+
+impl<B: Backend> Halo<B> {
+    pub fn new(backend: &B, grid: ProcessGrid) -> Result<Self> {
+        let mut streams = [None, None, None, None];
+        for (mu, slot) in streams.iter_mut().enumerate() {
+            if grid.is_partitioned(mu) {
+                *slot = Some([backend.stream()?, backend.stream()?]);
+            }
+        }
+        let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
+        Ok(Halo { cut, streams, exchanges: Mutex::default(), overlap: AtomicBool::new(true) })
+    }
+    /// Whether the interior is computed while faces travel. It is, if nobody says otherwise.
+    pub fn set_overlap(&self, overlap: bool) {
+        self.overlap.store(overlap, Ordering::Relaxed);
+    }
+}
+
+/// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
+fn exchange_of<'a, B: Backend>(
+    exchanges: &'a mut HashMap<[usize; 4], Exchange<B>>,
+    domain: &Domain<B>,
+    bytes: [usize; 4],
+) -> Result<&'a mut Exchange<B>> {
+    Ok(match exchanges.entry(bytes) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(free) => free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), bytes)?),
+    })
+}
+
+/// What lies beyond the ends of the local lattice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beyond {
+    /// Other processes' sites.
+    #[default]
+    Neighbours,
+    /// Nothing: fields are taken to be zero there. Each process has its own system then.
+    Nothing,
+}
+
+/// A kind of field whose faces can be sent.
+pub trait Travels: FieldKind {
+    /// Bytes of a site in a ghost zone.
+    #[doc(hidden)]
+    fn zone_bytes<P: Precision>() -> usize;
+    /// Launches the kernel that packs the faces.
+    #[doc(hidden)]
+    fn pack<B: Backend, P: Precision>(
+        backend: &B,
+        input: Field<Sites<Self, P>>,
+        faces: Faces,
+        to: Ghosts<P>,
+        dagger: bool,
+        nrhs: u32,
+    ) -> Result;
+}
+
+impl Travels for FourSpins {
+    fn zone_bytes<P: Precision>() -> usize {
+        P::HALF_SPINOR_BYTES
+    }
+    fn pack<B: Backend, P: Precision>(
+        backend: &B,
+        input: Field<Sites<Self, P>>,
+        faces: Faces,
+        to: Ghosts<P>,
+        dagger: bool,
+        nrhs: u32,
+    ) -> Result {
+        let kernel = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
+        Ok(backend.launch(&kernel, faces.sites(), nrhs)?)
+    }
+}
+
+impl Travels for OneSpin {
+    fn zone_bytes<P: Precision>() -> usize {
+        P::COLOUR_BYTES
+    }
+    fn pack<B: Backend, P: Precision>(
+        backend: &B,
+        input: Field<Sites<Self, P>>,
+        faces: Faces,
+        to: Ghosts<P>,
+        _: bool,
+        nrhs: u32,
+    ) -> Result {
+        Ok(backend.launch(&PackColours { input, faces, to }, faces.sites(), nrhs)?)
+    }
+}
+
+/// How an operator hops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    /// Steps of the longest hop.
+    pub steps: u32,
+    /// Parity of the sites that it reaches.
+    pub parity: usize,
+    /// The Hermitian conjugate.
+    pub dagger: bool,
+    /// What it finds beyond the ends.
+    pub beyond: Beyond,
+}
+
+/// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
+/// the others and their ghosts, part after part. Parts are numbered from 0, the one of `inside`.
+pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
+    input: &DeviceField<B, K, P>,
+    hop: Hop,
+    inside: impl FnOnce(Region, u32) -> Result,
+    mut outside: impl FnMut(usize, Region, u32, Ghosts<P>) -> Result,
+) -> Result {
+    let domain = input.domain();
+    let Some(halo) = domain.halo() else {
+        return inside(Region::WHOLE, domain.sites());
+    };
+    let geometry = domain.geometry();
+    let parts = Parts::new(&geometry, halo.cut, hop.steps);
+    let inside = || match parts.interior {
+        Some(Part { region, sites }) => inside(region, sites),
+        None => Ok(()),
+    };
+    if hop.beyond == Beyond::Nothing {
+        inside()?;
+        for (mu, part) in parts.exteriors.iter().enumerate() {
+            if let Some(Part { region, sites }) = *part {
+                outside(1 + mu, region, sites, Ghosts::closed(halo.cut))?;
+            }
+        }
+        return Ok(());
+    }
+    let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
+    let tiles: [u32; 4] = std::array::from_fn(zone);
+    let nrhs = input.nrhs();
+    let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
+    let backend = domain.backend();
+    let mut exchanges = halo.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+    let exchange = exchange_of(&mut exchanges, domain, bytes)?;
+    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut);
+    let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
+    K::pack(backend, input.view(), faces, ghosts(exchange.packed()), hop.dagger, nrhs as u32)?;
+    let zones = exchange.zones();
+    exchange.run(backend, &halo.streams, halo.overlap.load(Ordering::Relaxed), inside, |mu| {
+        match parts.exteriors[mu] {
+            Some(Part { region, sites }) => outside(1 + mu, region, sites, ghosts(zones)),
+            None => Ok(()),
+        }
+    })
+}

@@ -1,0 +1,99 @@
+//! Which sites can be computed before other processes' sites are here.
+use gpu_kernels::lattice::{Geometry, Region};
+
+/// A part of the local lattice and its sites of one parity.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Which sites.
+    pub region: Region,
+    /// How many of one parity.
+    pub sites: u32,
+}
+
+/// The local lattice in parts: the interior, whose hops stay inside, and for each direction that is cut the sites that
+/// can be computed once the ghosts of that direction and of those before it are here. Every site is in one part.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// `None`: the lattice is too thin to have any.
+    pub interior: Option<Part>,
+    /// `[μ]`; `None` where the direction is not cut.
+    pub exteriors: [Option<Part>; 4],
+}
+
+impl Parts {
+    /// For hops of up to `hops` steps where the directions in `cut` (bit μ) are cut.
+    pub fn new(geometry: &Geometry, cut: u32, hops: u32) -> Self {
+        let extents = geometry.size();
+        let is_cut = |mu: usize| cut >> mu & 1 == 1;
+        // From the first site that no hop along μ leaves, and how many of those there are.
+        let inside = |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
+        // The others, around the end: all, where the lattice is so thin that there are no others.
+        let edge = |mu: usize| match extents[mu].checked_sub(hops) {
+            Some(start) if 2 * hops < extents[mu] => (start, 2 * hops),
+            _ => (0, extents[mu]),
+        };
+        let part = |intervals: [(u32, u32); 4]| {
+            if intervals.iter().any(|(_, length)| *length == 0) {
+                return None;
+            }
+            let region = Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length));
+            Some(Part { region, sites: region.sites(geometry) })
+        };
+        let interior = part(std::array::from_fn(inside));
+        // What is near an end of two directions waits for the later one.
+        let exterior = |mu: usize| {
+            let interval = |nu: usize| match nu.cmp(&mu) {
+                std::cmp::Ordering::Less => (0, extents[nu]),
+                std::cmp::Ordering::Equal => edge(nu),
+                std::cmp::Ordering::Greater => inside(nu),
+            };
+            if is_cut(mu) { part(std::array::from_fn(interval)) } else { None }
+        };
+        Parts { interior, exteriors: std::array::from_fn(exterior) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a hop along `mu` from x leaves the lattice.
+    fn leaves(x: u32, extent: u32, hops: u32) -> bool {
+        x < hops || x + hops >= extent
+    }
+
+    #[test]
+    fn every_site_is_in_the_part_of_the_last_cut_direction_that_its_hops_leave() {
+        for (extents, hops) in [
+            ([4, 2, 6, 8], 1),
+            ([2, 4, 2, 2], 1),
+            ([8, 4, 6, 10], 3),
+            ([4, 4, 4, 4], 3),
+            ([6, 12, 4, 8], 3),
+            ([10, 8, 12, 6], 3),
+        ] {
+            let geometry = Geometry::new(extents);
+            for cut in 0..16u32 {
+                let parts = Parts::new(&geometry, cut, hops);
+                for parity in 0..2 {
+                    let mut owner = vec![None; geometry.half_volume() as usize];
+                    let all = [(4, parts.interior)].into_iter().chain(parts.exteriors.into_iter().enumerate());
+                    for (number, part) in all {
+                        let Some(part) = part else { continue };
+                        for i in 0..part.sites {
+                            let at = part.region.index(i, &geometry, parity) as usize;
+                            assert_eq!(owner[at].replace(number), None, "{extents:?} {cut:04b}: site {at} twice");
+                        }
+                    }
+                    for (at, owner) in owner.into_iter().enumerate() {
+                        let s = geometry.site(at as u32, parity);
+                        let x = [2 * s.half_x + s.odd_x, s.y, s.z, s.t];
+                        let out = |mu: usize| cut >> mu & 1 == 1 && leaves(x[mu], extents[mu], hops);
+                        let expected = (0..4).rev().find(|mu| out(*mu)).unwrap_or(4);
+                        assert_eq!(owner, Some(expected), "{extents:?} {cut:04b} {hops}: {x:?}");
+                    }
+                }
+            }
+        }
+    }
+}
