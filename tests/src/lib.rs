@@ -14,6 +14,7 @@
 pub mod accuracy;
 pub mod checks;
 pub mod clover_reference;
+pub mod cut;
 pub mod gamma;
 #[cfg(feature = "cuda")]
 pub mod gpu;
