@@ -1,7 +1,7 @@
 //! Stands in for the CUDA driver library at link time and resolves its functions when the program starts, so that one
 //! binary runs on machines with and without a driver.
 //!
-//! Every symbol of `libcuda` that the crate `cust_raw` declares is defined here as a jump through a slot. Before
+//! Every symbol of `libcuda` that the crate `cust_raw` declares, and a few newer ones, are defined here as a jump through a slot. Before
 //! [`load`] succeeded the slots lead to a function that answers [`NO_DEVICE`], which is what a machine without a GPU
 //! says too.
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -371,8 +371,10 @@ forward!(
     cuStreamUpdateCaptureDependencies,
     cuStreamWaitEvent,
     cuStreamWaitValue32,
+    cuStreamWaitValue32_v2,
     cuStreamWaitValue64,
     cuStreamWriteValue32,
+    cuStreamWriteValue32_v2,
     cuStreamWriteValue64,
     cuSurfObjectCreate,
     cuSurfObjectDestroy,

@@ -1,6 +1,6 @@
 //! Where a calculation lives: a device, this process's part of the lattice, and the other processes.
 use crate::backend::{Backend, BackendError};
-use crate::halo::{Halo, Network};
+use crate::halo::{Halo, Network, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use comms::{CommError, GridError, ProcessGrid, Solo};
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
@@ -49,11 +49,23 @@ impl<B: Backend> Domain<B> {
     /// The part of `global` that falls to this process of `grid`. Panics when `network` has not as many processes as the
     /// grid.
     pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: impl Network + 'static) -> Result<Self> {
+        Self::with_transport(backend, global, grid, network, Transport::default(), true)
+    }
+    /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
+    /// meanwhile.
+    pub fn with_transport(
+        backend: B,
+        global: Lattice,
+        grid: ProcessGrid,
+        network: impl Network + 'static,
+        transport: Transport,
+        overlap: bool,
+    ) -> Result<Self> {
         grid.check(global.size(), 1)?;
         assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
         let network: Box<dyn Network> = Box::new(network);
-        let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid)?) } else { None };
+        let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid, transport, overlap)?) } else { None };
         Ok(Domain { backend, shape: Arc::new(Shape { global, local, grid, network, halo }) })
     }
     /// The device.

@@ -39,6 +39,7 @@ impl Backend for Spy {
     type Event = <Cpu as Backend>::Event;
     type Stream = <Cpu as Backend>::Stream;
     type Pinned = <Cpu as Backend>::Pinned;
+    type Peer = <Cpu as Backend>::Peer;
 
     fn name(&self) -> &'static str {
         self.cpu.name()
@@ -85,6 +86,31 @@ impl Backend for Spy {
     }
     fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result {
         self.cpu.put(from, to, offset, stream)
+    }
+    fn share(&self, buffer: &Self::Buffer) -> Result<Vec<u8>> {
+        self.cpu.share(buffer)
+    }
+    fn open_peer(&self, handle: &[u8]) -> Result<Self::Peer> {
+        self.cpu.open_peer(handle)
+    }
+    fn peer_address(&self, peer: &Self::Peer) -> *mut u8 {
+        self.cpu.peer_address(peer)
+    }
+    fn copy_to_peer(
+        &self,
+        from: &Self::Buffer,
+        offset: usize,
+        to: *mut u8,
+        bytes: usize,
+        stream: &Self::Stream,
+    ) -> Result {
+        self.cpu.copy_to_peer(from, offset, to, bytes, stream)
+    }
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result {
+        self.cpu.signal(words, value, stream)
+    }
+    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result {
+        self.cpu.await_signal(words, value)
     }
     fn event(&self, timing: bool) -> Result<Self::Event> {
         self.cpu.event(timing)

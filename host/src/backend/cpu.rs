@@ -145,6 +145,7 @@ impl Backend for Cpu {
     type Event = Instant;
     type Stream = ();
     type Pinned = CpuPinned;
+    type Peer = std::convert::Infallible;
 
     fn name(&self) -> &'static str {
         "cpu"
@@ -281,6 +282,24 @@ impl Backend for Cpu {
         // SAFETY: as in `fetch`.
         unsafe { std::ptr::copy_nonoverlapping(from.memory.address, to.address.add(offset), from.bytes) };
         Ok(())
+    }
+    fn share(&self, _: &CpuBuffer) -> Result<Vec<u8>> {
+        Err(super::BackendError::NoPeers)
+    }
+    fn open_peer(&self, _: &[u8]) -> Result<std::convert::Infallible> {
+        Err(super::BackendError::NoPeers)
+    }
+    fn peer_address(&self, peer: &std::convert::Infallible) -> *mut u8 {
+        match *peer {}
+    }
+    fn copy_to_peer(&self, _: &CpuBuffer, _: usize, _: *mut u8, _: usize, _: &()) -> Result {
+        Err(super::BackendError::NoPeers)
+    }
+    fn signal(&self, _: &[*mut u8], _: u32, _: Option<&()>) -> Result {
+        Err(super::BackendError::NoPeers)
+    }
+    fn await_signal(&self, _: &[*mut u8], _: u32) -> Result {
+        Err(super::BackendError::NoPeers)
     }
     fn event(&self, _: bool) -> Result<Instant> {
         self.record()

@@ -3,8 +3,10 @@
 //! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
 mod launch;
+mod peer;
 
 pub use launch::BlockSize;
+pub use peer::CudaPeer;
 
 use super::{Backend, BackendError, Buffer, Memory, REDUCTION_SLOTS, Result, kernel_images};
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
@@ -366,6 +368,7 @@ impl Backend for Cuda {
     type Event = CudaEvent;
     type Stream = Stream;
     type Pinned = CudaPinned;
+    type Peer = CudaPeer;
 
     fn name(&self) -> &'static str {
         "cuda"
@@ -522,6 +525,24 @@ impl Backend for Cuda {
         // SAFETY: as in `fetch`.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.0.bytes, stream.as_inner()) };
         raw(code, "copying to the GPU", self.name())
+    }
+    fn share(&self, buffer: &CudaBuffer) -> Result<Vec<u8>> {
+        self.share_buffer(buffer)
+    }
+    fn open_peer(&self, handle: &[u8]) -> Result<CudaPeer> {
+        self.open_peer_memory(handle)
+    }
+    fn peer_address(&self, peer: &CudaPeer) -> *mut u8 {
+        peer.address()
+    }
+    fn copy_to_peer(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, stream: &Stream) -> Result {
+        self.copy_to(from, offset, to, bytes, stream)
+    }
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+        self.write_words(words, value, stream)
+    }
+    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result {
+        self.wait_words(words, value)
     }
     fn event(&self, timing: bool) -> Result<CudaEvent> {
         self.enter()?;

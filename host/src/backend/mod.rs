@@ -58,6 +58,9 @@ pub enum BackendError {
         /// Its name.
         kernel: String,
     },
+    /// Devices of different processes cannot reach each other's memory.
+    #[error("devices cannot reach each other's memory")]
+    NoPeers,
     /// Too little memory.
     #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
     OutOfMemory {
@@ -124,6 +127,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     type Stream: Send + Sync;
     /// Memory for messages.
     type Pinned: Pinned;
+    /// Memory of another process's device on this machine, which this one can write to.
+    type Peer: Send;
 
     /// `cpu` or `cuda`.
     fn name(&self) -> &'static str;
@@ -159,6 +164,26 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
     fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result;
+    /// What another process of this machine needs to write to a buffer.
+    fn share(&self, buffer: &Self::Buffer) -> Result<Vec<u8>>;
+    /// Makes memory accessible that another process of this machine shares.
+    fn open_peer(&self, handle: &[u8]) -> Result<Self::Peer>;
+    /// Where that memory is, for kernels and for the calls below.
+    fn peer_address(&self, peer: &Self::Peer) -> *mut u8;
+    /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
+    fn copy_to_peer(
+        &self,
+        from: &Self::Buffer,
+        offset: usize,
+        to: *mut u8,
+        bytes: usize,
+        stream: &Self::Stream,
+    ) -> Result;
+    /// Writes a number to words of peers' memory, when all earlier work of the stream, or of the main order, is done and
+    /// can be seen there.
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result;
+    /// Lets the later work of the main order wait until words of own memory have reached a number; they count in a circle.
+    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result;
     /// An event that can be marked again and again; with `timing` it can be asked for times.
     fn event(&self, timing: bool) -> Result<Self::Event>;
     /// Puts the event behind the present work of a stream, or of the main order.

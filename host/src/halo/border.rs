@@ -34,9 +34,9 @@ impl<B: Backend> Halo<B> {
             let half = (sites as usize).div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES;
             let mut bytes = [0; 4];
             bytes[mu] = 2 * half;
-            let exchange = exchange_of(&mut exchanges, domain, bytes)?;
+            let exchange = exchange_of(self.transport, &mut exchanges, domain, bytes)?;
             let memory = |zone: *mut u8, parity: usize| view::message_links(zone.wrapping_add(parity * half));
-            let (packed, zones) = (exchange.packed(), exchange.zones());
+            let (packed, zones) = (exchange.begin(backend)?, exchange.zones());
             for (parity, links) in links.into_iter().enumerate() {
                 for forward in 0..2 {
                     let out = memory(packed[mu][forward], parity);

@@ -1,44 +1,94 @@
 //! Messages around one kind of field, again and again.
 use super::network::{HostBuffer, Message, Network};
+use super::peers::Peers;
+use super::transport::Transport;
 use crate::backend::{Backend, Buffer};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
 
-/// One end of one direction: what comes from beyond it, and what the neighbour there gets.
-struct End<B: Backend> {
-    /// Where the zone is in the buffers, and its bytes.
-    offset: usize,
-    /// What the neighbour gets, and the message.
-    outgoing: B::Pinned,
-    sender: Box<dyn Message>,
-    /// The copy to `outgoing` is done.
-    packed: B::Event,
-    /// What it sends, and the message.
-    incoming: B::Pinned,
-    receiver: Box<dyn Message>,
-    /// The copy from `incoming` is done.
-    arrived: B::Event,
-    /// How far this exchange is.
-    sent: bool,
-    received: bool,
-}
-
 /// The ghost zones of one kind of field and the messages that fill them.
+///
+/// Zones are there twice and take turns. A neighbour that writes into them by itself may do so as soon as it has our
+/// message of the exchange before: that was packed after the kernels that read the last but one.
 pub(crate) struct Exchange<B: Backend> {
-    /// What others sent: `[μ][forward]`, one zone behind the other.
+    /// What others sent: `[turn][μ][forward]`, one zone behind the other; then a word for each zone, in which those who
+    /// write into it count the exchanges.
     zones: B::Buffer,
     /// What others are sent: at the same places what their zone `[μ][forward]` needs.
     packed: B::Buffer,
-    /// `[μ]`: backward and forward end of the directions that are cut.
+    /// Bytes of all zones of a turn.
+    total: usize,
+    /// Number of the last exchange.
+    count: u32,
+    /// `[μ]`: backward and forward end of the directions that have zones.
     ends: [Option<[End<B>; 2]>; 4],
     /// The fields were packed.
     ready: B::Event,
 }
 
+/// One end of one direction.
+struct End<B: Backend> {
+    /// Where its zone is, and what the neighbour beyond it gets in `packed`.
+    offset: usize,
+    bytes: usize,
+    outgoing: Outgoing<B>,
+    incoming: Incoming<B>,
+}
+
+/// How the neighbour gets what it needs.
+enum Outgoing<B: Backend> {
+    /// Through memory of the host.
+    Message {
+        memory: B::Pinned,
+        sender: Box<dyn Message>,
+        /// The copy to `memory` is done.
+        copied: B::Event,
+        sent: bool,
+    },
+    /// Into its memory: its zone in both turns, and the word of that zone.
+    Peer {
+        zones: [Address; 2],
+        word: Address,
+        /// By the kernel that packs, or by a copy afterwards.
+        direct: bool,
+        /// The copy is done.
+        copied: B::Event,
+    },
+}
+
+/// How a zone is filled.
+enum Incoming<B: Backend> {
+    Message {
+        memory: B::Pinned,
+        receiver: Box<dyn Message>,
+        /// The copy from `memory` is done.
+        copied: B::Event,
+        received: bool,
+    },
+    /// By the neighbour itself, which then counts on in the word.
+    Peer { word: Address },
+}
+
+/// Of device memory. A number, so that it can go from thread to thread.
+#[derive(Clone, Copy)]
+struct Address(usize);
+
+impl Address {
+    fn new(pointer: *mut u8) -> Self {
+        Address(pointer as usize)
+    }
+    fn pointer(self) -> *mut u8 {
+        self.0 as *mut u8
+    }
+}
+
 /// A stream for each end of each direction that is cut.
 pub(crate) type Streams<B> = [Option<[<B as Backend>::Stream; 2]>; 4];
 
-fn of_cut<'a, B: Backend>(
+/// Addresses of zones: `[μ][forward]`.
+pub(crate) type Zones = [[*mut u8; 2]; 4];
+
+fn with_streams<'a, B: Backend>(
     ends: &'a mut [Option<[End<B>; 2]>; 4],
     streams: &'a Streams<B>,
 ) -> impl Iterator<Item = (&'a mut End<B>, &'a B::Stream)> {
@@ -47,37 +97,57 @@ fn of_cut<'a, B: Backend>(
     pairs.flat_map(|(ends, streams)| ends.iter_mut().zip(streams))
 }
 
-/// Addresses of zones: `[μ][forward]`.
-pub(crate) type Zones = [[*mut u8; 2]; 4];
+/// Bytes between the words of zones.
+const WORD: usize = 16;
 
 impl<B: Backend> Exchange<B> {
     /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted.
-    pub fn new(backend: &B, grid: &ProcessGrid, network: &dyn Network, bytes: [usize; 4]) -> Result<Self> {
-        let rank = network.rank();
+    pub fn new(
+        backend: &B,
+        grid: &ProcessGrid,
+        network: &dyn Network,
+        transport: Transport,
+        bytes: [usize; 4],
+    ) -> Result<Self> {
         let total = 2 * bytes.iter().sum::<usize>();
-        let zones = backend.allocate(total, "ghost zones")?;
+        let zones = backend.allocate(2 * total + 8 * WORD, "ghost zones")?;
         let packed = backend.allocate(total, "what other processes' ghost zones get")?;
-        let mut offset = 0;
-        let mut end = |mu: usize, direction: Direction| -> Result<End<B>> {
+        let offset = |mu: usize, forward: usize| 2 * bytes[..mu].iter().sum::<usize>() + forward * bytes[mu];
+        let word = |mu: usize, forward: usize| 2 * total + WORD * (2 * mu + forward);
+        let rank = network.rank();
+        let peers = Peers::new(backend, network, transport, &zones)?;
+        let end = |mu: usize, direction: Direction| -> Result<End<B>> {
             let neighbour = grid.neighbour(rank, mu, direction);
-            let tag = |forward: bool| 2 * mu as u16 + u16::from(forward);
-            let (outgoing, incoming) = (backend.pinned(bytes[mu], "messages")?, backend.pinned(bytes[mu], "messages")?);
-            let buffer = |memory: &B::Pinned| HostBuffer(Box::new(memory.clone()));
+            let here = usize::from(direction == Direction::Forward);
             // Messages are named after the zone that they fill: that beyond the receiver's forward or backward end.
-            let forward = direction == Direction::Forward;
-            let end = End {
-                offset,
-                sender: network.sender(neighbour, tag(!forward), buffer(&outgoing))?,
-                receiver: network.receiver(neighbour, tag(forward), buffer(&incoming))?,
-                outgoing,
-                incoming,
-                packed: backend.event(false)?,
-                arrived: backend.event(false)?,
-                sent: false,
-                received: false,
+            let there = 1 - here;
+            let tag = |forward: usize| (2 * mu + forward) as u16;
+            let memory = || backend.pinned(bytes[mu], "messages");
+            let buffer = |memory: &B::Pinned| HostBuffer(Box::new(memory.clone()));
+            let outgoing = match peers.zones_of(backend, neighbour) {
+                Some(base) => {
+                    let zone = |turn: usize| Address::new(base.wrapping_add(turn * total + offset(mu, there)));
+                    Outgoing::Peer {
+                        zones: [zone(0), zone(1)],
+                        word: Address::new(base.wrapping_add(word(mu, there))),
+                        direct: transport != Transport::Copy,
+                        copied: backend.event(false)?,
+                    }
+                }
+                None => {
+                    let memory = memory()?;
+                    let sender = network.sender(neighbour, tag(there), buffer(&memory))?;
+                    Outgoing::Message { memory, sender, copied: backend.event(false)?, sent: false }
+                }
             };
-            offset += bytes[mu];
-            Ok(end)
+            let incoming = if peers.reaches_us(neighbour) {
+                Incoming::Peer { word: Address::new(zones.address().wrapping_add(word(mu, here))) }
+            } else {
+                let memory = memory()?;
+                let receiver = network.receiver(neighbour, tag(here), buffer(&memory))?;
+                Incoming::Message { memory, receiver, copied: backend.event(false)?, received: false }
+            };
+            Ok(End { offset: offset(mu, here), bytes: bytes[mu], outgoing, incoming })
         };
         let mut ends = [None, None, None, None];
         for (mu, slot) in ends.iter_mut().enumerate() {
@@ -85,31 +155,50 @@ impl<B: Backend> Exchange<B> {
                 *slot = Some([end(mu, Direction::Backward)?, end(mu, Direction::Forward)?]);
             }
         }
-        Ok(Exchange { zones, packed, ends, ready: backend.event(false)? })
+        let ready = backend.event(false)?;
+        Ok(Exchange { zones, packed, total, count: 0, ends, ready })
     }
-    /// Addresses of the zones in a buffer.
-    fn addresses(&self, buffer: &B::Buffer, swapped: bool) -> Zones {
+    fn turn(&self) -> usize {
+        self.count as usize & 1
+    }
+    /// Begins the next exchange: where kernels put what others need, at `[μ][forward]` for the neighbour whose zone
+    /// `[μ][forward]` it is: the one behind the backward end for `forward`.
+    pub fn begin(&mut self, backend: &B) -> Result<Zones> {
+        self.count = self.count.wrapping_add(1);
+        let turn = self.turn();
+        let mut places = [[std::ptr::null_mut(); 2]; 4];
+        for (places, ends) in places.iter_mut().zip(&self.ends) {
+            let Some(ends) = ends else { continue };
+            for (here, end) in ends.iter().enumerate() {
+                places[1 - here] = match &end.outgoing {
+                    Outgoing::Peer { zones, direct: true, .. } => zones[turn].pointer(),
+                    outgoing => {
+                        if let Outgoing::Peer { copied, .. } = outgoing {
+                            // The copy of the last exchange still reads this memory.
+                            backend.follow(copied, None)?;
+                        }
+                        self.packed.address().wrapping_add(end.offset)
+                    }
+                };
+            }
+        }
+        Ok(places)
+    }
+    /// Where kernels find what lies beyond, in this exchange.
+    pub fn zones(&self) -> Zones {
+        let base = self.zones.address().wrapping_add(self.turn() * self.total);
         let mut zones = [[std::ptr::null_mut(); 2]; 4];
         for (zones, ends) in zones.iter_mut().zip(&self.ends) {
             let Some(ends) = ends else { continue };
-            for (k, end) in ends.iter().enumerate() {
-                zones[if swapped { 1 - k } else { k }] = buffer.address().wrapping_add(end.offset);
+            for (zone, end) in zones.iter_mut().zip(ends) {
+                *zone = base.wrapping_add(end.offset);
             }
         }
         zones
     }
-    /// Where kernels find what lies beyond.
-    pub fn zones(&self) -> Zones {
-        self.addresses(&self.zones, false)
-    }
-    /// Where kernels put what others need, at `[μ][forward]` for the neighbour whose zone `[μ][forward]` it is: the one
-    /// behind the backward end for `forward`.
-    pub fn packed(&self) -> Zones {
-        self.addresses(&self.packed, true)
-    }
-    /// Sends what the launches made so far have packed and lets the zones be filled; meanwhile launches `interior`, and
-    /// `exterior` for one direction after the other as soon as its zones are on their way to the device. With `overlap`
-    /// off, the interior waits too.
+    /// Sends what the launches since [`begin`](Self::begin) have packed and lets the zones be filled; meanwhile launches
+    /// `interior`, and `exterior` for one direction after the other as soon as its zones are on their way to the device.
+    /// With `overlap` off, the interior waits too.
     pub fn run(
         &mut self,
         backend: &B,
@@ -118,47 +207,21 @@ impl<B: Backend> Exchange<B> {
         interior: impl FnOnce() -> Result,
         mut exterior: impl FnMut(usize) -> Result,
     ) -> Result {
-        backend.mark(&self.ready, None)?;
-        for (end, stream) in of_cut(&mut self.ends, streams) {
-            // The last exchange's copy from this memory is over before the next message is let in.
-            while !backend.reached(&end.arrived)? {
-                std::hint::spin_loop();
-            }
-            end.receiver.start()?;
-            // And its message is gone before the memory is written again.
-            end.sender.wait()?;
-            (end.sent, end.received) = (false, false);
-            backend.follow(&self.ready, Some(stream))?;
-            backend.fetch(&self.packed, end.offset, &end.outgoing, stream)?;
-            backend.mark(&end.packed, Some(stream))?;
-        }
+        self.send(backend, streams)?;
         let mut interior = Some(interior);
         if overlap && let Some(interior) = interior.take() {
             interior()?;
         }
         let mut next = 0;
         while next < 4 {
-            for (end, stream) in of_cut(&mut self.ends, streams) {
-                if !end.sent && backend.reached(&end.packed)? {
-                    end.sender.start()?;
-                    end.sent = true;
-                }
-                if !end.received && end.receiver.test()? {
-                    backend.put(&end.incoming, &self.zones, end.offset, stream)?;
-                    backend.mark(&end.arrived, Some(stream))?;
-                    end.received = true;
-                }
-            }
-            let all_sent = self.ends.iter().flatten().flatten().all(|end| end.sent);
-            while next < 4 && self.ends[next].as_ref().is_none_or(|ends| ends.iter().all(|end| end.received)) {
+            let all_sent = self.progress(backend, streams)?;
+            while next < 4 && self.has_all(next) {
                 // The last of the exteriors waits until everybody else can go on, too.
                 if next == 3 && !all_sent {
                     break;
                 }
-                if let Some(ends) = &self.ends[next] {
-                    for end in ends {
-                        backend.follow(&end.arrived, None)?;
-                    }
+                if self.ends[next].is_some() {
+                    self.follow(backend, next)?;
                     if overlap {
                         exterior(next)?;
                     }
@@ -169,6 +232,90 @@ impl<B: Backend> Exchange<B> {
         if let Some(interior) = interior.take() {
             interior()?;
             (0..4).filter(|mu| self.ends[*mu].is_some()).try_for_each(exterior)?;
+        }
+        Ok(())
+    }
+    /// Starts everything that goes out, and makes ready for what comes in.
+    fn send(&mut self, backend: &B, streams: &Streams<B>) -> Result {
+        let (count, turn) = (self.count, self.turn());
+        let direct = self.ends.iter().flatten().flatten().filter_map(|end| match &end.outgoing {
+            Outgoing::Peer { word, direct: true, .. } => Some(word.pointer()),
+            _ => None,
+        });
+        let direct: Vec<_> = direct.collect();
+        backend.signal(&direct, count, None)?;
+        let others = self.ends.iter().flatten().flatten().count() > direct.len();
+        if others {
+            backend.mark(&self.ready, None)?;
+        }
+        for (end, stream) in with_streams(&mut self.ends, streams) {
+            if let Incoming::Message { receiver, copied, received, .. } = &mut end.incoming {
+                // The last exchange's copy from this memory is over before the next message is let in.
+                while !backend.reached(copied)? {
+                    std::hint::spin_loop();
+                }
+                receiver.start()?;
+                *received = false;
+            }
+            match &mut end.outgoing {
+                Outgoing::Peer { direct: true, .. } => {}
+                Outgoing::Peer { zones, word, copied, .. } => {
+                    backend.follow(&self.ready, Some(stream))?;
+                    backend.copy_to_peer(&self.packed, end.offset, zones[turn].pointer(), end.bytes, stream)?;
+                    backend.signal(&[word.pointer()], count, Some(stream))?;
+                    backend.mark(copied, Some(stream))?;
+                }
+                Outgoing::Message { memory, sender, copied, sent } => {
+                    // The last message is gone before the memory is written again.
+                    sender.wait()?;
+                    *sent = false;
+                    backend.follow(&self.ready, Some(stream))?;
+                    backend.fetch(&self.packed, end.offset, memory, stream)?;
+                    backend.mark(copied, Some(stream))?;
+                }
+            }
+        }
+        Ok(())
+    }
+    /// Sends messages that are ready and passes on those that are here; whether all are sent.
+    fn progress(&mut self, backend: &B, streams: &Streams<B>) -> Result<bool> {
+        let (first, mut all_sent) = (self.turn() * self.total, true);
+        for (end, stream) in with_streams(&mut self.ends, streams) {
+            if let Outgoing::Message { sender, copied, sent, .. } = &mut end.outgoing
+                && !*sent
+            {
+                if backend.reached(copied)? {
+                    sender.start()?;
+                    *sent = true;
+                }
+                all_sent &= *sent;
+            }
+            if let Incoming::Message { memory, receiver, copied, received } = &mut end.incoming
+                && !*received
+                && receiver.test()?
+            {
+                backend.put(memory, &self.zones, first + end.offset, stream)?;
+                backend.mark(copied, Some(stream))?;
+                *received = true;
+            }
+        }
+        Ok(all_sent)
+    }
+    /// Whether the messages for a direction's zones are here; peers announce themselves to the device.
+    fn has_all(&self, mu: usize) -> bool {
+        let ends = self.ends[mu].iter().flatten();
+        ends.into_iter().all(|end| match &end.incoming {
+            Incoming::Message { received, .. } => *received,
+            Incoming::Peer { .. } => true,
+        })
+    }
+    /// Lets the main order of work wait until a direction's zones are filled.
+    fn follow(&self, backend: &B, mu: usize) -> Result {
+        for end in self.ends[mu].iter().flatten() {
+            match &end.incoming {
+                Incoming::Message { copied, .. } => backend.follow(copied, None)?,
+                Incoming::Peer { word } => backend.await_signal(&[word.pointer()], self.count)?,
+            }
         }
         Ok(())
     }

@@ -7,10 +7,13 @@
 mod border;
 mod exchange;
 mod network;
+mod peers;
 mod regions;
 mod sums;
+mod transport;
 
 pub use network::{HostBuffer, Message, Network};
+pub use transport::Transport;
 
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
@@ -26,7 +29,6 @@ use regions::{Part, Parts};
 pub(crate) use sums::PartialSums;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a process keeps to talk to its neighbours about one domain.
@@ -35,11 +37,12 @@ pub(crate) struct Halo<B: Backend> {
     streams: Streams<B>,
     /// By bytes of the zones: kinds of fields whose zones are equally large share them.
     exchanges: Mutex<HashMap<[usize; 4], Exchange<B>>>,
-    overlap: AtomicBool,
+    transport: Transport,
+    overlap: bool,
 }
 
 impl<B: Backend> Halo<B> {
-    pub fn new(backend: &B, grid: ProcessGrid) -> Result<Self> {
+    pub fn new(backend: &B, grid: ProcessGrid, transport: Transport, overlap: bool) -> Result<Self> {
         let mut streams = [None, None, None, None];
         for (mu, slot) in streams.iter_mut().enumerate() {
             if grid.is_partitioned(mu) {
@@ -47,23 +50,20 @@ impl<B: Backend> Halo<B> {
             }
         }
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
-        Ok(Halo { cut, streams, exchanges: Mutex::default(), overlap: AtomicBool::new(true) })
-    }
-    /// Whether the interior is computed while faces travel. It is, if nobody says otherwise.
-    pub fn set_overlap(&self, overlap: bool) {
-        self.overlap.store(overlap, Ordering::Relaxed);
+        Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap })
     }
 }
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
 fn exchange_of<'a, B: Backend>(
+    transport: Transport,
     exchanges: &'a mut HashMap<[usize; 4], Exchange<B>>,
     domain: &Domain<B>,
     bytes: [usize; 4],
 ) -> Result<&'a mut Exchange<B>> {
     Ok(match exchanges.entry(bytes) {
         Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(free) => free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), bytes)?),
+        Entry::Vacant(free) => free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes)?),
     })
 }
 
@@ -173,12 +173,13 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
     let backend = domain.backend();
     let mut exchanges = halo.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-    let exchange = exchange_of(&mut exchanges, domain, bytes)?;
+    let exchange = exchange_of(halo.transport, &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
-    K::pack(backend, input.view(), faces, ghosts(exchange.packed()), hop.dagger, nrhs as u32)?;
+    let places = exchange.begin(backend)?;
+    K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32)?;
     let zones = exchange.zones();
-    exchange.run(backend, &halo.streams, halo.overlap.load(Ordering::Relaxed), inside, |mu| {
+    exchange.run(backend, &halo.streams, halo.overlap, inside, |mu| {
         match parts.exteriors[mu] {
             Some(Part { region, sites }) => outside(1 + mu, region, sites, ghosts(zones)),
             None => Ok(()),

@@ -1,0 +1,105 @@
+//! Memory of other processes' GPUs on the same machine (CUDA IPC), and words through which streams of different processes
+//! wait for each other.
+use super::{Cuda, CudaBuffer, raw};
+use crate::backend::{BackendError, Buffer, Result};
+use cust::stream::Stream;
+use cust::sys;
+
+// The second version of these calls, which the driver has had since CUDA 11.7 and `cust` does not declare.
+unsafe extern "C" {
+    fn cuStreamWriteValue32_v2(stream: sys::CUstream, address: u64, value: u32, flags: u32) -> sys::CUresult;
+    fn cuStreamWaitValue32_v2(stream: sys::CUstream, address: u64, value: u32, flags: u32) -> sys::CUresult;
+}
+/// Waits until (word − value), taken as a signed number, is not negative: CU_STREAM_WAIT_VALUE_GEQ.
+const NOT_BELOW: u32 = 0;
+/// Access to the peer is enabled when it is first needed: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
+const LAZY: u32 = 1;
+
+/// Memory of another process, mapped into this one's address space.
+pub struct CudaPeer {
+    base: u64,
+    offset: u64,
+    /// Keeps the context alive.
+    backend: Cuda,
+}
+
+impl Drop for CudaPeer {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `open_peer`, unmapped once; the driver waits for work that uses it.
+        unsafe {
+            let _ = self.backend.enter();
+            let _ = sys::cuIpcCloseMemHandle(self.base);
+        }
+    }
+}
+
+/// What goes to the other process: the driver's handle of an allocation, and where in it the buffer begins.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Handle {
+    memory: sys::CUipcMemHandle_st,
+    offset: u64,
+}
+const HANDLE_BYTES: usize = size_of::<Handle>();
+
+impl Cuda {
+    pub(super) fn share_buffer(&self, buffer: &CudaBuffer) -> Result<Vec<u8>> {
+        self.enter()?;
+        let address = buffer.address() as u64;
+        let (mut base, mut size) = (0, 0);
+        let mut handle = Handle { memory: sys::CUipcMemHandle_st { reserved: [0; 64] }, offset: 0 };
+        // SAFETY: a live buffer; writes two numbers and a handle.
+        unsafe {
+            raw(sys::cuMemGetAddressRange_v2(&mut base, &mut size, address), "finding an allocation", self.name())?;
+            raw(sys::cuIpcGetMemHandle(&mut handle.memory, base), "sharing memory between processes", self.name())?;
+        }
+        handle.offset = address - base;
+        let bytes: [u8; HANDLE_BYTES] =
+            // SAFETY: plain data without padding: 64 bytes and a number.
+            unsafe { std::mem::transmute(handle) };
+        Ok(bytes.to_vec())
+    }
+    pub(super) fn open_peer_memory(&self, handle: &[u8]) -> Result<CudaPeer> {
+        let bytes: [u8; HANDLE_BYTES] = handle.try_into().map_err(|_| BackendError::NoPeers)?;
+        // SAFETY: plain data, any bits of which are a handle; the driver checks it.
+        let handle: Handle = unsafe { std::mem::transmute(bytes) };
+        self.enter()?;
+        let mut base = 0;
+        // SAFETY: writes one address.
+        let code = unsafe { sys::cuIpcOpenMemHandle_v2(&mut base, handle.memory, LAZY) };
+        raw(code, "opening another process's memory", self.name())?;
+        Ok(CudaPeer { base, offset: handle.offset, backend: self.clone() })
+    }
+    pub(super) fn copy_to(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, s: &Stream) -> Result {
+        assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
+        self.enter()?;
+        let source = from.address() as u64 + offset as u64;
+        // SAFETY: the source was checked, the target is the caller's promise.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to as u64, source, bytes, s.as_inner()) };
+        raw(code, "copying to another GPU", self.name())
+    }
+    pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+        self.enter()?;
+        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
+        words.iter().try_for_each(|word| {
+            // SAFETY: the words are the caller's promise. The write waits for all earlier ones of the stream to be seen.
+            let code = unsafe { cuStreamWriteValue32_v2(stream, *word as u64, value, 0) };
+            raw(code, "signalling another process", self.name())
+        })
+    }
+    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32) -> Result {
+        self.enter()?;
+        words.iter().try_for_each(|word| {
+            // SAFETY: the words are the caller's promise.
+            let code =
+                unsafe { cuStreamWaitValue32_v2(self.shared.stream.as_inner(), *word as u64, value, NOT_BELOW) };
+            raw(code, "waiting for another process", self.name())
+        })
+    }
+}
+
+impl CudaPeer {
+    pub(super) fn address(&self) -> *mut u8 {
+        (self.base + self.offset) as *mut u8
+    }
+}

@@ -1,0 +1,103 @@
+//! Which processes reach each other's device memory.
+use super::network::Network;
+use super::transport::Transport;
+use crate::backend::{Backend, Buffer};
+use crate::domain::Result;
+use comms::CommError;
+use tracing::warn;
+
+/// The ghost zones of the other processes of this machine, as far as they can be reached.
+pub(super) struct Peers<B: Backend> {
+    /// By rank.
+    opened: Vec<Option<B::Peer>>,
+    /// By rank: whether that process reaches ours.
+    reached: Vec<bool>,
+}
+
+impl<B: Backend> Peers<B> {
+    /// *Collective.* Shares `zones` and opens those of the others. Processes of other machines, a driver that refuses, or
+    /// a host-only transport leave none.
+    pub fn new(backend: &B, network: &dyn Network, transport: Transport, zones: &B::Buffer) -> Result<Self> {
+        let (rank, size) = (network.rank(), network.size());
+        // A process cannot open its own memory; processes that are threads share a machine and a process.
+        let place = format!("{}/{}", host_name(), std::process::id());
+        let shared = if transport == Transport::Host { Err(None) } else { backend.share(zones).map_err(Some) };
+        let offer = shared.as_ref().map_or_else(|_| Vec::new(), |handle| [place.as_bytes(), b"\0", handle].concat());
+        let mut opened: Vec<Option<B::Peer>> = Vec::with_capacity(size);
+        let mut problem = shared.err().flatten().map(|error| error.to_string());
+        for (other, offer) in network.all_gather(&offer)?.into_iter().enumerate() {
+            let end = offer.iter().position(|byte| *byte == 0).unwrap_or(0);
+            let near = other != rank && end > 0 && on_same_machine(&offer[..end], place.as_bytes());
+            opened.push(match near.then(|| backend.open_peer(&offer[end + 1..])) {
+                Some(Ok(peer)) => Some(peer),
+                Some(Err(error)) => {
+                    problem = Some(error.to_string());
+                    None
+                }
+                None => None,
+            });
+        }
+        let mut peers = Peers { reached: everybodys(network, &opened)?, opened };
+        let works = peers.works(backend, network, zones)?;
+        // One that fails makes all fall back: a machine that does this is not to be trusted with the others.
+        let mut failed = [f64::from(u8::from(!works))];
+        network.sum(&mut failed)?;
+        if failed[0] > 0.0 {
+            problem = Some("what one GPU wrote did not arrive at the other".into());
+            peers.opened.iter_mut().for_each(|peer| *peer = None);
+            peers.reached.fill(false);
+        }
+        if let Some(problem) = problem
+            && transport != Transport::Host
+            && backend.name() != "cpu"
+        {
+            warn!("{problem}; what GPUs tell each other goes through the memory of the host");
+        }
+        Ok(peers)
+    }
+    /// Where another process's zones are, if they can be reached.
+    pub fn zones_of(&self, backend: &B, rank: usize) -> Option<*mut u8> {
+        self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
+    }
+    /// Whether another process writes into ours.
+    pub fn reaches_us(&self, rank: usize) -> bool {
+        self.reached[rank]
+    }
+    /// *Collective.* Everybody writes a number into the memory of all whom it reaches, and finds those of the others.
+    fn works(&self, backend: &B, network: &dyn Network, zones: &B::Buffer) -> Result<bool> {
+        const FIELD: usize = 16;
+        let fits = |rank: usize| (rank + 1) * FIELD <= zones.bytes();
+        let number = |rank: usize| 0x5EED_0000 + rank as u32;
+        for peer in self.opened.iter().flatten().filter(|_| fits(network.rank())) {
+            let place = backend.peer_address(peer).wrapping_add(FIELD * network.rank());
+            backend.signal(&[place], number(network.rank()), None)?;
+        }
+        backend.synchronize()?;
+        network.barrier()?;
+        let mut works = true;
+        for rank in (0..network.size()).filter(|rank| self.reached[*rank] && fits(*rank)) {
+            let mut word = [0; 4];
+            backend.download(zones, FIELD * rank, &mut word)?;
+            works &= u32::from_le_bytes(word) == number(rank);
+        }
+        network.barrier()?;
+        Ok(works)
+    }
+}
+
+/// *Collective.* By rank: whether that process has opened our memory.
+fn everybodys<P>(network: &dyn Network, opened: &[Option<P>]) -> std::result::Result<Vec<bool>, CommError> {
+    let mine: Vec<u8> = opened.iter().map(|peer| u8::from(peer.is_some())).collect();
+    let all = network.all_gather(&mine)?;
+    Ok(all.into_iter().map(|theirs| theirs.get(network.rank()) == Some(&1)).collect())
+}
+
+/// Whether two places, `machine/process`, are different processes of one machine.
+fn on_same_machine(a: &[u8], b: &[u8]) -> bool {
+    let machine = |place: &[u8]| place.rsplitn(2, |c| *c == b'/').nth(1).map(<[u8]>::to_vec);
+    a != b && machine(a) == machine(b)
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".into(), |name| name.trim().into())
+}

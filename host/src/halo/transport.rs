@@ -1,0 +1,24 @@
+//! How faces get to other processes.
+
+/// Between processes whose GPUs reach each other's memory; between others messages always go through the host's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// The kernel that packs faces writes them into the neighbour's memory.
+    #[default]
+    Direct,
+    /// Faces are packed first, then copied to the neighbour's memory, each end on a stream of its own.
+    Copy,
+    /// Through the memory of the host and messages between processes.
+    Host,
+}
+
+impl Transport {
+    /// `direct`, `copy` or `host`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Direct => "direct",
+            Transport::Copy => "copy",
+            Transport::Host => "host",
+        }
+    }
+}
