@@ -14,11 +14,14 @@ pub type Run = unsafe fn(kernel: *const u8, first: u32, last: u32, rhs: u32, sum
 pub struct Entry {
     /// The instance's type.
     pub kernel: fn() -> TypeId,
-    /// For any machine.
+    /// For any machine of this architecture.
+    #[cfg(not(target_arch = "x86_64"))]
     pub portable: Run,
     /// For AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
     pub avx2: Run,
     /// For AVX-512 (F, VL, DQ, BW) and FMA.
+    #[cfg(target_arch = "x86_64")]
     pub avx512: Run,
 }
 
@@ -26,6 +29,7 @@ pub struct Entry {
 #[macro_export]
 macro_rules! cpu_entry {
     ($body:ident, $kernel:ty) => {{
+        #[cfg(not(target_arch = "x86_64"))]
         unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
             unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
@@ -39,9 +43,15 @@ macro_rules! cpu_entry {
         unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
             unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        use {portable as avx2, portable as avx512};
-        $crate::cpu::Entry { kernel: core::any::TypeId::of::<$kernel>, portable, avx2, avx512 }
+        $crate::cpu::Entry {
+            kernel: core::any::TypeId::of::<$kernel>,
+            #[cfg(not(target_arch = "x86_64"))]
+            portable,
+            #[cfg(target_arch = "x86_64")]
+            avx2,
+            #[cfg(target_arch = "x86_64")]
+            avx512,
+        }
     }};
 }
 

@@ -90,6 +90,14 @@ impl<P: Precision> Field<Spinors<P>> {
             P::load_projected(tile, lane, p)
         }
     }
+    /// Copies the spinor at site `i`, bit by bit, to site `j` of another field.
+    ///
+    /// # Safety
+    /// As [`projected`](Self::projected); the other site exists and is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn copy_spinor_to(&self, i: u32, rhs: u32, to: &Self, j: u32) {
+        unsafe { P::copy_spinor(self.tile(i, rhs), to.tile(j, rhs)) }
+    }
     /// Writes what `p` makes of the spinor at site `i` to a place in a tile of half spinors.
     ///
     /// # Safety

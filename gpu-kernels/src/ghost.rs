@@ -9,6 +9,7 @@ use crate::algebra::{Axis, HalfSpinor, Projector, Real, Scaled};
 use crate::field::Field;
 use crate::lattice::{Geometry, Site};
 use crate::memory::Global;
+use crate::schwarz::Blocks;
 use crate::storage::{Colours, Precision, TILE};
 use core::marker::PhantomData;
 
@@ -22,8 +23,10 @@ pub struct Ghosts<P> {
     tiles: [u32; 4],
     /// Bit μ: direction μ is cut.
     cut: u32,
-    /// 0: nothing comes from beyond: fields are taken to be zero there.
+    /// 0: nothing comes from beyond, nor from another block: fields are taken to be zero there.
     open: u32,
+    /// The blocks, where nothing comes from beyond.
+    blocks: Blocks,
     format: PhantomData<P>,
 }
 impl<P> Clone for Ghosts<P> {
@@ -44,13 +47,13 @@ impl<P: Precision> Ghosts<P> {
     ///
     /// # Safety
     /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs.
-    pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32) -> Self {
-        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, format: PhantomData }
+    pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, blocks: Blocks) -> Self {
+        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, blocks, format: PhantomData }
     }
-    /// Zero beyond the ends of the directions in `cut`.
-    pub const fn closed(cut: u32) -> Self {
+    /// Zero beyond the ends of blocks in the directions in `cut`.
+    pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
-        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, format: PhantomData }
+        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, blocks, format: PhantomData }
     }
     /// Whether direction `mu` is cut.
     #[inline(always)]
@@ -159,11 +162,15 @@ impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
         (mu, forward): (usize, bool),
         p: Projector,
     ) -> Option<Scaled<P::Real>> {
-        if !(self.is_cut(mu) && geometry.wraps(x, mu, forward)) {
+        if !self.is_cut(mu) {
             return None;
         }
         if self.open == 0 {
-            return Some(Scaled { value: HalfSpinor::ZERO, scale: P::Real::ONE });
+            let zero = Scaled { value: HalfSpinor::ZERO, scale: P::Real::ONE };
+            return if self.blocks.leaves(x, mu, forward) { Some(zero) } else { None };
+        }
+        if !geometry.wraps(x, mu, forward) {
+            return None;
         }
         unsafe {
             let (tile, lane) = self.half_spinor(geometry.face_index(x, mu), rhs, mu, forward);

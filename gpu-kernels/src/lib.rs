@@ -34,10 +34,12 @@ pub mod field;
 pub mod gauge;
 pub mod ghost;
 pub mod heatbath;
+pub mod krylov;
 pub mod lattice;
 pub mod memory;
 pub mod random;
 pub mod row;
+pub mod schwarz;
 pub mod smeared;
 pub mod staggered;
 pub mod storage;
@@ -56,6 +58,8 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
         staggered::INSTANCES,
         exterior::INSTANCES,
         faces::INSTANCES,
+        schwarz::INSTANCES,
+        krylov::INSTANCES,
         smeared::INSTANCES,
         blas::INSTANCES,
         transfer::INSTANCES,

@@ -25,7 +25,7 @@ struct Shared {
     pool: rayon::ThreadPool,
     vectors: Vectors,
     /// The instances of the kernels, compiled for the machine's vector instructions.
-    instances: HashMap<TypeId, Run>,
+    instances: HashMap<TypeId, Option<Run>>,
     sums: Mutex<[f64; REDUCTION_SLOTS]>,
 }
 
@@ -71,9 +71,12 @@ impl comms::Buffer for CpuPinned {
 /// Which vector instructions the machine has. Kernels are compiled once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vectors {
+    #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "x86_64")]
     Avx2,
-    Portable,
+    /// The least that is compiled for; on x86-64 that is AVX2, and a machine without it computes nothing.
+    Least,
 }
 
 impl Vectors {
@@ -92,7 +95,7 @@ impl Vectors {
                 return Vectors::Avx2;
             }
         }
-        Vectors::Portable
+        Vectors::Least
     }
 }
 
@@ -108,9 +111,14 @@ impl Cpu {
         let instances = gpu_kernels::instances()
             .map(|Instance { cpu, .. }| {
                 let run = match vectors {
-                    Vectors::Avx512 => cpu.avx512,
-                    Vectors::Avx2 => cpu.avx2,
-                    Vectors::Portable => cpu.portable,
+                    #[cfg(target_arch = "x86_64")]
+                    Vectors::Avx512 => Some(cpu.avx512),
+                    #[cfg(target_arch = "x86_64")]
+                    Vectors::Avx2 => Some(cpu.avx2),
+                    #[cfg(target_arch = "x86_64")]
+                    Vectors::Least => None,
+                    #[cfg(not(target_arch = "x86_64"))]
+                    Vectors::Least => Some(cpu.portable),
                 };
                 ((cpu.kernel)(), run)
             })
@@ -120,18 +128,21 @@ impl Cpu {
     }
     fn instance<K: 'static>(&self, parts: &[&str]) -> Result<Run> {
         let missing = || super::BackendError::NoInstance { kernel: parts.join("_") };
-        self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)
+        let instance = self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)?;
+        instance.ok_or(super::BackendError::OldProcessor)
     }
     /// Number of threads.
     pub fn threads(&self) -> usize {
         self.shared.pool.current_num_threads()
     }
-    /// The vector instructions in use: `AVX-512`, `AVX2`, `portable`.
+    /// The vector instructions in use: `AVX-512`, `AVX2`, or none.
     pub fn instructions(&self) -> &'static str {
         match self.shared.vectors {
+            #[cfg(target_arch = "x86_64")]
             Vectors::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
             Vectors::Avx2 => "AVX2",
-            Vectors::Portable => "portable",
+            Vectors::Least => "no vector instructions",
         }
     }
 }

@@ -58,6 +58,9 @@ pub enum BackendError {
         /// Its name.
         kernel: String,
     },
+    /// Kernels are compiled for newer processors.
+    #[error("this processor has no AVX2 and FMA instructions, which the CPU backend needs: use a GPU, or a machine from 2013 or later")]
+    OldProcessor,
     /// Devices of different processes cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,

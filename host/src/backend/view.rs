@@ -7,6 +7,8 @@
 use super::Buffer;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::lattice::Geometry;
+use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
@@ -43,9 +45,14 @@ pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clo
 }
 /// Ghost zones of `tiles[μ]` tiles for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
 /// large as that.
-pub(crate) fn ghosts<P: Precision>(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32) -> Ghosts<P> {
+pub(crate) fn ghosts<P: Precision>(
+    zones: [[*mut u8; 2]; 4],
+    tiles: [u32; 4],
+    cut: u32,
+    geometry: &Geometry,
+) -> Ghosts<P> {
     // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
-    unsafe { Ghosts::new(zones, tiles, cut) }
+    unsafe { Ghosts::new(zones, tiles, cut, Blocks::one(geometry)) }
 }
 /// Links in the memory of a message, which `crate::halo` makes as large as they need.
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {

@@ -24,6 +24,7 @@ use gpu_kernels::faces::{Faces, PackColours, PackSpinors};
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::{Ghosts, zone_tiles};
 use gpu_kernels::lattice::Region;
+use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
 use regions::{Part, Parts};
 pub(crate) use sums::PartialSums;
@@ -162,7 +163,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
         inside()?;
         for (mu, part) in parts.exteriors.iter().enumerate() {
             if let Some(Part { region, sites }) = *part {
-                outside(1 + mu, region, sites, Ghosts::closed(halo.cut))?;
+                outside(1 + mu, region, sites, Ghosts::closed(halo.cut, Blocks::one(&geometry)))?;
             }
         }
         return Ok(());
@@ -174,7 +175,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let backend = domain.backend();
     let mut exchanges = halo.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
     let exchange = exchange_of(halo.transport, &mut exchanges, domain, bytes)?;
-    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut);
+    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut, &geometry);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
     let places = exchange.begin(backend)?;
     K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32)?;

@@ -1,0 +1,224 @@
+//! Additive Schwarz: blocks of the lattice that know nothing of each other, each with a system of its own (Babich et al.
+//! 2011, section 8.1). A few steps of minimum residual in every block are all that is asked for; their coefficients stay
+//! on the device, so that nobody waits for them.
+use crate::algebra::{Complex, complex};
+use crate::field::Field;
+use crate::lattice::{Divisor, Geometry, Site};
+use crate::memory::{Access, Global, HalfChunk};
+use crate::row::dot;
+use crate::storage::{Double, Fp16, Half, Precision, SiteFormat, Single, Spinors};
+use crate::{Kernel, Reduction};
+
+/// The local lattice in equal blocks of even extents.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Blocks {
+    half_x: Divisor,
+    y: Divisor,
+    z: Divisor,
+    t: Divisor,
+    /// Blocks along x, y and z, and all of them.
+    counts: [Divisor; 3],
+    all: Divisor,
+}
+
+impl Blocks {
+    /// Blocks of `extents`, all even, which divide the lattice.
+    pub fn new(geometry: &Geometry, extents: [u32; 4]) -> Self {
+        let size = geometry.size();
+        let count = |mu: usize| {
+            assert!(extents[mu] % 2 == 0 && size[mu].is_multiple_of(extents[mu]), "blocks divide the lattice");
+            size[mu] / extents[mu]
+        };
+        let counts = [count(0), count(1), count(2)].map(Divisor::new);
+        let all = Divisor::new(count(0) * count(1) * count(2) * count(3));
+        let [x, y, z, t] = extents;
+        Blocks { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t: Divisor::new(t), counts, all }
+    }
+    /// The local lattice as a single block.
+    pub fn one(geometry: &Geometry) -> Self {
+        Self::new(geometry, geometry.size())
+    }
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.all.get()
+    }
+    /// Sites of one parity in a block.
+    pub fn sites(&self) -> u32 {
+        self.half_x.get() * self.y.get() * self.z.get() * self.t.get()
+    }
+    /// Extents of a block.
+    pub fn extents(&self) -> [u32; 4] {
+        [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t.get()]
+    }
+    /// The block that a site is in.
+    #[inline(always)]
+    fn of(&self, s: &Site) -> u32 {
+        let [nx, ny, nz] = self.counts;
+        let along = |d: Divisor, c: u32| d.divide(c).0;
+        let (x, y) = (along(self.half_x, s.half_x), along(self.y, s.y));
+        let (z, t) = (along(self.z, s.z), along(self.t, s.t));
+        x + nx.get() * (y + ny.get() * (z + nz.get() * t))
+    }
+    /// Checkerboard index of site `i` of a block.
+    #[inline(always)]
+    fn index(&self, i: u32, block: u32, geometry: &Geometry) -> u32 {
+        let [nx, ny, nz] = self.counts;
+        let (rest, x) = nx.divide(block);
+        let (rest, y) = ny.divide(rest);
+        let (t, z) = nz.divide(rest);
+        let (row, k) = self.half_x.divide(i);
+        let (plane, j) = self.y.divide(row);
+        let (m, l) = self.z.divide(plane);
+        let [size_x, size_y, size_z, _] = geometry.size();
+        let (half_x, y) = (x * self.half_x.get() + k, y * self.y.get() + j);
+        let (z, t) = (z * self.z.get() + l, t * self.t.get() + m);
+        half_x + size_x / 2 * (y + size_y * (z + size_z * t))
+    }
+    /// Whether a step leads out of a block.
+    #[inline(always)]
+    pub fn leaves(&self, s: &Site, mu: usize, forward: bool) -> bool {
+        let (here, extent) = match mu {
+            0 => (2 * self.half_x.divide(s.half_x).1 + s.odd_x, 2 * self.half_x.get()),
+            1 => (self.y.divide(s.y).1, self.y.get()),
+            2 => (self.z.divide(s.z).1, self.z.get()),
+            _ => (self.t.divide(s.t).1, self.t.get()),
+        };
+        if forward { here + 1 == extent } else { here == 0 }
+    }
+}
+
+/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: "right-hand side" j D + d is block d, of D, of right-hand side j.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct BlockDot<F: SiteFormat> {
+    /// r
+    pub r: Field<F>,
+    /// t
+    pub t: Field<F>,
+    /// The blocks.
+    pub blocks: Blocks,
+    /// The lattice.
+    pub geometry: Geometry,
+}
+// SAFETY: reads only.
+unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
+    const NAME: &'static [&'static str] = &["block_dot", F::KIND, F::NAME];
+    type Values = [f64; 3];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
+        let (rhs, block) = self.blocks.all.divide(rhs);
+        let i = self.blocks.index(i, block, &self.geometry);
+        unsafe { dot(self.t.load(i, rhs), self.r.load(i, rhs)) }
+    }
+}
+
+/// Sums on the device: of each of up to five parts of a lattice that values were summed on.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct DeviceSums {
+    base: Global,
+    /// Values from one part to the next.
+    stride: u32,
+    /// Values of each right-hand side (and block) in a part: 3, those of [`RowDot`](crate::row::RowDot), or 8, those of
+    /// [`RowDots`](crate::row::RowDots), or 0, where there is no such part.
+    widths: [u32; 5],
+}
+
+impl DeviceSums {
+    /// Sums at `base`.
+    ///
+    /// # Safety
+    /// They lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8, stride: u32, widths: [u32; 5]) -> Self {
+        DeviceSums { base: Global(base), stride, widths }
+    }
+    #[inline(always)]
+    unsafe fn value(&self, k: u32) -> f64 {
+        let HalfChunk([low, high]) = unsafe { self.base.load8(8 * k as usize, Access::Shared) };
+        f64::from_bits((high as u64) << 32 | low as u64)
+    }
+    /// \[Re (r, t), Im (r, t), ‖t‖²\] of right-hand side (and block) `j`.
+    #[inline(always)]
+    unsafe fn dot(&self, j: u32) -> [f64; 3] {
+        let mut sums = [0.0; 3];
+        macro_rules! part {
+            ($($part:literal)*) => {$(
+                let width = self.widths[$part];
+                if width != 0 {
+                    let first = $part * self.stride + j * width;
+                    let [re, im, norm2] = if width == 3 { [0, 1, 2] } else { [4, 5, 7] };
+                    unsafe {
+                        sums[0] += self.value(first + re);
+                        sums[1] += self.value(first + im);
+                        sums[2] += self.value(first + norm2);
+                    }
+                }
+            )*};
+        }
+        part!(0 1 2 3 4);
+        sums
+    }
+}
+
+/// A step of minimum residual in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with
+/// α = (t, r) / ‖t‖² of the site's block. A block whose numbers have gone astray stays as it is.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct MrUpdate<P: Precision> {
+    /// x
+    pub x: Field<Spinors<P>>,
+    /// r
+    pub r: Field<Spinors<P>>,
+    /// t before, the new residual after.
+    pub t: Field<Spinors<P>>,
+    /// (r, t) and ‖t‖²
+    pub sums: DeviceSums,
+    /// The blocks of the sums.
+    pub blocks: Blocks,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the fields.
+    pub parity: u32,
+    /// 1: x is 0 yet, and not read.
+    pub first: u32,
+    /// ω
+    pub relaxation: f64,
+}
+// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
+unsafe impl<P: Precision> Kernel for MrUpdate<P> {
+    const NAME: &'static [&'static str] = &["mr_update", P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let block = self.blocks.of(&self.geometry.site(i, self.parity));
+            let [re, im, norm2] = self.sums.dot(rhs * self.blocks.count() + block);
+            let factor = self.relaxation / norm2;
+            // (t, r) is the conjugate of (r, t).
+            let alpha = complex(factor * re, -factor * im);
+            let sane = (alpha.re * 0.0 == 0.0) && (alpha.im * 0.0 == 0.0);
+            let alpha: Complex<P::Real> = if sane { alpha.cast() } else { Complex::ZERO };
+            let r = self.r.load(i, rhs);
+            let x = if self.first != 0 {
+                r.map(|r| alpha * r)
+            } else {
+                r.zip(self.x.load_own(i, rhs), |r, x| alpha.mul_add(r, x))
+            };
+            self.x.store(i, rhs, &x);
+            // NaN must not stay in a field of many blocks.
+            let t = if sane { self.t.load_own(i, rhs).zip(r, |t, r| (-alpha).mul_add(t, r)) } else { r };
+            self.t.store(i, rhs, &t);
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    reduce "schwarz" block_dot_spinor_double: BlockDot<Spinors<Double>>, registers 0;
+    reduce "schwarz" block_dot_spinor_single: BlockDot<Spinors<Single>>, registers 0;
+    reduce "schwarz" block_dot_spinor_half: BlockDot<Spinors<Half>>, registers 0;
+    reduce "schwarz" block_dot_spinor_fp16: BlockDot<Spinors<Fp16>>, registers 0;
+    kernel "schwarz" mr_update_double: MrUpdate<Double>, registers 0;
+    kernel "schwarz" mr_update_single: MrUpdate<Single>, registers 0;
+    kernel "schwarz" mr_update_half: MrUpdate<Half>, registers 0;
+    kernel "schwarz" mr_update_fp16: MrUpdate<Fp16>, registers 0;
+}
