@@ -129,10 +129,9 @@ unsafe impl<P: Precision, R: LinkFormat<P>> Kernel for PackLinks<P, R> {
             ($mu:literal) => {
                 unsafe {
                     let here = host_link(&self.host, g.lexicographic(&x), $mu);
-                    self.links.store(i, $mu, true, &here);
                     let behind = g.site(g.neighbour(&x, $mu, false), 1 - self.parity);
                     let there = host_link(&self.host, g.lexicographic(&behind), $mu);
-                    self.links.store(i, $mu, false, &there.adjoint());
+                    self.links.store(i, $mu, &here, &there.adjoint());
                 }
             };
         }
