@@ -105,14 +105,16 @@ fn singular_links(gauge: &HostGauge, scale: f64) -> usize {
 pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
     let hisq = reference::Improved::hisq(&case.gauge, -0.1);
-    let (fat, long) = (hisq.fat.clone(), with_determinants_near_the_cut(&hisq.long));
-    let cut = reference::Improved { fat, long };
-    // The number that is in them: one from their norms has rounding errors, which would be those of reconstructed rows.
     let naik = reference::Coefficients::hisq(-0.1).naik;
-    let from_host = |links: &reference::Improved| -> Result<Improvement<B>> {
-        Ok(Improvement { long_scale: naik, ..Improvement::from_host(&domain, &links.fat, &links.long)? })
+    // Fat links so small that the long ones decide.
+    let small = hisq.fat.links().iter().map(|u| u.map(|row| row.map(|z| z / 16.0))).collect();
+    let fat = HostGauge::from_links(case.lattice(), small);
+    let cut = reference::Improved { fat, long: with_determinants_near_the_cut(&hisq.long, naik, CUT_SCALE) };
+    // The number that is in them: one from their norms has rounding errors, which would be those of reconstructed rows.
+    let from_host = |links: &reference::Improved, long_scale: f64| -> Result<Improvement<B>> {
+        Ok(Improvement { long_scale, ..Improvement::from_host(&domain, &links.fat, &links.long)? })
     };
-    let in_u3 = [("HISQ", &hisq, from_host(&hisq)?), ("determinants near −1", &cut, from_host(&cut)?)];
+    let in_u3 = [("HISQ", &hisq, from_host(&hisq, naik)?), ("determinants near −1", &cut, from_host(&cut, CUT_SCALE)?)];
     let c = PathCoefficients { naik: 0.0, ..PathCoefficients::asqtad(U0) };
     let from_paths = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &c)?;
     let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
@@ -126,7 +128,7 @@ pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repor
             for (name, links, made) in &in_u3 {
                 let exact = exact(name, links);
                 let singular = made.singular_long_links()?;
-                let same = singular == singular_links(&links.long, naik);
+                let same = singular == singular_links(&links.long, made.long_scale);
                 report.holds(&case.scope("recon-9", name), "number of singular long links", same);
                 $(check!(@format $precision $recon, fields, exact, links, made, 0.0);)*
                 if singular == 0 {
@@ -149,15 +151,18 @@ pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repor
     Ok(())
 }
 
-/// Each link with a phase that makes its determinant, over the cube of a number, what is hard to keep: where the angle
-/// jumps from π to −π, where formulae of half an angle change over, and in between.
-fn with_determinants_near_the_cut(gauge: &HostGauge) -> HostGauge {
+/// In links whose determinants are near −1.
+const CUT_SCALE: f64 = 1.5;
+
+/// Each link over `scale`, with a phase that makes its determinant what is hard to keep: where the angle jumps from π to
+/// −π, where formulae of half an angle change over, and in between. Then times `new_scale`.
+fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64) -> HostGauge {
     use std::f64::consts::{FRAC_PI_2, PI};
     let angles = [PI, -PI + 1e-15, PI - 1e-9, -PI + 1e-4, FRAC_PI_2, -FRAC_PI_2, 0.0, 1e-12, 3.0, -3.1, -2.0];
     let turned = |(k, u): (usize, &[[Complex64; 3]; 3])| {
+        let u = u.map(|row| row.map(|z| z / scale));
         let det: Complex64 = links::cross(u[0], u[1]).iter().zip(u[2]).map(|(n, z)| n.conj() * z).sum();
-        // The scale of HISQ's long links is negative.
-        let turn = Complex64::cis((angles[k % angles.len()] - (-det).arg()) / 3.0);
+        let turn = new_scale * Complex64::cis((angles[k % angles.len()] - det.arg()) / 3.0);
         u.map(|row| row.map(|z| turn * z))
     };
     HostGauge::from_links(gauge.lattice(), gauge.links().iter().enumerate().map(turned).collect())
