@@ -7,8 +7,8 @@ use crate::ghost::Ghosts;
 use crate::row::{dot, dots};
 use crate::staggered::{Hops, Improved, Naive, Number, Vector};
 use crate::storage::{
-    CloverFormat, Colours, Double, Fp16, Half, LinkFormat, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T,
-    Recon18, Recon18H, Single, Spinors,
+    CloverFormat, Colours, Double, Fp16, Half, LinkFormat, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
+    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single, Spinors,
 };
 use crate::wilson::Hopping;
 use crate::{Kernel, Reduction};
@@ -286,4 +286,20 @@ crate::entry! { INSTANCES:
     reduce "exterior_colour_half" improved_exterior_dot_half_12: StaggeredExteriorDot<Improved<Half, Recon12, Ghosts<Half>>>, registers 168;
     kernel "exterior_colour_half" improved_exterior_half_8: StaggeredExterior<Improved<Half, Recon8, Ghosts<Half>>>, registers 168;
     reduce "exterior_colour_half" improved_exterior_dot_half_8: StaggeredExteriorDot<Improved<Half, Recon8, Ghosts<Half>>>, registers 168;
+    kernel "exterior_colour_double" improved_exterior_double_13: StaggeredExterior<Improved<Double, Recon13, Ghosts<Double>>>, registers 168;
+    reduce "exterior_colour_double" improved_exterior_dot_double_13: StaggeredExteriorDot<Improved<Double, Recon13, Ghosts<Double>>>, registers 168;
+    kernel "exterior_colour_double" improved_exterior_double_9: StaggeredExterior<Improved<Double, Recon9, Ghosts<Double>>>, registers 168;
+    reduce "exterior_colour_double" improved_exterior_dot_double_9: StaggeredExteriorDot<Improved<Double, Recon9, Ghosts<Double>>>, registers 168;
+    kernel "exterior_colour_single" improved_exterior_single_13: StaggeredExterior<Improved<Single, Recon13, Ghosts<Single>>>, registers 168;
+    reduce "exterior_colour_single" improved_exterior_dot_single_13: StaggeredExteriorDot<Improved<Single, Recon13, Ghosts<Single>>>, registers 168;
+    kernel "exterior_colour_single" improved_exterior_single_9: StaggeredExterior<Improved<Single, Recon9, Ghosts<Single>>>, registers 168;
+    reduce "exterior_colour_single" improved_exterior_dot_single_9: StaggeredExteriorDot<Improved<Single, Recon9, Ghosts<Single>>>, registers 168;
+    kernel "exterior_colour_single" improved_exterior_single_13h: StaggeredExterior<Improved<Single, Recon13H, Ghosts<Single>>>, registers 168;
+    reduce "exterior_colour_single" improved_exterior_dot_single_13h: StaggeredExteriorDot<Improved<Single, Recon13H, Ghosts<Single>>>, registers 168;
+    kernel "exterior_colour_single" improved_exterior_single_9h: StaggeredExterior<Improved<Single, Recon9H, Ghosts<Single>>>, registers 168;
+    reduce "exterior_colour_single" improved_exterior_dot_single_9h: StaggeredExteriorDot<Improved<Single, Recon9H, Ghosts<Single>>>, registers 168;
+    kernel "exterior_colour_half" improved_exterior_half_13: StaggeredExterior<Improved<Half, Recon13, Ghosts<Half>>>, registers 168;
+    reduce "exterior_colour_half" improved_exterior_dot_half_13: StaggeredExteriorDot<Improved<Half, Recon13, Ghosts<Half>>>, registers 168;
+    kernel "exterior_colour_half" improved_exterior_half_9: StaggeredExterior<Improved<Half, Recon9, Ghosts<Half>>>, registers 168;
+    reduce "exterior_colour_half" improved_exterior_dot_half_9: StaggeredExteriorDot<Improved<Half, Recon9, Ghosts<Half>>>, registers 168;
 }

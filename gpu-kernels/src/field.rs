@@ -186,15 +186,15 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
         let pair = if unit { None } else { Some(unsafe { self.pair(i, mu) }) };
         Direction { links: *self, i, mu, pair }
     }
-    /// Writes U_μ(x) or U†_μ(x−μ̂).
+    /// Writes U_μ(x) and U†_μ(x−μ̂).
     ///
     /// # Safety
     /// The site exists and is written by nobody else.
     #[inline(always)]
-    pub unsafe fn store(&self, i: u32, mu: usize, forward: bool, u: &Su3<f64>) {
+    pub unsafe fn store(&self, i: u32, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
         unsafe {
             let (tile, lane) = self.tile(i);
-            R::store_link(tile, lane, mu, forward, u)
+            R::store_pair(tile, lane, mu, forward, backward)
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
 use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Single,
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T,
+    Recon13, Recon13H, Recon18, Recon18H, Single,
 };
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -302,17 +303,17 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const STEPS: usize> Kernel for PackT
         macro_rules! direction {
             ($($mu:literal)*) => {$(unsafe {
                 let here = of(&self.input, self.parity).load(x.index, $mu, Access::Once);
-                self.links.store(i, $mu, true, &here.scale(self.scale));
                 let behind = if STEPS == 3 { g.third_neighbour(&x, $mu, false) } else { g.neighbour(&x, $mu, false) };
                 let there = of(&self.input, there).load(behind, $mu, Access::Once);
-                self.links.store(i, $mu, false, &there.adjoint().scale(self.scale));
+                self.links.store(i, $mu, &here.scale(self.scale), &there.adjoint().scale(self.scale));
             })*};
         }
         direction!(0 1 2 3);
     }
 }
 
-/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that [`Recon8`] cannot keep.
+/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that [`Recon8`] cannot keep,
+/// nor [`Recon9`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SingularThin {
@@ -420,4 +421,12 @@ crate::entry! { INSTANCES:
     setup "smeared" pack_long_half_18: PackThin<Half, Recon18, 3>, registers 0;
     setup "smeared" pack_long_half_12: PackThin<Half, Recon12, 3>, registers 0;
     setup "smeared" pack_long_half_8: PackThin<Half, Recon8, 3>, registers 0;
+    setup "smeared" pack_long_double_13: PackThin<Double, Recon13, 3>, registers 0;
+    setup "smeared" pack_long_double_9: PackThin<Double, Recon9, 3>, registers 0;
+    setup "smeared" pack_long_single_13: PackThin<Single, Recon13, 3>, registers 0;
+    setup "smeared" pack_long_single_9: PackThin<Single, Recon9, 3>, registers 0;
+    setup "smeared" pack_long_half_13: PackThin<Half, Recon13, 3>, registers 0;
+    setup "smeared" pack_long_half_9: PackThin<Half, Recon9, 3>, registers 0;
+    setup "smeared" pack_long_single_13h: PackThin<Single, Recon13H, 3>, registers 0;
+    setup "smeared" pack_long_single_9h: PackThin<Single, Recon9H, 3>, registers 0;
 }

@@ -3,7 +3,7 @@
 //! (Babich et al. 2011, eqs. 3 and 4). [`Naive`] has thin links for F and no L, [`Improved`] fat and long links.
 //!
 //! Links are kept without the phases η_μ and without the sign of the boundary condition: thin links stay in SU(3), long
-//! ones of asqtad are a number times SU(3), and both can be reconstructed.
+//! ones of asqtad are a number times SU(3), those of HISQ a number times U(3), and all can be reconstructed.
 use crate::Kernel;
 use crate::algebra::{Colour, Real, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
@@ -11,8 +11,8 @@ use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
 use crate::lattice::{Geometry, Region, Site};
 use crate::row::{Row, RowDot};
 use crate::storage::{
-    Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Reconstruct,
-    Single,
+    Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
+    Recon13H, Recon18, Recon18H, Reconstruct, Single,
 };
 
 /// Signs η_μ(x) that depend on which coordinates are odd.
@@ -357,4 +357,28 @@ crate::entry! { INSTANCES:
     kernel "improved_single_h" improved_dslash_single_8h: Dslash<Improved<Single, Recon8H>>, registers 104;
     kernel "improved_single_h" improved_dslash_add_single_8h: DslashAdd<Improved<Single, Recon8H>>, registers 104;
     reduce "improved_single_h" improved_dslash_add_dot_single_8h: RowDot<DslashAdd<Improved<Single, Recon8H>>>, registers 128;
+    kernel "improved_u3_double" improved_dslash_double_13: Dslash<Improved<Double, Recon13>>, registers 168;
+    kernel "improved_u3_double" improved_dslash_add_double_13: DslashAdd<Improved<Double, Recon13>>, registers 168;
+    reduce "improved_u3_double" improved_dslash_add_dot_double_13: RowDot<DslashAdd<Improved<Double, Recon13>>>, registers 168;
+    kernel "improved_u3_double" improved_dslash_double_9: Dslash<Improved<Double, Recon9>>, registers 168;
+    kernel "improved_u3_double" improved_dslash_add_double_9: DslashAdd<Improved<Double, Recon9>>, registers 168;
+    reduce "improved_u3_double" improved_dslash_add_dot_double_9: RowDot<DslashAdd<Improved<Double, Recon9>>>, registers 168;
+    kernel "improved_u3_single" improved_dslash_single_13: Dslash<Improved<Single, Recon13>>, registers 168;
+    kernel "improved_u3_single" improved_dslash_add_single_13: DslashAdd<Improved<Single, Recon13>>, registers 168;
+    reduce "improved_u3_single" improved_dslash_add_dot_single_13: RowDot<DslashAdd<Improved<Single, Recon13>>>, registers 168;
+    kernel "improved_u3_single" improved_dslash_single_9: Dslash<Improved<Single, Recon9>>, registers 168;
+    kernel "improved_u3_single" improved_dslash_add_single_9: DslashAdd<Improved<Single, Recon9>>, registers 168;
+    reduce "improved_u3_single" improved_dslash_add_dot_single_9: RowDot<DslashAdd<Improved<Single, Recon9>>>, registers 168;
+    kernel "improved_u3_half" improved_dslash_half_13: Dslash<Improved<Half, Recon13>>, registers 96;
+    kernel "improved_u3_half" improved_dslash_add_half_13: DslashAdd<Improved<Half, Recon13>>, registers 96;
+    reduce "improved_u3_half" improved_dslash_add_dot_half_13: RowDot<DslashAdd<Improved<Half, Recon13>>>, registers 128;
+    kernel "improved_u3_half" improved_dslash_half_9: Dslash<Improved<Half, Recon9>>, registers 96;
+    kernel "improved_u3_half" improved_dslash_add_half_9: DslashAdd<Improved<Half, Recon9>>, registers 96;
+    reduce "improved_u3_half" improved_dslash_add_dot_half_9: RowDot<DslashAdd<Improved<Half, Recon9>>>, registers 128;
+    kernel "improved_u3_single_h" improved_dslash_single_13h: Dslash<Improved<Single, Recon13H>>, registers 104;
+    kernel "improved_u3_single_h" improved_dslash_add_single_13h: DslashAdd<Improved<Single, Recon13H>>, registers 104;
+    reduce "improved_u3_single_h" improved_dslash_add_dot_single_13h: RowDot<DslashAdd<Improved<Single, Recon13H>>>, registers 128;
+    kernel "improved_u3_single_h" improved_dslash_single_9h: Dslash<Improved<Single, Recon9H>>, registers 104;
+    kernel "improved_u3_single_h" improved_dslash_add_single_9h: DslashAdd<Improved<Single, Recon9H>>, registers 104;
+    reduce "improved_u3_single_h" improved_dslash_add_dot_single_9h: RowDot<DslashAdd<Improved<Single, Recon9H>>>, registers 128;
 }

@@ -137,7 +137,8 @@ pub fn staggered<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>>
     measure(backend, options, workload::naive)
 }
 
-/// The asqtad operator in the same way; reconstructions are those of the long links.
+/// The asqtad operator in the same way; reconstructions are those of the long links, and for those that keep a phase links
+/// are in U(3), as HISQ's are.
 pub fn asqtad<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
     measure(backend, options, workload::improved)
 }

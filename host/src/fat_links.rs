@@ -8,7 +8,7 @@ use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
-use crate::measure::violation;
+use crate::measure::{violation, violation_of_u3};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation,
@@ -231,6 +231,17 @@ fn largest_component<B: Backend>(links: &ThinGauge<B>, bound: f64) -> Result<f64
     Ok(bound * 0.5f64.powf(clear as f64 / 4.0))
 }
 
+/// The smallest group that links are in, all divided by one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkGroup {
+    /// SU(3), as long links of asqtad: 12 or 8 reals tell them.
+    Su3,
+    /// U(3), as long links of HISQ: 13 or 9 reals tell them.
+    U3,
+    /// None: they have 18 reals.
+    Neither,
+}
+
 /// Fat and long links of an operator, in double precision on a device.
 pub struct Improvement<B: Backend> {
     /// F
@@ -241,8 +252,8 @@ pub struct Improvement<B: Backend> {
     pub fat_scale: f64,
     /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
     pub long_scale: f64,
-    /// Whether L is SU(3) times `long_scale`: then it can be reconstructed from 12 or 8 reals.
-    pub long_in_su3: bool,
+    /// Where L over `long_scale` is.
+    pub long_group: LinkGroup,
 }
 
 impl<B: Backend> Improvement<B> {
@@ -251,19 +262,23 @@ impl<B: Backend> Improvement<B> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
         // Links that are zero stay so over any number but zero.
-        let long_in_su3 = c.naik != 0.0;
-        let long_scale = if long_in_su3 { c.naik } else { 1.0 };
-        Ok(Improvement { fat, long, fat_scale, long_scale, long_in_su3 })
+        let (long_scale, long_group) = if c.naik != 0.0 { (c.naik, LinkGroup::Su3) } else { (1.0, LinkGroup::Neither) };
+        Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
     }
     /// HISQ: Fat7, projection to U(3), then the second level.
     pub fn hisq(thin: &ThinGauge<B>, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
         let first = fat_links(thin, &PathCoefficients::fat7())?;
         first.fill_border()?;
         let unitary = project_u3(&first)?;
-        let links = Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?;
-        Ok(Improvement { long_in_su3: false, ..links })
+        Ok(Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
     }
-    /// How many long links reconstruct 8 cannot keep, as [`ThinGauge::singular_links`] counts thin ones.
+    /// Of thin links in U(3): so are their products.
+    #[must_use]
+    pub fn in_u3(self) -> Self {
+        let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
+        Improvement { long_group, ..self }
+    }
+    /// How many long links reconstruct 8 and 9 cannot keep, as [`ThinGauge::singular_links`] counts thin ones.
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
@@ -279,9 +294,9 @@ impl<B: Backend> Improvement<B> {
     /// From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = largest_on_host(fat);
-        let (long_scale, long_in_su3) = common_scale(long);
+        let (long_scale, long_group) = common_scale(long);
         let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
-        Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_in_su3 })
+        Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_group })
     }
 }
 
@@ -290,20 +305,26 @@ fn largest_on_host(gauge: &HostGauge) -> f64 {
     bytemuck::cast_slice::<_, f64>(gauge.links()).iter().fold(0.0, |a: f64, b| a.max(b.abs()))
 }
 
-/// c with L = c U, U in SU(3) for all links, as long links of asqtad are, and whether there is one to single precision;
-/// else the root mean square, as for U in U(3), or the largest component, if that is larger.
-fn common_scale(long: &HostGauge) -> (f64, bool) {
+/// c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; else the root mean square, as
+/// for these, or the largest component, if that is larger. In U(3) either sign would do.
+fn common_scale(long: &HostGauge) -> (f64, LinkGroup) {
     let count = long.links().len() as f64;
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
     let size = (long.links().iter().map(norm2).sum::<f64>() / count).sqrt();
     let determinants: f64 = long.links().iter().map(|u| determinant(u).re).sum();
     let scale = if determinants < 0.0 { -size } else { size };
-    let fits = |u: &Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
-    if size > 0.0 && long.links().iter().all(fits) {
-        return (scale, true);
+    let all = |violation: fn(&Matrix) -> f64| {
+        let fits = |u: &Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
+        size > 0.0 && long.links().iter().all(fits)
+    };
+    if all(violation) {
+        (scale, LinkGroup::Su3)
+    } else if all(violation_of_u3) {
+        (scale, LinkGroup::U3)
+    } else {
+        let fitting = size.max(largest_on_host(long));
+        (if fitting > 0.0 { fitting } else { 1.0 }, LinkGroup::Neither)
     }
-    let fitting = size.max(largest_on_host(long));
-    (if fitting > 0.0 { fitting } else { 1.0 }, false)
 }
 
 fn determinant(u: &Matrix) -> Complex64 {

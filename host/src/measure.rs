@@ -65,6 +65,15 @@ pub fn unitarity(gauge: &HostGauge) -> Unitarity {
 
 /// Distance of one matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
 pub fn violation(u: &Matrix) -> f64 {
+    let third = third_row(&u[0], &u[1]);
+    let determinant: Complex64 = (0..3).map(|k| third[k].conj() * u[2][k]).sum();
+    let (norm, off) = (violation_of_u3(u), (determinant - 1.0).norm());
+    // `f64::max` would drop a NaN.
+    if norm.is_nan() || off.is_nan() { f64::NAN } else { norm.max(off) }
+}
+
+/// Distance of one matrix from U(3): ‖U U† − 1‖ (Frobenius norm).
+pub fn violation_of_u3(u: &Matrix) -> f64 {
     let mut square = 0.0;
     for i in 0..3 {
         for j in 0..3 {
@@ -73,11 +82,7 @@ pub fn violation(u: &Matrix) -> f64 {
             square += (product - unit).norm_sqr();
         }
     }
-    let third = third_row(&u[0], &u[1]);
-    let determinant: Complex64 = (0..3).map(|k| third[k].conj() * u[2][k]).sum();
-    let (norm, off) = (square.sqrt(), (determinant - 1.0).norm());
-    // `f64::max` would drop a NaN.
-    if norm.is_nan() || off.is_nan() { f64::NAN } else { norm.max(off) }
+    square.sqrt()
 }
 
 /// Projects every link to SU(3): Gram–Schmidt on rows 0 and 1, row 2 = conj(row 0 × row 1). Takes rounding errors

@@ -15,8 +15,8 @@ use ferrite::generate;
 use ferrite::halo::Network;
 use ferrite::lattice::{Lattice, Section};
 use gpu_kernels::storage::{
-    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18,
-    Recon18H, Single,
+    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
+    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single,
 };
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator};
@@ -245,6 +245,8 @@ pub fn three_hops<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Image
     improved!(asqtad: Half Recon18, Half Recon12, Half Recon8, Single Recon18H, Single Recon12H, Single Recon8H);
     if let Ok(hisq) = Improvement::hisq(&thin, -0.1) {
         improved!(hisq: Double Recon18, Single Recon18, Half Recon18);
+        improved!(hisq: Double Recon13, Double Recon9, Single Recon13, Single Recon9, Half Recon13, Half Recon9);
+        improved!(hisq: Single Recon13H, Single Recon9H);
     }
     Ok(c.out)
 }

@@ -4,7 +4,7 @@ use crate::accuracy::Accuracy;
 use crate::reference::adjoint;
 use crate::report::Tolerance;
 use ferrite::field::host::{HostGauge, Matrix};
-use gpu_kernels::storage::{Half, Recon8, Recon12, Recon18, Reconstruct, Short, Temporal};
+use gpu_kernels::storage::{Half, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Short, Temporal};
 use num_complex::Complex64;
 
 /// A reconstruction as the paper writes it.
@@ -36,25 +36,52 @@ impl Reconstruction for Recon12 {
         [a, b, cross(a, b)]
     }
 }
+/// e^{iφ} of a number with phase φ, which is kept as tan(φ/4).
+fn phase(round: &impl Fn(f64) -> f64, z: Complex64) -> Complex64 {
+    Complex64::cis(4.0 * round((z.arg() / 4.0).tan()).atan())
+}
+fn determinant(u: &Matrix) -> Complex64 {
+    cross(u[0], u[1]).iter().zip(u[2]).map(|(n, z)| n.conj() * z).sum()
+}
+impl Reconstruction for Recon13 {
+    /// A rational function makes the phase, and a product the third row.
+    const ARITHMETIC: f64 = 3.0;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        let [a, b, n] = Recon12::rounded(u, &round);
+        let det = phase(&round, determinant(u));
+        [a, b, n.map(|z| det * z)]
+    }
+}
+/// That of diag(1, 1, det U*) U, a matrix of SU(3), with the phase that its c_1 has in U.
+impl Reconstruction for Recon9 {
+    const ARITHMETIC: f64 = Recon8::ARITHMETIC;
+    fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
+        let det = phase(&round, determinant(u));
+        let [a, b, c] = minimal(u, phase(&round, u[2][0]) * det.conj(), round);
+        [a, b, c.map(|z| det * z)]
+    }
+}
 impl Reconstruction for Recon8 {
     // Sines and cosines of GPUs are good to 2⁻²⁰·⁵, eleven units.
     const ARITHMETIC: f64 = 12.0;
     fn rounded(u: &Matrix, round: impl Fn(f64) -> f64) -> Matrix {
-        // Phases φ are kept as tan(φ/4).
-        let phase = |z: Complex64| Complex64::cis(4.0 * round((z.arg() / 4.0).tan()).atan());
-        let (a2, a3, b1) = (each(&round, u[0][1]), each(&round, u[0][2]), each(&round, u[1][0]));
-        let square = a2.norm_sqr() + a3.norm_sqr();
-        let a1 = (1.0 - square).max(0.0).sqrt() * phase(u[0][0]);
-        let c1 = (square - b1.norm_sqr()).max(0.0).sqrt() * phase(u[2][0]);
-        // b and c lie in the plane orthogonal to a, which b' and c' span: b = p1 b' + p2 c', c = −p2* b' + p1* c'.
-        let n = square.sqrt();
-        let (p1, p2) = (c1.conj() / n, b1 / n);
-        let primed = [Complex64::ZERO, -a3.conj() / n, a2.conj() / n];
-        let second = [n.into(), -a1.conj() * a2 / n, -a1.conj() * a3 / n];
-        let b = std::array::from_fn(|k| p1 * primed[k] + p2 * second[k]);
-        let c = std::array::from_fn(|k| -p2.conj() * primed[k] + p1.conj() * second[k]);
-        [[a1, a2, a3], b, c]
+        minimal(u, phase(&round, u[2][0]), round)
     }
+}
+/// The matrix of SU(3) with the a_2, a_3 and b_1 of `u`, the phase of its a_1, and the given phase of c_1.
+fn minimal(u: &Matrix, phase_of_c1: Complex64, round: impl Fn(f64) -> f64) -> Matrix {
+    let (a2, a3, b1) = (each(&round, u[0][1]), each(&round, u[0][2]), each(&round, u[1][0]));
+    let square = a2.norm_sqr() + a3.norm_sqr();
+    let a1 = (1.0 - square).max(0.0).sqrt() * phase(&round, u[0][0]);
+    let c1 = (square - b1.norm_sqr()).max(0.0).sqrt() * phase_of_c1;
+    // b and c lie in the plane orthogonal to a, which b' and c' span: b = p1 b' + p2 c', c = −p2* b' + p1* c'.
+    let n = square.sqrt();
+    let (p1, p2) = (c1.conj() / n, b1 / n);
+    let primed = [Complex64::ZERO, -a3.conj() / n, a2.conj() / n];
+    let second = [n.into(), -a1.conj() * a2 / n, -a1.conj() * a3 / n];
+    let b = std::array::from_fn(|k| p1 * primed[k] + p2 * second[k]);
+    let c = std::array::from_fn(|k| -p2.conj() * primed[k] + p1.conj() * second[k]);
+    [[a1, a2, a3], b, c]
 }
 /// In 16 bits, whatever the fields are in.
 impl<R: Reconstruction> Reconstruction for Short<R>
@@ -126,8 +153,14 @@ mod tests {
 
     #[test]
     fn without_rounding_every_reconstruction_gives_the_link_back() {
-        for u in generate::random(Lattice::new([4; 4]).unwrap(), 1).links() {
+        for (k, u) in generate::random(Lattice::new([4; 4]).unwrap(), 1).links().iter().enumerate() {
             let off = |v: Matrix| v.iter().flatten().zip(u.iter().flatten()).map(|(a, b)| (a - b).norm()).sum::<f64>();
+            let turn = Complex64::cis(k as f64);
+            let turned = u.map(|row| row.map(|z| turn * z));
+            let off_turned =
+                |v: Matrix| v.iter().flatten().zip(turned.iter().flatten()).map(|(a, b)| (a - b).norm()).sum::<f64>();
+            assert!(off_turned(Recon13::rounded(&turned, |x| x)) < 2e-14);
+            assert!(off_turned(Recon9::rounded(&turned, |x| x)) < 1e-11);
             assert_eq!(off(Recon18::rounded(u, |x| x)), 0.0);
             assert!(off(Recon12::rounded(u, |x| x)) < 1e-14);
             // Singular links lose digits.

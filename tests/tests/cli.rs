@@ -378,6 +378,21 @@ fn benchmarks() {
             rows.iter().filter(is).map(|row| name(row, "precision") + " " + &name(row, "reconstruct")).collect();
         assert_eq!(formats, ["single 8", "single 8h", "half 8"]);
     }
+    // Phases are kept of long links only.
+    let report = room.json("bench dslash --lattice 4,4,4,4 --precision single --reconstruct 12,13,9h --operator all");
+    let rows = report["rows"].as_array().unwrap();
+    let with_phase = rows.iter().filter(|row| ["13", "9h"].contains(&row["reconstruct"].as_str().unwrap()));
+    assert!(with_phase.clone().all(|row| row["operator"].as_str().unwrap().starts_with("asqtad")));
+    assert_eq!(with_phase.count(), 4);
+    let bytes = |recon: &str| {
+        let of = |row: &&Value| row["operator"] == "asqtad_dslash" && row["reconstruct"] == recon;
+        let row = rows.iter().find(of).unwrap();
+        (row["gbps"].as_f64().unwrap() * row["microseconds"].as_f64().unwrap() * 1e3 / 128.0).round()
+    };
+    // Fat and long links of a site, and two vectors.
+    assert_eq!(["12", "13", "9h"].map(bytes), [960.0, 992.0, 288.0 + 144.0].map(|links| links + 48.0));
+    room.fails(2, "bench dslash --operator staggered --reconstruct 13,9", &["13 and 9", "asqtad"]);
+    room.fails(2, "bench dslash --reconstruct 13", &["13 and 9", "asqtad"]);
     room.fails(2, "bench copy --operator clover", &["--operator"]);
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
     room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half, fp16"]);
@@ -403,7 +418,7 @@ fn tuning() {
     room.fails(2, "tune --tuning off", &["--tuning off"]);
     room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
     room.fails(2, "tune --nrhs 1,1000", &["--nrhs 1000", "64"]);
-    room.fails(2, "tune --reconstruct 9", &["--reconstruct '9'", "18, 12, 8"]);
+    room.fails(2, "tune --reconstruct 10", &["--reconstruct '10'", "18, 12, 8"]);
     room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);
 
     // `info` names the file. One that cannot be understood is told of, and stops nothing.

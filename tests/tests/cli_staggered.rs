@@ -44,6 +44,66 @@ fn operators_and_precisions() {
     assert!(text.stdout.contains("asqtad operator on 4×4×4×8, u0 = 1.000000, antiperiodic\n"), "{}", text.stdout);
 }
 
+/// HISQ's long links are in U(3): with 13 or 9 reals the answer is that of 18.
+#[test]
+fn reconstructions_of_hisq() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --operator hisq --mass 0.1 --source random:3 --tol 1e-11";
+    room.json(&format!("{solve} --reconstruct 18 -o 18.npy"));
+    let expected = npy(&room.path("18.npy"));
+    // ‖M⁻¹‖ ≤ 1 / m, and ‖M‖ is 3 at most: two answers to 10⁻¹¹ are within 6 · 10⁻¹⁰ of each other.
+    let agrees = |name: &str| distance(&npy(&room.path(name)), &expected) < 6e-10;
+    for (flags, used) in [
+        ("", "13"),
+        ("--reconstruct 13", "13"),
+        ("--reconstruct 9", "9"),
+        ("--precision single --reconstruct 13", "13"),
+        ("--precision single --reconstruct 9", "9"),
+        ("--precision half --reconstruct 13", "13"),
+        ("--precision half --reconstruct 9", "9"),
+        ("--precision single --reconstruct 13h", "13h"),
+        ("--precision single --reconstruct 9h", "9h"),
+        // These have no phase, which HISQ's need.
+        ("--reconstruct 12", "13"),
+        ("--precision half --reconstruct 8", "9"),
+        ("--precision single --reconstruct 8h", "9h"),
+    ] {
+        let report = room.json(&format!("{solve} {flags} -o x.npy"));
+        assert_eq!(
+            (report["converged"].as_bool(), report["reconstruct"].as_str()),
+            (Some(true), Some(used)),
+            "{flags}"
+        );
+        assert!(agrees("x.npy"), "{flags}");
+    }
+    // It says so where it does not keep what was asked for.
+    let run = room.run(&format!("{solve} --reconstruct 12 --backend cpu"));
+    assert!(run.stderr.contains("reconstruct 12") && run.stderr.contains("13 is used"), "{}", run.stderr);
+    // From files, where the number in the long links has to be found first.
+    room.json("links hisq weak.ildg fat.npy long.npy");
+    let solve = "solve --operator hisq --mass 0.1 --source random:3 --tol 1e-11 --fat fat.npy --long long.npy";
+    for used in ["13", "9"] {
+        let report = room.json(&format!("{solve} --reconstruct {used} -o x.npy"));
+        assert_eq!(report["reconstruct"].as_str(), Some(used));
+        assert!(agrees("x.npy"), "{used} from files");
+    }
+    // Several masses.
+    let masses = "solve --gauge weak.ildg --operator hisq --masses 0.1,0.3 --source random:3 --tol 1e-11";
+    let report = room.json(&format!("{masses} --precision single --reconstruct 9 -o x.npy"));
+    assert_eq!(report["reconstruct"].as_str(), Some("9"));
+    assert!(distance(&npy(&room.path("x.npy"))[..expected.len()], &expected) < 6e-10);
+    // Long links of asqtad have no phase, but nothing speaks against keeping it.
+    let asqtad = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source random:3 --tol 1e-11";
+    room.json(&format!("{asqtad} -o a.npy"));
+    let report = room.json(&format!("{asqtad} --reconstruct 9 -o b.npy"));
+    assert_eq!(report["reconstruct"].as_str(), Some("9"));
+    assert!(distance(&npy(&room.path("a.npy")), &npy(&room.path("b.npy"))) < 6e-10);
+    // Unit links are in the way of 9 reals, as of 8.
+    room.json("generate unit --lattice 4,4,4,4 -o unit.ildg");
+    let unit = "solve --gauge unit.ildg --operator hisq --mass 0.1 --source random:3 --reconstruct 9";
+    assert_eq!(room.json(unit)["reconstruct"].as_str(), Some("13"));
+}
+
 #[test]
 fn several_masses_and_shifts() {
     let room = Room::with_weak_field();
@@ -141,6 +201,12 @@ fn mistakes() {
         ("--operator asqtad --mass 0.1 --precision fp16", &["--precision", "fp16"]),
         ("--operator asqtad --mass 0.1 --reconstruct 12t", &["--reconstruct", "12t"]),
         ("--operator asqtad --mass 0.1 --reconstruct 8h", &["--reconstruct", "--precision single"]),
+        ("--operator hisq --mass 0.1 --reconstruct 9h", &["--reconstruct", "--precision single"]),
+        ("--operator hisq --mass 0.1 --reconstruct 8t", &["'8t'", "Wilson", "long links", "18, 12, 8, 18h"]),
+        ("--operator hisq --mass 0.1 --reconstruct 14", &["--reconstruct", "'14'", "13, 9, 13h, 9h"]),
+        ("--operator staggered --mass 0.1 --reconstruct 13", &["'13'", "phase", "naive", "18, 12, 8, 18h, 12h, 8h"]),
+        ("--operator wilson --mass 0.1 --reconstruct 9", &["'9'", "phase", "Wilson", "18, 12, 8, 12t, 8t"]),
+        ("--mass 0.1 --reconstruct 12h", &["'12h'", "staggered", "18, 12, 8, 12t, 8t"]),
         ("--operator asqtad --mass 0.1 --solver bicgstab", &["--solver", "cg"]),
         ("--operator asqtad --mass 0.1 --shift-solver multishift", &["--shift-solver", "--masses"]),
         ("--operator asqtad --masses 0.1,0.2 --plot x.svg", &["--plot"]),
@@ -185,6 +251,10 @@ fn input_files() {
     let more = needed("--set masses=0.1,0.2,0.3") - needed("");
     assert!(more >= 2 * 4 * 48 * 256, "{more}");
     assert!(needed("--set precision=half") < needed("--set correction=defect"));
+    // Links of the iteration and of multi-shift CG; those in double have 18 reals. Of 9 reals four pairs take 576 bytes
+    // at a site, of 18 1152; all 512 sites of both parities have them.
+    let [nine, eighteen] = ["9", "18"].map(|recon| needed(&format!("--set reconstruct={recon}")));
+    assert_eq!(eighteen - nine, 2 * (1152 - 576) * 512);
     let report = room.json("solve --config run.toml --set u0=plaquette");
     assert_eq!((report["u0_from_plaquette"].as_bool(), report["systems"].as_array().unwrap().len()), (Some(true), 2));
     write("gauge = 'weak.ildg'\noperator = 'hisq'\nmass = 0.1\nsource = 'random:1'\nkappa = 0.1\nshifts = 'a'\n");

@@ -159,12 +159,14 @@ pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
     complex(cos.mul_add(cos, -(sin * sin)), (sin + sin) * cos)
 }
 
-/// t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0.
+/// t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0, NaN for NaN.
 #[inline(always)]
 pub fn quarter_tangent(z: Complex<f64>) -> f64 {
-    let norm = z.norm_sqr().sqrt_or_zero();
+    let square = z.norm_sqr();
+    let norm = square.sqrt_or_zero();
     if norm == 0.0 {
-        return 0.0;
+        // 0 or NaN.
+        return square;
     }
     // cos and |sin| of φ/2: the larger of the two from the half-angle formula, the other from sin φ.
     let (c, s) = (z.re / norm, z.im.abs() / norm);
@@ -190,5 +192,7 @@ mod tests {
                 assert!((back.re - c).abs() < 1e-15 && (back.im - s).abs() < 1e-15, "{k} {r}");
             }
         }
+        assert_eq!(quarter_tangent(Complex::ZERO), 0.0);
+        assert!(quarter_tangent(complex(f64::NAN, 1.0)).is_nan() && quarter_tangent(complex(1.0, f64::NAN)).is_nan());
     }
 }

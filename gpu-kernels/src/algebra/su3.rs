@@ -93,6 +93,12 @@ impl<T: Real> Su3<T> {
         };
         Su3([a, b, [minor(1, 2), minor(2, 0), minor(0, 1)]])
     }
+    /// det (self) = (a × b) · c
+    #[inline(always)]
+    pub fn determinant(self) -> Complex<T> {
+        let [a, b, c] = self.0;
+        Colour(Su3::from_two_rows(a, b).0[2]).dot(Colour(c))
+    }
     /// Hermitian conjugate.
     #[inline(always)]
     pub fn adjoint(self) -> Self {

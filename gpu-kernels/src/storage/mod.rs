@@ -9,6 +9,7 @@ mod double;
 mod fp16;
 mod half;
 mod links;
+mod reconstruct;
 mod single;
 mod site;
 mod words;
@@ -17,8 +18,10 @@ pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
 pub use fp16::Fp16;
 pub use half::Half;
-pub use links::{
-    LinkFormat, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Reconstruct, Short, Temporal,
+pub use links::LinkFormat;
+pub use reconstruct::{
+    Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18, Recon18H,
+    Reconstruct, Short, Temporal,
 };
 pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};

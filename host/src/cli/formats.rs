@@ -11,7 +11,8 @@ pub struct FormatFlags {
     #[arg(long, value_name = "NAMES", default_value = "all")]
     precision: String,
     /// all, or some of 18, 12, 8; of 12t, 8t in temporal gauge, for Wilson fermions, 8t in double and single only; of 18h,
-    /// 12h, 8h in 16 bits beside fields in single precision, for staggered ones; joined with commas
+    /// 12h, 8h in 16 bits beside fields in single precision, for staggered ones; of 13, 9, 13h, 9h with the phase of a
+    /// determinant, for long links of improved ones; joined with commas
     #[arg(long, value_name = "NUMBERS", default_value = "all")]
     reconstruct: String,
 }
@@ -25,9 +26,11 @@ impl FormatFlags {
     pub fn reconstructions(&self) -> Outcome<Vec<Reconstruction>> {
         choose("reconstruct", &self.reconstruct, &RECONSTRUCTIONS)
     }
-    /// `--reconstruct` where the gauge is not to be changed: those in temporal gauge are not among the choices.
+    /// `--reconstruct` for Wilson fermions where the gauge is not to be changed: those in temporal gauge are not among the
+    /// choices.
     pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<Reconstruction>> {
-        let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, f)| !f.is_temporal() && !f.is_short()).collect();
+        let fits = |format: Reconstruction| !format.is_temporal() && !format.is_short() && !format.keeps_phase();
+        let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| fits(*format)).collect();
         choose("reconstruct", &self.reconstruct, &choices)
     }
 }

@@ -19,7 +19,7 @@ pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
     ("fp16", IterationPrecision::Fp16),
 ];
 /// Names of the reconstructions.
-pub const RECONSTRUCTIONS: [(&str, Reconstruction); 8] = [
+pub const RECONSTRUCTIONS: [(&str, Reconstruction); 12] = [
     ("18", Reconstruction::Eighteen),
     ("12", Reconstruction::Twelve),
     ("8", Reconstruction::Eight),
@@ -28,6 +28,10 @@ pub const RECONSTRUCTIONS: [(&str, Reconstruction); 8] = [
     ("18h", Reconstruction::EighteenShort),
     ("12h", Reconstruction::TwelveShort),
     ("8h", Reconstruction::EightShort),
+    ("13", Reconstruction::Thirteen),
+    ("9", Reconstruction::Nine),
+    ("13h", Reconstruction::ThirteenShort),
+    ("9h", Reconstruction::NineShort),
 ];
 /// Names of the methods.
 pub const METHODS: [(&str, Method); 3] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne)];
@@ -53,6 +57,29 @@ pub enum Coefficients {
 /// The name of a value in one of the lists above.
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
     choices.iter().find(|(_, v)| *v == value).map_or("unknown", |(name, _)| name)
+}
+
+/// `--reconstruct`, of those that `fits` accepts for `links`; for the others it says what they are for.
+pub fn reconstruction(
+    settings: &mut Settings,
+    links: &str,
+    fits: impl Fn(Reconstruction) -> bool,
+) -> Option<Reconstruction> {
+    let setting = settings.get("reconstruct")?;
+    let (fitting, others): (Vec<_>, Vec<_>) = RECONSTRUCTIONS.into_iter().partition(|(_, format)| fits(*format));
+    let Some((name, format)) = others.into_iter().find(|(name, _)| *name == setting.text()) else {
+        return settings.choice("reconstruct", &fitting);
+    };
+    let purpose = if format.is_temporal() {
+        "is for Wilson fermions in temporal gauge"
+    } else if format.keeps_phase() {
+        "keeps the phase of a determinant, which long links of asqtad and HISQ may have and links in SU(3) have not"
+    } else {
+        "is for staggered fermions"
+    };
+    let names: Vec<_> = fitting.iter().map(|(name, _)| *name).collect();
+    settings.wrong(&setting, format!("'{name}' {purpose}; for {links} there are {}", names.join(", ")));
+    None
 }
 
 /// How the gauge field is read: `--lattice`, `--record`, `--no-verify`, `--allow-non-unitary`, `--reunitarise`.
@@ -128,7 +155,8 @@ impl Plan {
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = sources::<Spinor>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
-        let reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS[..5]);
+        let wilson = |format: Reconstruction| !format.is_short() && !format.keeps_phase();
+        let reconstruction = reconstruction(settings, "links of Wilson fermions", wilson);
         let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
         let (operator, coefficients) = operator?;
         Some(Plan {

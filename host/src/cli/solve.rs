@@ -82,7 +82,9 @@ pub struct OperatorFlags {
     /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
-    /// Reals kept of a link: 18, 12 or 8, or 12t or 8t in temporal gauge [default: 12 if the links are in SU(3)]
+    /// Reals kept of a link: 18, 12 or 8, or 12t or 8t in temporal gauge; of long staggered links also 13 or 9, for HISQ;
+    /// staggered in 16 bits beside --precision single: 18h, 12h, 8h, 13h, 9h [default: 12 if the links are in SU(3), 13
+    /// for HISQ]
     #[arg(long, value_name = "N")]
     reconstruct: Option<String>,
     /// The result: .npy, or .lime for one field

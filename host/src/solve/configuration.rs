@@ -91,7 +91,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
     /// kernels for 8.
     pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
-        if !matches!(asked, Reconstruction::Eight | Reconstruction::EightShort | Reconstruction::EightTemporal) {
+        if !asked.has_singular_links() {
             return Ok(asked);
         }
         let temporal = asked.is_temporal();
@@ -105,7 +105,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         };
         self.singular.set(Some(singular));
         let missing = asked == Reconstruction::EightTemporal && !asked.exists_in(precision);
-        Ok(if singular || missing { asked.with_twelve() } else { asked })
+        Ok(if singular || missing { asked.with_two_rows() } else { asked })
     }
 }
 

@@ -1,13 +1,15 @@
 //! How much device memory a solve takes.
 use super::request::{
-    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats, with_staggered_formats,
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats, with_improved_formats,
+    with_naive_formats,
 };
 use crate::backend::Cpu;
 use crate::dirac::StaggeredParams;
 use crate::fat_links::workspace_bytes;
 use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
 use gpu_kernels::storage::{
-    Double, Fp16, Half, Recon8, Recon8H, Recon8T, Recon12, Recon12H, Recon12T, Recon18, Recon18H, Single,
+    Double, Fp16, Half, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H,
+    Recon18, Recon18H, Single,
 };
 
 impl Request {
@@ -109,7 +111,7 @@ fn staggered_bytes(
             )
         };
     }
-    with_staggered_formats!(precision, reconstruction, of)
+    with_improved_formats!(precision, reconstruction, of)
 }
 
 /// Bytes of a spinor field on one parity, and of links and clover blocks on both.

@@ -35,7 +35,8 @@ pub struct Report {
     pub outer: IterationPrecision,
     /// The steps up the ladder of precisions.
     pub climbs: Vec<Climb>,
-    /// The reconstruction in use: `Twelve` where `Eight` was asked for but some links are singular.
+    /// The reconstruction in use: `Twelve` where `Eight` was asked for but some links are singular, `Thirteen` where
+    /// `Twelve` was asked for but long links are in U(3).
     pub reconstruction: Reconstruction,
     /// Seconds of the iteration, transfers excluded.
     pub seconds: f64,

@@ -45,6 +45,14 @@ pub enum Reconstruction {
     TwelveShort,
     /// 8 in the same way.
     EightShort,
+    /// 12 and the phase of the determinant: for long links of improved staggered operators, in U(3) as HISQ's are.
+    Thirteen,
+    /// 8 and the phase, in the same way.
+    Nine,
+    /// 13 in 16-bit fixed point beside fields in single precision.
+    ThirteenShort,
+    /// 9 in the same way.
+    NineShort,
 }
 
 impl Reconstruction {
@@ -52,14 +60,20 @@ impl Reconstruction {
     pub fn is_temporal(self) -> bool {
         matches!(self, Reconstruction::TwelveTemporal | Reconstruction::EightTemporal)
     }
-    /// Whether there are kernels for it in a precision.
+    /// Whether there are kernels of Wilson fermions for it in a precision.
     pub fn exists_in(self, precision: IterationPrecision) -> bool {
         let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
-        !self.is_short() && (self != Reconstruction::EightTemporal || floating)
+        !self.is_short() && !self.keeps_phase() && (self != Reconstruction::EightTemporal || floating)
     }
     /// Whether links are kept in 16 bits beside fields in single precision.
     pub fn is_short(self) -> bool {
-        matches!(self, Reconstruction::EighteenShort | Reconstruction::TwelveShort | Reconstruction::EightShort)
+        use Reconstruction::*;
+        matches!(self, EighteenShort | TwelveShort | EightShort | ThirteenShort | NineShort)
+    }
+    /// Whether the phase of the determinant is kept: for long links in U(3).
+    pub fn keeps_phase(self) -> bool {
+        use Reconstruction::*;
+        matches!(self, Thirteen | Nine | ThirteenShort | NineShort)
     }
     /// As many reals, each as precise as the fields beside it, or in 16 bits.
     pub(super) fn short(self, short: bool) -> Self {
@@ -71,6 +85,10 @@ impl Reconstruction {
             (Twelve | TwelveShort, false) => Twelve,
             (Eight | EightShort, true) => EightShort,
             (Eight | EightShort, false) => Eight,
+            (Thirteen | ThirteenShort, true) => ThirteenShort,
+            (Thirteen | ThirteenShort, false) => Thirteen,
+            (Nine | NineShort, true) => NineShort,
+            (Nine | NineShort, false) => Nine,
             (TwelveTemporal | EightTemporal, _) => self,
         }
     }
@@ -78,28 +96,56 @@ impl Reconstruction {
     pub(super) fn with_all_reals(self) -> Self {
         if self.is_short() { Reconstruction::EighteenShort } else { Reconstruction::Eighteen }
     }
-    /// Kept in the same way with 12 reals, where 8 do not tell all links.
-    pub(super) fn with_twelve(self) -> Self {
+    /// Whether there are links that it cannot keep although they are in the group: those whose first row is (a, 0, 0).
+    pub(super) fn has_singular_links(self) -> bool {
+        self != self.with_two_rows()
+    }
+    /// Kept in the same way with 12 or 13 reals, where 8 or 9 do not tell all links.
+    pub(super) fn with_two_rows(self) -> Self {
+        use Reconstruction::*;
         match self {
-            Reconstruction::EightTemporal => Reconstruction::TwelveTemporal,
-            Reconstruction::EightShort => Reconstruction::TwelveShort,
-            _ => Reconstruction::Twelve,
+            Eight => Twelve,
+            EightTemporal => TwelveTemporal,
+            EightShort => TwelveShort,
+            Nine => Thirteen,
+            NineShort => ThirteenShort,
+            Eighteen | EighteenShort | Twelve | TwelveTemporal | TwelveShort | Thirteen | ThirteenShort => self,
         }
     }
-    /// Whether there are kernels of staggered operators for it in a precision: not for links in temporal gauge, and not in
-    /// 16-bit floating point, which would save no memory where a norm fills up a 16-byte chunk.
-    pub fn exists_for_staggered(self, precision: IterationPrecision) -> bool {
+    /// With the phase of the determinant beside 12 or 8 reals, as links in U(3) need it.
+    pub fn with_phase(self) -> Self {
+        use Reconstruction::*;
+        match self {
+            Twelve => Thirteen,
+            Eight => Nine,
+            TwelveShort => ThirteenShort,
+            EightShort => NineShort,
+            _ => self,
+        }
+    }
+    /// Whether there are kernels of the naive staggered operator for it in a precision: not for links in temporal gauge,
+    /// not for phases, which thin links do not have, and not in 16-bit floating point, which would save no memory where a
+    /// norm fills up a 16-byte chunk.
+    pub fn exists_for_naive(self, precision: IterationPrecision) -> bool {
+        self.exists_for_improved(precision) && !self.keeps_phase()
+    }
+    /// Whether there are kernels of improved staggered operators with such long links in a precision.
+    pub fn exists_for_improved(self, precision: IterationPrecision) -> bool {
         let single = precision == IterationPrecision::Single;
         !self.is_temporal() && precision != IterationPrecision::Fp16 && (single || !self.is_short())
     }
 }
 
-/// As `with_formats`, for staggered operators: [`Reconstruction::exists_for_staggered`] says for which pairs.
-macro_rules! with_staggered_formats {
+/// As `with_formats`, for the naive staggered operator: [`Reconstruction::exists_for_naive`] says for which pairs.
+macro_rules! with_naive_formats {
     ($precision:expr, $reconstruction:expr, $then:ident) => {
-        with_staggered_formats!(@each $precision, $reconstruction, $then, Double Single Half)
+        with_naive_formats!(@or $precision, $reconstruction, $then,
+            (precision, other) => unreachable!("no naive staggered kernels for {other:?} in {precision:?}"))
     };
-    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident)*) => {
+    (@or $precision:expr, $reconstruction:expr, $then:ident, $($more:tt)*) => {
+        with_naive_formats!(@each $precision, $reconstruction, $then, [$($more)*], Double Single Half)
+    };
+    (@each $precision:expr, $reconstruction:expr, $then:ident, [$($more:tt)*], $($p:ident)*) => {
         match ($precision, $reconstruction) {
             $(
                 (IterationPrecision::$p, Reconstruction::Eighteen) => $then!($p, Recon18),
@@ -109,11 +155,28 @@ macro_rules! with_staggered_formats {
             (IterationPrecision::Single, Reconstruction::EighteenShort) => $then!(Single, Recon18H),
             (IterationPrecision::Single, Reconstruction::TwelveShort) => $then!(Single, Recon12H),
             (IterationPrecision::Single, Reconstruction::EightShort) => $then!(Single, Recon8H),
-            other => unreachable!("no staggered kernels for {other:?}"),
+            $($more)*
         }
     };
 }
-pub(crate) use with_staggered_formats;
+pub(crate) use with_naive_formats;
+
+/// As `with_formats`, for improved staggered operators: [`Reconstruction::exists_for_improved`] says for which pairs.
+macro_rules! with_improved_formats {
+    ($precision:expr, $reconstruction:expr, $then:ident) => {
+        with_naive_formats!(@or $precision, $reconstruction, $then,
+            (IterationPrecision::Double, Reconstruction::Thirteen) => $then!(Double, Recon13),
+            (IterationPrecision::Double, Reconstruction::Nine) => $then!(Double, Recon9),
+            (IterationPrecision::Single, Reconstruction::Thirteen) => $then!(Single, Recon13),
+            (IterationPrecision::Single, Reconstruction::Nine) => $then!(Single, Recon9),
+            (IterationPrecision::Half, Reconstruction::Thirteen) => $then!(Half, Recon13),
+            (IterationPrecision::Half, Reconstruction::Nine) => $then!(Half, Recon9),
+            (IterationPrecision::Single, Reconstruction::ThirteenShort) => $then!(Single, Recon13H),
+            (IterationPrecision::Single, Reconstruction::NineShort) => $then!(Single, Recon9H),
+            (precision, other) => unreachable!("no improved staggered kernels for {other:?} in {precision:?}"))
+    };
+}
+pub(crate) use with_improved_formats;
 
 /// How true residuals come into an iteration in lower precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -215,7 +278,7 @@ pub struct Request<O = Operator> {
     /// Precision of the solution and of the true residuals of the solver, double or single. In single the answer is good
     /// to about 1e-6, and needs half the memory.
     pub outer: IterationPrecision,
-    /// Storage of the links in the iteration. `Twelve` and `Eight` need SU(3) links.
+    /// Storage of the links in the iteration. `Twelve` and `Eight` need SU(3) links, `Thirteen` and `Nine` U(3) ones.
     pub reconstruction: Reconstruction,
     /// Asked ‖η − M ψ‖ / ‖η‖ of the full system.
     pub tol: f64,

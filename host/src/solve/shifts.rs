@@ -2,7 +2,7 @@
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
-use super::request::{IterationPrecision, Request};
+use super::request::{IterationPrecision, Reconstruction, Request};
 use super::run::norms;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
 use crate::backend::Backend;
@@ -53,6 +53,8 @@ pub struct ShiftsReport {
     pub converged: bool,
     /// The precision of multi-shift CG; `None` where each system was solved by itself.
     pub first_precision: Option<IterationPrecision>,
+    /// The reconstruction in use where each system was refined, before any step up the ladder.
+    pub reconstruction: Reconstruction,
     /// Seconds of multi-shift CG.
     pub first_seconds: f64,
     /// Seconds of all solvers, transfers excluded.
@@ -155,6 +157,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
             shifts: solver.outcomes,
             converged,
             first_precision: solver.first_precision,
+            reconstruction: request.reconstruction,
             first_seconds: solver.first_seconds,
             seconds: solver.seconds,
             total_seconds: begin.elapsed().as_secs_f64(),

@@ -2,18 +2,19 @@
 use super::configuration::Configuration;
 use super::ladder::Formats;
 use super::report::SolveFailure;
-use super::request::{IterationPrecision, Method, Reconstruction, Request, with_staggered_formats};
+use super::request::{IterationPrecision, Method, Reconstruction, Request, with_improved_formats, with_naive_formats};
 use super::run::{Solved, solve};
 use crate::backend::Backend;
 use crate::dirac::{
     EvenOdd, EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
 };
 use crate::domain::{Domain, Result};
-use crate::fat_links::Improvement;
+use crate::fat_links::{Improvement, LinkGroup};
 use crate::field::AnyOperator;
 use crate::field::host::{ColourVector, HostColour, HostGauge};
 use gpu_kernels::storage::{
-    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
+    Recon13H, Recon18, Recon18H, Single,
 };
 use num_complex::Complex64;
 use solvers::{Observer, SolveError};
@@ -57,6 +58,14 @@ impl<B: Backend> ImprovedConfiguration<B> {
         self.copies.borrow_mut().insert(key, Box::new(links.clone()));
         Ok(links)
     }
+    /// Whether there are long links that 8 and 9 reals do not tell.
+    fn is_singular(&self) -> Result<bool> {
+        if let Some(known) = self.singular.get() {
+            return Ok(*known);
+        }
+        let found = self.links.singular_long_links()? > 0;
+        Ok(*self.singular.get_or_init(|| found))
+    }
 }
 
 impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
@@ -88,23 +97,19 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
             Links::Improved(configuration) => configuration.links.fat.domain(),
         }
     }
-    /// The reconstruction that can be had: of thin links, or of long ones where those are a number times SU(3).
+    /// The reconstruction that can be had: of thin links, or of long ones where those are a number times U(3). Those that
+    /// are not in SU(3) need the phase of their determinant.
     pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
-        match &self.links {
-            Links::Thin(configuration) => configuration.possible(asked, precision),
-            Links::Improved(configuration) if !configuration.links.long_in_su3 => Ok(asked.with_all_reals()),
-            Links::Improved(configuration) if matches!(asked, Reconstruction::Eight | Reconstruction::EightShort) => {
-                let singular = match configuration.singular.get() {
-                    Some(known) => *known,
-                    None => {
-                        let found = configuration.links.singular_long_links()? > 0;
-                        *configuration.singular.get_or_init(|| found)
-                    }
-                };
-                Ok(if singular { asked.with_twelve() } else { asked })
-            }
-            Links::Improved(_) => Ok(asked),
-        }
+        let improved = match &self.links {
+            Links::Thin(configuration) => return configuration.possible(asked, precision),
+            Links::Improved(improved) => improved,
+        };
+        let fitting = match improved.links.long_group {
+            LinkGroup::Su3 => asked,
+            LinkGroup::U3 => asked.with_phase(),
+            LinkGroup::Neither => asked.with_all_reals(),
+        };
+        Ok(if fitting.has_singular_links() && improved.is_singular()? { fitting.with_two_rows() } else { fitting })
     }
     /// A request with formats that can be had, or why there are none.
     pub(super) fn checked(
@@ -116,9 +121,16 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         if request.method != Method::Cg {
             return Err(invalid("staggered operators are solved by CG, on M†M itself"));
         }
-        if !request.reconstruction.exists_for_staggered(request.precision) {
+        if !request.reconstruction.exists_for_improved(request.precision) {
             return Err(invalid(
-                "staggered operators are there in double, single and half with 18, 12 or 8 reals, and in single with 18h, 12h or 8h",
+                "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
+                 with 18h, 13h, 12h, 9h or 8h",
+            ));
+        }
+        if matches!(self.links, Links::Thin(_)) && request.reconstruction.keeps_phase() {
+            return Err(invalid(
+                "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals tell them; 13 and 9 are for \
+                 long links of improved operators",
             ));
         }
         if self.spread && request.operator.boundary != TimeBoundary::Antiperiodic {
@@ -198,34 +210,22 @@ impl<'c, 'g, B: Backend> StaggeredOperators<'c, 'g, B> {
         shift: f64,
         nrhs: usize,
     ) -> Result<Self> {
-        let exact = make::<B, Double, Recon18>(configuration, params, parity, shift, nrhs)?;
+        let exact = match &configuration.links {
+            Links::Thin(thin) => make(thin.links::<Double, Recon18>()?, params, parity, shift, nrhs)?,
+            Links::Improved(improved) => make(improved.links::<Double, Recon18>()?, params, parity, shift, nrhs)?,
+        };
         Ok(StaggeredOperators { configuration, params, parity, shift, nrhs, exact })
     }
 }
 
-fn make<B: Backend, P: Precision, R: LinkFormat<P>>(
-    configuration: &StaggeredConfiguration<B>,
+fn make<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+    links: Arc<L>,
     params: StaggeredParams,
     parity: usize,
     shift: f64,
     nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>>
-where
-    R::Full: LinkFormat<P>,
-{
-    fn on<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
-        links: Arc<L>,
-        params: StaggeredParams,
-        parity: usize,
-        shift: f64,
-        nrhs: usize,
-    ) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>> {
-        Ok(Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?))
-    }
-    match &configuration.links {
-        Links::Thin(thin) => on(thin.links::<P, R>()?, params, parity, shift, nrhs),
-        Links::Improved(improved) => on(improved.links::<P, R>()?, params, parity, shift, nrhs),
-    }
+) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>> {
+    Ok(Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?))
 }
 
 impl<B: Backend> Formats<B, OneSpin> for StaggeredOperators<'_, '_, B> {
@@ -236,18 +236,30 @@ impl<B: Backend> Formats<B, OneSpin> for StaggeredOperators<'_, '_, B> {
         self.exact.clone()
     }
     fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, OneSpin>> {
-        macro_rules! with {
-            ($precision:ident, $recon:ident) => {
-                AnyOperator::$precision(make::<B, $precision, $recon>(
-                    self.configuration,
-                    self.params,
-                    self.parity,
-                    self.shift,
-                    self.nrhs,
-                )?)
+        let StaggeredOperators { params, parity, shift, nrhs, .. } = *self;
+        macro_rules! on {
+            ($links:ident, $precision:ident, $recon:ident) => {
+                AnyOperator::$precision(make($links.links::<$precision, $recon>()?, params, parity, shift, nrhs)?)
             };
         }
-        Ok(with_staggered_formats!(precision, reconstruction, with))
+        Ok(match &self.configuration.links {
+            Links::Thin(thin) => {
+                macro_rules! with {
+                    ($precision:ident, $recon:ident) => {
+                        on!(thin, $precision, $recon)
+                    };
+                }
+                with_naive_formats!(precision, reconstruction, with)
+            }
+            Links::Improved(improved) => {
+                macro_rules! with {
+                    ($precision:ident, $recon:ident) => {
+                        on!(improved, $precision, $recon)
+                    };
+                }
+                with_improved_formats!(precision, reconstruction, with)
+            }
+        })
     }
     fn release_staged(&self) {
         if let Links::Thin(thin) = &self.configuration.links {

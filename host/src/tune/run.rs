@@ -51,7 +51,13 @@ mod tests {
         let options = Options {
             lattice: Lattice::new([2, 4, 2, 4]).unwrap(),
             precisions: vec![IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half],
-            reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight],
+            reconstructions: vec![
+                Reconstruction::Eighteen,
+                Reconstruction::Twelve,
+                Reconstruction::Eight,
+                Reconstruction::Nine,
+                Reconstruction::ThirteenShort,
+            ],
             nrhs: 2,
         };
         use Operations::*;

@@ -7,25 +7,29 @@ use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
 use crate::field::{ColourSpace, DeviceGauge, ThinGauge};
 use crate::generate;
-use crate::solve::{IterationPrecision, Reconstruction, with_staggered_formats};
+use crate::solve::{IterationPrecision, Reconstruction, with_improved_formats, with_naive_formats};
 use gpu_kernels::storage::{
-    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single,
+    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
+    Recon13H, Recon18, Recon18H, Single,
 };
 use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;
 
-/// Pairs for which there are kernels.
-fn formats(options: &Options) -> impl Iterator<Item = (IterationPrecision, Reconstruction)> {
+/// Pairs of a precision and a reconstruction that exist.
+fn formats(
+    options: &Options,
+    exists: fn(Reconstruction, IterationPrecision) -> bool,
+) -> impl Iterator<Item = (IterationPrecision, Reconstruction)> {
     let pairs = options.precisions.iter().flat_map(|&p| options.reconstructions.iter().map(move |&r| (p, r)));
-    pairs.filter(|&(precision, reconstruction)| reconstruction.exists_for_staggered(precision))
+    pairs.filter(move |&(precision, reconstruction)| exists(reconstruction, precision))
 }
 
 /// The naive operator: the hopping term from one parity to the other, and M†M on one.
 pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
     let domain = Domain::single(backend.clone(), options.lattice)?;
     let staged = ThinGauge::upload(&domain, &generate::random(options.lattice, 1))?;
-    for (precision, reconstruction) in formats(options) {
+    for (precision, reconstruction) in formats(options, Reconstruction::exists_for_naive) {
         macro_rules! with {
             ($precision:ident, $recon:ident) => {{
                 let links: DeviceGauge<B, $precision, $recon> = staged.pack()?;
@@ -33,26 +37,41 @@ pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, 
                 operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
             }};
         }
-        with_staggered_formats!(precision, reconstruction, with);
+        with_naive_formats!(precision, reconstruction, with);
     }
     Ok(())
 }
 
-/// The asqtad operator in the same way.
+/// The asqtad operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
 pub(crate) fn improved<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
     let domain = Domain::single(backend.clone(), options.lattice)?;
-    let thin = ThinGauge::upload(&domain, &generate::random(options.lattice, 1))?;
-    let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(1.0))?;
-    drop(thin);
-    for (precision, reconstruction) in formats(options) {
-        macro_rules! with {
-            ($precision:ident, $recon:ident) => {{
-                let links: ImprovedLinks<B, $precision, $recon> = links.pack()?;
-                let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
-                operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
-            }};
+    for phases in [false, true] {
+        let formats = formats(options, Reconstruction::exists_for_improved);
+        let formats: Vec<_> = formats.filter(|(_, reconstruction)| reconstruction.keeps_phase() == phases).collect();
+        if formats.is_empty() {
+            continue;
         }
-        with_staggered_formats!(precision, reconstruction, with);
+        let mut gauge = generate::random(options.lattice, 1);
+        if phases {
+            for (k, u) in gauge.links_mut().iter_mut().enumerate() {
+                let phase = Complex64::cis(k as f64);
+                u.as_flattened_mut().iter_mut().for_each(|z| *z *= phase);
+            }
+        }
+        let thin = ThinGauge::upload(&domain, &gauge)?;
+        let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(1.0))?;
+        let links = if phases { links.in_u3() } else { links };
+        drop((gauge, thin));
+        for (precision, reconstruction) in formats {
+            macro_rules! with {
+                ($precision:ident, $recon:ident) => {{
+                    let links: ImprovedLinks<B, $precision, $recon> = links.pack()?;
+                    let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
+                    operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
+                }};
+            }
+            with_improved_formats!(precision, reconstruction, with);
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::report::{Report, Scope, Tolerance};
 use crate::staggered_reference::{self as reference, Coefficients, project, unitary_links};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::fat_links::{self, FatLinkError, Improvement, PathCoefficients};
+use ferrite::fat_links::{self, FatLinkError, Improvement, LinkGroup, PathCoefficients};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::generate;
@@ -143,9 +143,10 @@ pub fn fat_links<B: Backend>(backend: &B, gauge: &HostGauge, report: &mut Report
         report.holds(&scope, "fat and long links by themselves, bits", same);
         scales(&made, &fat, magnitude(&c), (&scope, report));
         let in_su3 = c.naik != 0.0;
-        report.holds(&scope, "long links are in SU(3)", made.long_in_su3 == in_su3);
+        let group = if in_su3 { LinkGroup::Su3 } else { LinkGroup::Neither };
+        report.holds(&scope, "group of long links", made.long_group == group);
         report.holds(&scope, "scale of long links", made.long_scale == if in_su3 { c.naik } else { 1.0 });
-        from_host(&domain, &exact, in_su3, (&scope, report))?;
+        from_host(&domain, &exact, group, (&scope, report))?;
         if in_su3 {
             report.holds(&scope, "no singular long links", made.singular_long_links()? == 0);
         }
@@ -164,8 +165,10 @@ pub fn fat_links<B: Backend>(backend: &B, gauge: &HostGauge, report: &mut Report
     report.links(&scope, "HISQ, fat links", &fat, &exact.fat, tol(magnitude(&c), &exact.fat));
     report.links(&scope, "HISQ, long links", &long, &exact.long, tol(magnitude(&c), &exact.long));
     scales(&made, &fat, magnitude(&c), (&scope, report));
-    report.holds(&scope, "long links are not in SU(3)", !made.long_in_su3 && made.long_scale == c.naik);
-    from_host(&domain, &exact, false, (&scope, report))?;
+    report.holds(&scope, "long links are in U(3)", made.long_group == LinkGroup::U3 && made.long_scale == c.naik);
+    from_host(&domain, &exact, LinkGroup::U3, (&scope, report))?;
+    let Some(without) = regular(Improvement::hisq(&thin, -1.0), (&scope, report))? else { return Ok(()) };
+    report.holds(&scope, "no long links where ε = −1", without.long_group == LinkGroup::Neither);
     Ok(())
 }
 
@@ -182,7 +185,7 @@ fn scales<B: Backend>(made: &Improvement<B>, fat: &HostGauge, bound: f64, (scope
 fn from_host<B: Backend>(
     domain: &Domain<B>,
     links: &reference::Improved,
-    in_su3: bool,
+    group: LinkGroup,
     (scope, report): (&Scope, &mut Report),
 ) -> Result {
     let made = Improvement::from_host(domain, &links.fat, &links.long)?;
@@ -190,12 +193,11 @@ fn from_host<B: Backend>(
     report.holds(scope, "from the host, bits", same);
     let fits = made.fat_scale == largest(&links.fat).max(f64::MIN_POSITIVE);
     report.holds(scope, "from the host, scale of fat links", fits);
-    report.holds(scope, "from the host, long links in SU(3)", made.long_in_su3 == in_su3);
+    report.holds(scope, "from the host, group of long links", made.long_group == group);
     let long = largest(&links.long);
     let fit = long <= made.long_scale.abs() * (1.0 + summation(9 * links.long.links().len()));
     report.holds(scope, "from the host, long links fit", fit);
-    if in_su3 {
-        // L = c U: the determinant has the sign of c.
+    if group != LinkGroup::Neither {
         let u = links.long.link(0, 0);
         let c = made.long_scale;
         let unit = project(&u.map(|row| row.map(|z| z / c)));
@@ -203,7 +205,10 @@ fn from_host<B: Backend>(
         // The scale is a sum over all elements.
         let tol = summation(9 * links.long.links().len());
         report.error(scope, "from the host, scale of long links", off / c.abs(), tol);
-        report.error(scope, "from the host, determinant", (determinant(&unit) - 1.0).norm(), 1e-14);
+        if group == LinkGroup::Su3 {
+            // L = c U: the determinant has the sign of c.
+            report.error(scope, "from the host, determinant", (determinant(&unit) - 1.0).norm(), 1e-14);
+        }
     }
     Ok(())
 }
@@ -289,12 +294,33 @@ pub fn singular_matrices<B: Backend>(backend: &B, report: &mut Report) -> Result
         with("NaN", &|u| u[2][1].im = f64::NAN)?;
         with("infinite", &|u| u[0][2].re = f64::INFINITY)?;
     }
+    // Links with a phase in common are in U(3), and so they are with one on a single link; a third root of 1 changes nothing.
+    let su3 = generate::random(lattice, 38);
+    let turned = |angle: f64, links: std::ops::Range<usize>| {
+        let mut long = su3.clone();
+        long.links_mut()[links]
+            .as_flattened_mut()
+            .as_flattened_mut()
+            .iter_mut()
+            .for_each(|z| *z *= Complex64::cis(angle));
+        long
+    };
+    let third = std::f64::consts::TAU / 3.0;
+    for (what, long, group) in [
+        ("none", su3.clone(), LinkGroup::Su3),
+        ("one in common", turned(0.3, 0..4 * lattice.volume()), LinkGroup::U3),
+        ("one on a link", turned(1e-3, 37..38), LinkGroup::U3),
+        ("a third of a turn", turned(third, 37..38), LinkGroup::Su3),
+    ] {
+        let made = Improvement::from_host(&domain, &gauge, &long)?;
+        report.holds(&scope, &format!("group of long links with phases: {what}"), made.long_group == group);
+    }
     // Links that are nearly a number times SU(3): norm and determinant are, to the square of this.
-    let mut long = generate::random(lattice, 38);
+    let mut long = su3.clone();
     let stretch = |u: &mut Matrix| (0..2).for_each(|a| u[a] = u[a].map(|z| z * [1.001, 0.999][a]));
     stretch(&mut long.links_mut()[37]);
     let made = Improvement::from_host(&domain, &gauge, &long)?;
-    report.holds(&scope, "long links not quite in SU(3)", !made.long_in_su3);
+    report.holds(&scope, "long links not quite in SU(3)", made.long_group == LinkGroup::Neither);
     // Nor does one number fit all of them any more.
     long.links_mut()[5].as_flattened_mut().iter_mut().for_each(|z| *z *= 5.0);
     let made = Improvement::from_host(&domain, &gauge, &long)?;

@@ -18,7 +18,8 @@ use ferrite::field::{DeviceGauge, FullColour, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use gpu_kernels::storage::{
-    Double, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Reconstruct, Single,
+    Double, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13, Recon13H, Recon18,
+    Recon18H, Reconstruct, Single,
 };
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -58,11 +59,7 @@ pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repo
     // As for Wilson, reconstruct 8 is not for links whose first row is (a, 0, 0).
     let singular = [thin.singular_links()?, asqtad.singular_long_links()?];
     let scope = case.scope("recon-8", "");
-    let count = |gauge: &HostGauge, scale: f64| {
-        let second = |u: &[[Complex64; 3]; 3]| (u[0][1].norm_sqr() + u[0][2].norm_sqr()) / (scale * scale);
-        gauge.links().iter().filter(|u| second(u) < 1e-6).count()
-    };
-    let expected = [count(&case.gauge, 1.0), count(&links.long, asqtad.long_scale)];
+    let expected = [singular_links(&case.gauge, 1.0), singular_links(&links.long, asqtad.long_scale)];
     report.holds(&scope, "number of singular links, thin and long", singular == expected);
 
     macro_rules! check {
@@ -97,30 +94,78 @@ pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repo
     Ok(())
 }
 
-/// The HISQ operator from links on the host, whose long links are not in SU(3), and fat links without long ones, all
-/// with 18 reals.
+/// Links over `scale` whose first row is (a, 0, 0), or nearly.
+fn singular_links(gauge: &HostGauge, scale: f64) -> usize {
+    let second = |u: &[[Complex64; 3]; 3]| (u[0][1].norm_sqr() + u[0][2].norm_sqr()) / (scale * scale);
+    gauge.links().iter().filter(|u| second(u) < 1e-6).count()
+}
+
+/// The HISQ operator from links on the host, whose long links are in U(3), the same with determinants that are hard to
+/// keep, and fat links without long ones, which have 18 reals.
 pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
     let hisq = reference::Improved::hisq(&case.gauge, -0.1);
-    let from_host = Improvement::from_host(&domain, &hisq.fat, &hisq.long)?;
+    let naik = reference::Coefficients::hisq(-0.1).naik;
+    // Fat links so small that the long ones decide.
+    let small = hisq.fat.links().iter().map(|u| u.map(|row| row.map(|z| z / 16.0))).collect();
+    let fat = HostGauge::from_links(case.lattice(), small);
+    let cut = reference::Improved { fat, long: with_determinants_near_the_cut(&hisq.long, naik, CUT_SCALE) };
+    // The number that is in them: one from their norms has rounding errors, which would be those of reconstructed rows.
+    let from_host = |links: &reference::Improved, long_scale: f64| -> Result<Improvement<B>> {
+        Ok(Improvement { long_scale, ..Improvement::from_host(&domain, &links.fat, &links.long)? })
+    };
+    let in_u3 = [("HISQ", &hisq, from_host(&hisq, naik)?), ("determinants near −1", &cut, from_host(&cut, CUT_SCALE)?)];
     let c = PathCoefficients { naik: 0.0, ..PathCoefficients::asqtad(U0) };
     let from_paths = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &c)?;
     let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
     let fat = reference::Improved::new(&case.gauge, &coefficients);
     macro_rules! check {
-        ($($precision:ident)*) => {$({
+        ($($precision:ident: $($recon:ident)*, singular $($minimal:ident)*;)*) => {$({
             let fields = Fields::<B, $precision>::new(&domain, case)?;
-            for (name, links, made, built) in
-                [("HISQ", &hisq, &from_host, 0.0), ("fat links", &fat, &from_paths, asqtad_error(U0))]
-            {
-                let exact = fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
-                let budget = Budget::<$precision>::improved::<Recon18>(links, made, built);
-                operators(&fields, &exact, (made.pack::<$precision, Recon18>()?, Recon18::NAME), &budget, report)?;
+            let exact = |name, links: &reference::Improved| {
+                fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)))
+            };
+            for (name, links, made) in &in_u3 {
+                let exact = exact(name, links);
+                let singular = made.singular_long_links()?;
+                let same = singular == singular_links(&links.long, made.long_scale);
+                report.holds(&case.scope("recon-9", name), "number of singular long links", same);
+                $(check!(@format $precision $recon, fields, exact, links, made, 0.0);)*
+                if singular == 0 {
+                    $(check!(@format $precision $minimal, fields, exact, links, made, 0.0);)*
+                }
             }
+            let exact = exact("fat links", &fat);
+            check!(@format $precision Recon18, fields, exact, &fat, &from_paths, asqtad_error(U0));
         })*};
+        (@format $precision:ident $recon:ident, $fields:ident, $exact:ident, $links:expr, $made:expr, $built:expr) => {
+            let budget = Budget::<$precision>::improved::<$recon>($links, $made, $built);
+            operators(&$fields, &$exact, ($made.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
+        };
     }
-    check!(Double Single Half);
+    check! {
+        Double: Recon18 Recon13, singular Recon9;
+        Single: Recon18 Recon13 Recon13H, singular Recon9 Recon9H;
+        Half: Recon18 Recon13, singular Recon9;
+    }
     Ok(())
+}
+
+/// In links whose determinants are near −1.
+const CUT_SCALE: f64 = 1.5;
+
+/// Each link over `scale`, with a phase that makes its determinant what is hard to keep: where the angle jumps from π to
+/// −π, where formulae of half an angle change over, and in between. Then times `new_scale`.
+fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64) -> HostGauge {
+    use std::f64::consts::{FRAC_PI_2, PI};
+    let angles = [PI, -PI + 1e-15, PI - 1e-9, -PI + 1e-4, FRAC_PI_2, -FRAC_PI_2, 0.0, 1e-12, 3.0, -3.1, -2.0];
+    let turned = |(k, u): (usize, &[[Complex64; 3]; 3])| {
+        let u = u.map(|row| row.map(|z| z / scale));
+        let det: Complex64 = links::cross(u[0], u[1]).iter().zip(u[2]).map(|(n, z)| n.conj() * z).sum();
+        let turn = new_scale * Complex64::cis((angles[k % angles.len()] - det.arg()) / 3.0);
+        u.map(|row| row.map(|z| turn * z))
+    };
+    HostGauge::from_links(gauge.lattice(), gauge.links().iter().enumerate().map(turned).collect())
 }
 
 /// What making an asqtad link in double loses, here and in the reference, as ‖δF‖ / √3: every path is a product of up

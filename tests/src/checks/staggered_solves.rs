@@ -60,14 +60,29 @@ impl Case {
     }
 }
 
-const ALL: [Reconstruction; 6] = [
+const ALL: [Reconstruction; 10] = [
     Reconstruction::Eighteen,
     Reconstruction::Twelve,
     Reconstruction::Eight,
     Reconstruction::EighteenShort,
     Reconstruction::TwelveShort,
     Reconstruction::EightShort,
+    Reconstruction::Thirteen,
+    Reconstruction::Nine,
+    Reconstruction::ThirteenShort,
+    Reconstruction::NineShort,
 ];
+/// What there is for an operator: HISQ's long links are in U(3), and need the phase of their determinant.
+fn possible(name: &str, asked: Reconstruction) -> Reconstruction {
+    use Reconstruction::*;
+    match (name, asked) {
+        ("hisq", Twelve) => Thirteen,
+        ("hisq", Eight) => Nine,
+        ("hisq", TwelveShort) => ThirteenShort,
+        ("hisq", EightShort) => NineShort,
+        _ => asked,
+    }
+}
 const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
 
 /// All of it.
@@ -75,6 +90,7 @@ pub fn staggered_solves<B: Backend>(backend: &B, report: &mut Report) -> Result<
     let case = Case::new();
     let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
     one_mass(&case, &domain, report)?;
+    singular_links(backend, report)?;
     spread_boundary(&case, &domain, report)?;
     shifts(&case, &domain, report)
 }
@@ -93,8 +109,11 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
             (Single, Single, 1e-5),
             (Single, Half, 1e-5),
         ] {
-            let formats = ALL.into_iter().filter(|format| format.exists_for_staggered(precision));
-            for reconstruction in formats {
+            let exists = |format: &Reconstruction| match name {
+                "naive" => format.exists_for_naive(precision),
+                _ => format.exists_for_improved(precision),
+            };
+            for reconstruction in ALL.into_iter().filter(exists) {
                 for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
                     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
                     let request =
@@ -112,12 +131,53 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
                         let off = (residual - claimed).abs();
                         report.error(&scope, "staggered solve: claimed residual", off, 1e-13);
                     }
-                    if name == "hisq" {
-                        // Its long links are in U(3) only.
-                        let kept = claim.reconstruction == ALL[if reconstruction.is_short() { 3 } else { 0 }];
-                        report.holds(&scope, "staggered solve: 18 reals of long HISQ links", kept);
-                    }
+                    let kept = claim.reconstruction == possible(name, reconstruction);
+                    report.holds(&scope, "staggered solve: reconstruction, no climbs", kept && claim.climbs.is_empty());
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the first row of all links is (a, 0, 0), two rows are kept; where no links have a determinant, nor is its phase.
+fn singular_links<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+    use Reconstruction::*;
+    let gauge = HostGauge::unit(Lattice::new([4, 2, 2, 4]).expect("even extents"));
+    let case = Case { improved: [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)], gauge };
+    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    let sources = case.sources(1);
+    let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+    for (name, asked, used) in [
+        ("naive", Eight, Some(Twelve)),
+        ("naive", EightShort, Some(TwelveShort)),
+        ("naive", Nine, None),
+        ("naive", Thirteen, None),
+        ("naive", ThirteenShort, None),
+        ("asqtad", Eight, Some(Twelve)),
+        ("asqtad", Nine, Some(Thirteen)),
+        ("asqtad", EightShort, Some(TwelveShort)),
+        ("hisq", Eight, Some(Thirteen)),
+        ("hisq", Nine, Some(Thirteen)),
+        ("hisq", NineShort, Some(ThirteenShort)),
+        ("hisq", EightShort, Some(ThirteenShort)),
+        ("hisq", Eighteen, Some(Eighteen)),
+    ] {
+        let configuration = case.configuration(name, &domain)?;
+        let precision = IterationPrecision::Single;
+        let request = Request { precision, reconstruction: asked, tol: 1e-9, ..Request::staggered(params) };
+        let solved = configuration.solve(&sources, None, &request, &mut ());
+        let scope = case.scope(&format!("{asked:?}"), name);
+        match (solved, used) {
+            (Ok((solutions, claim)), Some(used)) => {
+                report.holds(&scope, "staggered solve, unit links: reconstruction", claim.reconstruction == used);
+                let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
+                let residual = reference.residual(&sources[0], &solutions[0]);
+                report.error(&scope, "staggered solve, unit links: true residual", residual, request.tol);
+            }
+            (solved, used) => {
+                let both = solved.is_err() && used.is_none();
+                report.holds(&scope, "staggered solve, unit links: phases of thin links are refused", both);
             }
         }
     }
@@ -156,7 +216,7 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
     sources.push(HostColour::zero(lattice));
     let shifts = [0.3, 0.0, 1e-4, 25.0, 1e-4, 0.02];
     let masses = [0.2, 0.05, 0.5, 0.1];
-    for name in ["naive", "asqtad"] {
+    for name in OPERATORS {
         let configuration = case.configuration(name, domain)?;
         for (precision, reconstruction, strategy) in [
             (Double, Reconstruction::Twelve, ShiftStrategy::MultiShift),
@@ -171,6 +231,8 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
             let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
             let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
             report.holds(&scope, "shifts: converged", claim.converged && !claim.cancelled);
+            let kept = claim.reconstruction == possible(name, reconstruction);
+            report.holds(&scope, "shifts: reconstruction", kept);
             let first = claim.shifts.iter().all(|shift| shift.iterations > 0);
             report.holds(&scope, "shifts: multi-shift CG was used", first == (strategy == ShiftStrategy::MultiShift));
             for ((sigma, x), outcome) in shifts.iter().zip(&solutions).zip(&claim.shifts) {

@@ -6,7 +6,7 @@ pub use plan::{Kind, LinkFiles, StaggeredPlan, Tadpole};
 
 use super::device::{DeviceChoice, on_device};
 use super::method::Scheme;
-use super::plan::output;
+use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::progress::Watch;
 use super::solve::allowed_reconstruction;
 use super::{Context, Failure, Outcome, fields, interrupt, target, text};
@@ -112,6 +112,8 @@ impl StaggeredSolve {
     pub fn memory(&self) -> Vec<(&'static str, usize)> {
         let plan = &self.plan;
         let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+        let in_u3 = matches!(plan.kind, Kind::Hisq(_));
+        let reconstruction = if in_u3 { reconstruction.with_phase() } else { reconstruction };
         let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
         request.staggered_memory(
             plan.lattice.half_volume(),
@@ -130,11 +132,17 @@ enum HostLinks {
 
 /// Reads the links; answers with the reconstruction and the tadpole factor too.
 fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)> {
+    let hisq = matches!(plan.kind, Kind::Hisq(_));
+    let default = if hisq { Reconstruction::Thirteen } else { Reconstruction::Twelve };
     match &plan.links {
         LinkFiles::Gauge(path) => {
             let file = fields::read_gauge(path, &plan.read)?;
             let asked = plan.reconstruction;
-            let reconstruction = allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?;
+            // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
+            let reconstruction = match hisq {
+                true => asked.unwrap_or(default),
+                false => allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?,
+            };
             let u0 = match plan.kind {
                 Kind::Asqtad(Tadpole::Given(u0)) => u0,
                 Kind::Asqtad(Tadpole::Plaquette) if file.plaquette.mean > 0.0 => file.plaquette.mean.powf(0.25),
@@ -155,7 +163,7 @@ fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)>
                 Ok(links)
             };
             let links = Box::new([read(fat, 1)?, read(long, 3)?]);
-            Ok((HostLinks::Improved(links), plan.reconstruction.unwrap_or(Reconstruction::Twelve), 1.0))
+            Ok((HostLinks::Improved(links), plan.reconstruction.unwrap_or(default), 1.0))
         }
     }
 }
@@ -227,6 +235,9 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
             Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
             Err(failure) => return Err(refused(failure)),
         };
+        if report.climbs.is_empty() {
+            kept(reconstruction, report.reconstruction);
+        }
         return result::one(context, &solve, &device, u0, (&solutions, &report, error.as_ref()), &watch);
     }
     let result = on_device!(&device, backend => {
@@ -244,7 +255,16 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     });
     watch.finish();
     let (solutions, report) = result.map_err(refused)?;
+    kept(reconstruction, report.reconstruction);
     result::several(context, &solve, &device, u0, &solutions, &report)
+}
+
+/// Says so where links were not kept as planned.
+fn kept(planned: Reconstruction, used: Reconstruction) {
+    if planned != used {
+        let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
+        info!("reconstruct {planned} does not tell some of these links: {used} is used");
+    }
 }
 
 /// A solve that did not begin.

@@ -2,7 +2,7 @@
 use crate::cli::fields::Source;
 use crate::cli::method::Wanted;
 use crate::cli::plan::{
-    BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, belong_elsewhere, gauge_header, output, read_options, sources,
+    BOUNDARIES, PRECISIONS, belong_elsewhere, gauge_header, output, read_options, reconstruction, sources,
 };
 use crate::config::Settings;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
@@ -167,8 +167,10 @@ impl StaggeredPlan {
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = sources::<ColourVector>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
-        let formats: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| !format.is_temporal()).collect();
-        let reconstruction = settings.choice("reconstruct", &formats);
+        let naive = kind == Some(Kind::Naive);
+        let whose = if naive { "links of the naive staggered operator" } else { "long links" };
+        let fits = |format: Reconstruction| !format.is_temporal() && !(naive && format.keeps_phase());
+        let reconstruction = reconstruction(settings, whose, fits);
         if precision != IterationPrecision::Single && reconstruction.is_some_and(Reconstruction::is_short) {
             settings.conflict(
                 "reconstruct",

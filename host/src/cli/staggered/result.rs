@@ -201,6 +201,7 @@ pub fn several(
         "shift_solver": name_of(&STRATEGIES, plan.strategy),
         "first_precision": report.first_precision.map(|precision| name_of(&PRECISIONS, precision)),
         "precision": name_of(&PRECISIONS, plan.precision),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "outer": solve.scheme.outer(),
         "correction": solve.scheme.correction(),
         "tol": solve.scheme.tol,

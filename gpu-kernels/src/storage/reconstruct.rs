@@ -1,0 +1,232 @@
+//! Which numbers of a link are kept, and how the others come back.
+use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
+use core::marker::PhantomData;
+
+/// Which elements of a link are kept and how the others come back.
+pub trait Reconstruct: Copy + Send + Sync + 'static {
+    /// Real numbers kept per link, as a name: `18`, `12`.
+    const NAME: &'static str;
+    /// Complex numbers kept per link.
+    const KEPT: usize;
+    /// Whether the phase φ of the determinant is kept too, as tan(φ/4): for links in U(3).
+    const PHASE: bool = false;
+    /// All nine elements, each kept in the same way.
+    type Full: Reconstruct;
+    /// Whether links in t are the unit matrix, except across the boundary: hops in t then read a link only there.
+    const TEMPORAL: bool = false;
+    /// The matrix from its kept numbers; `phase` is not called where none is kept.
+    fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T>;
+    /// Kept number `j` of a matrix.
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
+}
+
+/// All nine elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Recon18;
+/// Two rows of a matrix in SU(3); the third by unitarity (Clark et al. 2009, appendix A.1).
+#[derive(Clone, Copy, Debug)]
+pub struct Recon12;
+/// Two rows of a matrix in U(3) and the phase φ of its determinant; the third row is e^{iφ} (a × b)*.
+#[derive(Clone, Copy, Debug)]
+pub struct Recon13;
+
+impl Reconstruct for Recon18 {
+    type Full = Recon18;
+    const NAME: &'static str = "18";
+    const KEPT: usize = 9;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
+        Su3([[at(0), at(1), at(2)], [at(3), at(4), at(5)], [at(6), at(7), at(8)]])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        u.0[j / 3][j % 3]
+    }
+}
+impl Reconstruct for Recon12 {
+    type Full = Recon18;
+    const NAME: &'static str = "12";
+    const KEPT: usize = 6;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
+        Su3::from_two_rows([at(0), at(1), at(2)], [at(3), at(4), at(5)])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        u.0[j / 3][j % 3]
+    }
+}
+impl Reconstruct for Recon13 {
+    type Full = Recon18;
+    const NAME: &'static str = "13";
+    const KEPT: usize = 6;
+    const PHASE: bool = true;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+        let Su3([a, b, [n1, n2, n3]]) = Su3::from_two_rows([at(0), at(1), at(2)], [at(3), at(4), at(5)]);
+        let det = phase_from_quarter_tangent(phase());
+        Su3([a, b, [det * n1, det * n2, det * n3]])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        u.0[j / 3][j % 3]
+    }
+}
+
+/// The minimal eight of a matrix in SU(3): a_2, a_3, b_1 and the phases φ of a_1 and c_1 (Clark et al. 2009, appendix
+/// A.2), kept as tan(φ/4). Rows are a, b, c. Singular where a_2 = a_3 = 0: see [`Recon8::is_singular`].
+#[derive(Clone, Copy, Debug)]
+pub struct Recon8;
+/// The same of a matrix in U(3), and the phase of its determinant D. Two rows of U are orthogonal, and their cross product
+/// is D times the conjugate of the third, so that D b_1* and D c_1* take the places of b_1* and c_1* in the formulae of
+/// [`Recon8`]. No root of D is taken. Singular where [`Recon8`] is.
+#[derive(Clone, Copy, Debug)]
+pub struct Recon9;
+
+/// The complex number with square modulus `square` (zero if negative) and phase φ given as tan(φ/4).
+#[inline(always)]
+fn polar<T: Real>(square: T, phase: T) -> Complex<T> {
+    phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero())
+}
+
+impl Recon8 {
+    /// Whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
+    #[inline(always)]
+    pub fn is_singular(u: &Su3<f64>) -> bool {
+        u.0[0][1].norm_sqr() + u.0[0][2].norm_sqr() < 1e-6
+    }
+}
+
+/// a_1, c_1 and 1 / (|a_2|² + |a_3|²) from what is kept: |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|².
+#[inline(always)]
+fn first_column<T: Real>(
+    phases: Complex<T>,
+    a2: Complex<T>,
+    a3: Complex<T>,
+    b1: Complex<T>,
+) -> (Complex<T>, Complex<T>, T) {
+    let rest = a2.re.mul_add(a2.re, a2.im.mul_add(a2.im, a3.norm_sqr()));
+    let a1 = polar(T::ONE - rest, phases.re);
+    let c1 = polar((-b1.re).mul_add(b1.re, (-b1.im).mul_add(b1.im, rest)), phases.im);
+    (a1, c1, rest.reciprocal())
+}
+/// The matrix of determinant D from its first row and column, with 1 / (|a_2|² + |a_3|²), D b_1* and D c_1*.
+#[inline(always)]
+fn from_row_and_column<T: Real>(
+    [a1, a2, a3]: [Complex<T>; 3],
+    [b1, c1]: [Complex<T>; 2],
+    inverse: T,
+    [b, c]: [Complex<T>; 2],
+) -> Su3<T> {
+    let (d2, d3) = (a2.scale(inverse), a3.scale(inverse));
+    let minus_a1 = -a1.conj();
+    let (along_b, along_c) = (minus_a1 * b1, minus_a1 * c1);
+    let b2 = along_b.mul_add(d2, -(c * d3.conj()));
+    let b3 = along_b.mul_add(d3, c * d2.conj());
+    let c2 = along_c.mul_add(d2, b * d3.conj());
+    let c3 = along_c.mul_add(d3, -(b * d2.conj()));
+    Su3([[a1, a2, a3], [b1, b2, b3], [c1, c2, c3]])
+}
+
+impl Reconstruct for Recon8 {
+    type Full = Recon18;
+    const NAME: &'static str = "8";
+    const KEPT: usize = 4;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
+        let (a2, a3, b1) = (at(1), at(2), at(3));
+        let (a1, c1, inverse) = first_column(at(0), a2, a3, b1);
+        from_row_and_column([a1, a2, a3], [b1, c1], inverse, [b1.conj(), c1.conj()])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        match j {
+            0 => complex(quarter_tangent(u.0[0][0]), quarter_tangent(u.0[2][0])),
+            1 => u.0[0][1],
+            2 => u.0[0][2],
+            _ => u.0[1][0],
+        }
+    }
+}
+impl Reconstruct for Recon9 {
+    type Full = Recon18;
+    const NAME: &'static str = "9";
+    const KEPT: usize = 4;
+    const PHASE: bool = true;
+    #[inline(always)]
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+        let (a2, a3, b1) = (at(1), at(2), at(3));
+        let (a1, c1, inverse) = first_column(at(0), a2, a3, b1);
+        let det = phase_from_quarter_tangent(phase());
+        from_row_and_column([a1, a2, a3], [b1, c1], inverse, [det * b1.conj(), det * c1.conj()])
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        Recon8::reduce(u, j)
+    }
+}
+
+/// Links in temporal gauge (Clark et al. 2009, section 4.3), kept as `R` keeps them: those in t are the unit matrix,
+/// except across the boundary, and are not read elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Temporal<R>(PhantomData<R>);
+
+macro_rules! temporal {
+    ($recon:ident: $name:literal) => {
+        impl Reconstruct for Temporal<$recon> {
+            type Full = Recon18;
+            const NAME: &'static str = $name;
+            const KEPT: usize = $recon::KEPT;
+            const TEMPORAL: bool = true;
+            #[inline(always)]
+            fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+                $recon::expand(at, phase)
+            }
+            #[inline(always)]
+            fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+                $recon::reduce(u, j)
+            }
+        }
+    };
+}
+temporal!(Recon12: "12t");
+temporal!(Recon8: "8t");
+
+/// [`Recon12`] in temporal gauge.
+pub type Recon12T = Temporal<Recon12>;
+/// [`Recon8`] in temporal gauge.
+pub type Recon8T = Temporal<Recon8>;
+
+/// Links in 16-bit fixed point, as `R` keeps them in [`Half`], beside fields in single precision. CG with fields in 16
+/// bits loses its way where an operator is ill conditioned, because its directions grow far larger than the residuals that
+/// are added to them; a matrix rounded to 16 bits is a matrix still. Links are most of what staggered operators read.
+#[derive(Clone, Copy, Debug)]
+pub struct Short<R>(PhantomData<R>);
+
+macro_rules! short {
+    ($($recon:ident: $name:literal, $alias:ident;)*) => {$(
+        impl Reconstruct for Short<$recon> {
+            type Full = Short<Recon18>;
+            const NAME: &'static str = $name;
+            const KEPT: usize = $recon::KEPT;
+            const PHASE: bool = $recon::PHASE;
+            #[inline(always)]
+            fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+                $recon::expand(at, phase)
+            }
+            #[inline(always)]
+            fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+                $recon::reduce(u, j)
+            }
+        }
+        #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside fields in single precision.")]
+        pub type $alias = Short<$recon>;
+    )*};
+}
+short! {
+    Recon18: "18h", Recon18H;
+    Recon12: "12h", Recon12H;
+    Recon8: "8h", Recon8H;
+    Recon13: "13h", Recon13H;
+    Recon9: "9h", Recon9H;
+}
