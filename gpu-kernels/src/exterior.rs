@@ -7,8 +7,8 @@ use crate::ghost::Ghosts;
 use crate::row::{dot, dots};
 use crate::staggered::{Hops, Improved, Naive, Number, Vector};
 use crate::storage::{
-    CloverFormat, Colours, Double, Fp16, Half, LinkFormat, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
-    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single, Spinors,
+    CloverFormat, Colours, Double, Fp16, Half, LinkFormat, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12,
+    Recon12H, Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single, Spinors,
 };
 use crate::wilson::Hopping;
 use crate::{Kernel, Reduction};

@@ -15,13 +15,13 @@
 //!
 //! Every backend makes the same bits: exactly rounded operations only, and random numbers that depend on the seed, the
 //! pass over the lattice, the site and the direction.
+use crate::Kernel;
 use crate::algebra::elementary::{ln, sin_cos_turns, sqrt};
 use crate::algebra::{Colour, Complex, Real, Su3, complex};
 use crate::field::ThinLinks;
 use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
 use crate::random::Philox;
-use crate::Kernel;
 
 /// a_0 + i a·σ, in SU(2) if |a| = 1:
 ///

@@ -2,7 +2,7 @@
 use crate::algebra::Complex;
 use crate::field::Field;
 use crate::lattice::{Geometry, Region};
-use crate::storage::{Double, Fp16, Half, Precision, SiteFormat, SiteValue, Single, Spinors};
+use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// (x_k, y) for four x_k: real and imaginary parts, one after the other.

@@ -217,7 +217,8 @@ impl Geometry {
     /// Whether three steps in t cross the end of the whole lattice an odd number of times.
     #[inline(always)]
     pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> bool {
-        let odd = if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) };
+        let odd =
+            if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) };
         odd && self.has_end(forward)
     }
     #[inline(always)]

@@ -6,7 +6,7 @@ use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Site};
 use crate::memory::{Access, Global, HalfChunk};
 use crate::row::dot;
-use crate::storage::{Double, Fp16, Half, Precision, SiteFormat, Single, Spinors};
+use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, Spinors};
 use crate::{Kernel, Reduction};
 
 /// The local lattice in equal blocks of even extents.

@@ -147,8 +147,7 @@ where
         unsafe {
             let pair = self.long.pair(x.index, mu);
             let eta = phases.times(x, mu as u32, self.factor);
-            let sign =
-                |forward| if mu == 3 && geometry.crosses_end_in_three(x, forward) { eta * *across } else { eta };
+            let sign = |forward| if mu == 3 && geometry.crosses_end_in_three(x, forward) { eta * *across } else { eta };
             let (ahead, behind) = (self.near.at(x, rhs, (mu, true), 3), self.near.at(x, rhs, (mu, false), 3));
             let sum = add(sum, sign(true), R::forward(&pair), ahead);
             add(sum, -sign(false), R::backward(&pair), behind)

@@ -2,12 +2,12 @@
 //!
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
+use crate::Kernel;
 use crate::algebra::{Colour, Complex, Su3};
 use crate::field::{Field, ThinLinks};
 use crate::lattice::{Bordered, Geometry};
 use crate::memory::{Access, Chunk, Global};
 use crate::storage::{Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteKind, Sites};
-use crate::Kernel;
 
 /// Complex numbers of a host array.
 #[derive(Clone, Copy, Debug)]

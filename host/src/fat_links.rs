@@ -10,9 +10,7 @@ use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
 use crate::measure::{violation, violation_of_u3};
 use gpu_kernels::field::Matrices;
-use gpu_kernels::smeared::{
-    ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation,
-};
+use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
 use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use num_complex::Complex64;
 

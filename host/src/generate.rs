@@ -86,12 +86,7 @@ pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], componen
 }
 
 /// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
-pub fn point_source(
-    section: impl Into<Section>,
-    site: [usize; 4],
-    spin: usize,
-    colour: usize,
-) -> Option<HostSpinor> {
+pub fn point_source(section: impl Into<Section>, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
     point(section, site, &[spin, colour])
 }
 

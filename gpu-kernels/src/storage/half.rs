@@ -127,8 +127,7 @@ impl Precision for Half {
     const HALF_SPINOR_BYTES: usize = words::HALF_BYTES + 4;
     #[inline(always)]
     unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f32> {
-        let (w, norm) =
-            unsafe { (words::load_half(tile, lane), tile.load4(HALF_NORMS + 4 * lane, Access::Shared)) };
+        let (w, norm) = unsafe { (words::load_half(tile, lane), tile.load4(HALF_NORMS + 4 * lane, Access::Shared)) };
         let at = |j: usize| twice(w[j]);
         let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
         // In t the words are those of the spinor itself, which the projector doubles.

@@ -131,6 +131,33 @@ impl Cpu {
         let instance = self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)?;
         instance.ok_or(super::BackendError::OldProcessor)
     }
+    /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
+    fn sum_up<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
+        const { assert!(K::Values::COUNT <= MOST_VALUES) };
+        let count = K::Values::COUNT;
+        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
+        let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
+            let tasks = (0..blocks * nrhs).into_par_iter();
+            tasks
+                .map(|task| {
+                    let sites = block(task % blocks, n);
+                    let mut sums = [0.0; MOST_VALUES];
+                    // SAFETY: as in `launch`; a reduction writes `COUNT` sums.
+                    unsafe {
+                        let address = (&raw const kernel).cast();
+                        run(address, sites.start, sites.end, task / blocks, sums.as_mut_ptr())
+                    };
+                    sums
+                })
+                .collect()
+        });
+        for (rhs, blocks) in partial.chunks(blocks as usize).enumerate() {
+            for k in 0..count {
+                take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
+            }
+        }
+        Ok(())
+    }
     /// Number of threads.
     pub fn threads(&self) -> usize {
         self.shared.pool.current_num_threads()
@@ -242,32 +269,16 @@ impl Backend for Cpu {
         Ok(())
     }
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        let count = K::Values::COUNT;
-        assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
-        const { assert!(K::Values::COUNT <= MOST_VALUES) };
-        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
-        let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
-            let tasks = (0..blocks * nrhs).into_par_iter();
-            tasks
-                .map(|task| {
-                    let sites = block(task % blocks, n);
-                    let mut sums = [0.0; MOST_VALUES];
-                    // SAFETY: as in `launch`; a reduction writes `COUNT` sums.
-                    unsafe {
-                        let address = (&raw const kernel).cast();
-                        run(address, sites.start, sites.end, task / blocks, sums.as_mut_ptr())
-                    };
-                    sums
-                })
-                .collect()
-        });
+        assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
-        for (rhs, blocks) in partial.chunks(blocks as usize).enumerate() {
-            for k in 0..count {
-                sums[slot + rhs * count + k] = blocks.iter().fold(0.0, |total, block| total + block[k]);
-            }
-        }
-        Ok(())
+        self.sum_up(kernel, n, nrhs, |k, sum| sums[slot + k] = sum)
+    }
+    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &CpuBuffer, slot: usize) -> Result {
+        assert!(8 * (slot + nrhs as usize * K::Values::COUNT) <= to.bytes(), "sums beyond the buffer");
+        self.sum_up(kernel, n, nrhs, |k, sum| {
+            // SAFETY: inside the buffer, which nobody else uses: launches have run to their end.
+            unsafe { to.address.cast::<f64>().add(slot + k).write(sum) }
+        })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         let sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());

@@ -8,7 +8,7 @@ mod peer;
 pub use launch::BlockSize;
 pub use peer::CudaPeer;
 
-use super::{Backend, BackendError, Buffer, Memory, REDUCTION_SLOTS, Result, kernel_images};
+use super::{Backend, BackendError, Buffer, MAX_RHS, Memory, REDUCTION_SLOTS, Result, kernel_images};
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 4096;
+/// Most sums, of all right-hand sides together, of one launch.
+const LAUNCH_SUMS: usize = 8 * MAX_RHS;
 
 /// A GPU.
 #[derive(Clone)]
@@ -62,6 +64,8 @@ unsafe impl Send for Function {}
 struct Scratch {
     partial: u64,
     done: u64,
+    /// Tickets of sums that stay on the device.
+    unread: u64,
     results: *mut f64,
     /// Behind the results: the ticket of the launch that wrote each of them last.
     ready: *mut u32,
@@ -152,13 +156,14 @@ impl Cuda {
         let device = driver(Device::get_device(device as u32), "opening", &name)?;
         let context = driver(Context::new(device), "creating a context", &name)?;
         let stream = driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", &name)?;
-        let (mut partial, mut done, mut results) = (0, 0, std::ptr::null_mut::<c_void>());
-        let sums = REDUCTION_SLOTS * MAX_REDUCTION_BLOCKS * 8;
+        let (mut partial, mut done, mut unread, mut results) = (0, 0, 0, std::ptr::null_mut::<c_void>());
+        let sums = LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
         unsafe {
             raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
-            raw(sys::cuMemAlloc_v2(&mut done, 4 * REDUCTION_SLOTS), "allocating space for sums", &name)?;
-            raw(sys::cuMemsetD8_v2(done, 0, 4 * REDUCTION_SLOTS), "clearing space for sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut done, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
+            raw(sys::cuMemsetD8_v2(done, 0, 4 * LAUNCH_SUMS), "clearing space for sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
             // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
             raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
             std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
@@ -166,7 +171,7 @@ impl Cuda {
         let results: *mut f64 = results.cast();
         let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
         let scratch =
-            Scratch { partial, done, results, ready, ticket: 0, pending: Vec::with_capacity(REDUCTION_SLOTS) };
+            Scratch { partial, done, unread, results, ready, ticket: 0, pending: Vec::with_capacity(REDUCTION_SLOTS) };
         let shared = Shared {
             device,
             name,
@@ -239,6 +244,30 @@ impl Cuda {
         }
     }
 
+    /// Launches a reduction whose result and tickets go to these addresses.
+    fn sum_up<K: Reduction>(
+        &self,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        scratch: &Scratch,
+        (result, ready, ticket): (*mut f64, *mut u32, u32),
+    ) -> Result {
+        const { assert!(K::BLOCKS as usize <= MAX_REDUCTION_BLOCKS && K::THREADS <= 256) };
+        assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
+        self.enter()?;
+        let function = self.function(TypeId::of::<K>(), K::NAME)?;
+        let blocks = n.div_ceil(K::THREADS).clamp(1, K::BLOCKS);
+        // Launches of one stream follow each other, so that they can share the space for partial sums.
+        let (partial, done) = (scratch.partial as *mut f64, scratch.done as *mut u32);
+        let mut sums = Sums { partial, result, done, ready, ticket };
+        let (mut kernel, mut n) = (*kernel, n);
+        let mut parameters =
+            [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
+        // SAFETY: `entry!` declares these parameters.
+        unsafe { self.start(function, (blocks, nrhs), K::THREADS, &mut parameters) }
+    }
+
     /// Launches a kernel.
     ///
     /// # Safety
@@ -276,6 +305,7 @@ impl Drop for Shared {
             let _ = CurrentContext::set_current(&self.context);
             let _ = sys::cuMemFree_v2(scratch.partial);
             let _ = sys::cuMemFree_v2(scratch.done);
+            let _ = sys::cuMemFree_v2(scratch.unread);
             let _ = sys::cuMemFreeHost(scratch.results.cast());
         }
     }
@@ -446,10 +476,6 @@ impl Backend for Cuda {
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
-        self.enter()?;
-        const { assert!(K::BLOCKS as usize <= MAX_REDUCTION_BLOCKS && K::THREADS <= 256) };
-        let function = self.function(TypeId::of::<K>(), K::NAME)?;
-        let blocks = n.div_ceil(K::THREADS).clamp(1, K::BLOCKS);
         let mut scratch = lock(&self.shared.partial);
         // Zero is what the memory holds at first.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
@@ -459,19 +485,16 @@ impl Backend for Cuda {
             scratch.pending.retain(|(other, _)| *other != word);
             scratch.pending.push((word, ticket));
         }
-        // Launches of one stream follow each other, so that they can share the space for partial sums.
-        let mut sums = Sums {
-            partial: scratch.partial as *mut f64,
-            result: scratch.results.wrapping_add(slot),
-            done: scratch.done as *mut u32,
-            ready: scratch.ready.wrapping_add(slot),
-            ticket,
-        };
-        let (mut kernel, mut n) = (*kernel, n);
-        let mut parameters =
-            [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
-        // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(function, (blocks, nrhs), K::THREADS, &mut parameters) }
+        let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
+        self.sum_up(kernel, n, nrhs, &scratch, (result, ready, ticket))
+    }
+    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &CudaBuffer, slot: usize) -> Result {
+        let count = nrhs as usize * K::Values::COUNT;
+        assert!(8 * (slot + count) <= to.bytes, "sums beyond the buffer");
+        let scratch = lock(&self.shared.partial);
+        let result = (to.address as *mut f64).wrapping_add(slot);
+        // Nobody looks at these tickets.
+        self.sum_up(kernel, n, nrhs, &scratch, (result, scratch.unread as *mut u32, 0))
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.enter()?;
@@ -546,7 +569,11 @@ impl Backend for Cuda {
     }
     fn event(&self, timing: bool) -> Result<CudaEvent> {
         self.enter()?;
-        let flags = if timing { sys::CUevent_flags_enum::CU_EVENT_DEFAULT } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING };
+        let flags = if timing {
+            sys::CUevent_flags_enum::CU_EVENT_DEFAULT
+        } else {
+            sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING
+        };
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         raw(unsafe { sys::cuEventCreate(&mut handle, flags as u32) }, "creating an event", self.name())?;

@@ -59,7 +59,9 @@ pub enum BackendError {
         kernel: String,
     },
     /// Kernels are compiled for newer processors.
-    #[error("this processor has no AVX2 and FMA instructions, which the CPU backend needs: use a GPU, or a machine from 2013 or later")]
+    #[error(
+        "this processor has no AVX2 and FMA instructions, which the CPU backend needs: use a GPU, or a machine from 2013 or later"
+    )]
     OldProcessor,
     /// Devices of different processes cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
@@ -156,6 +158,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
     /// [`sums`](Self::sums) fetches it.
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result;
+    /// Sums a reduction as [`reduce`](Self::reduce) does, to number `slot` + j K + k of a buffer of doubles, where kernels
+    /// may read it.
+    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     fn sums(&self, out: &mut [f64]) -> Result;
 

@@ -8,7 +8,7 @@ use super::Buffer;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
-use gpu_kernels::schwarz::Blocks;
+use gpu_kernels::schwarz::{Blocks, DeviceSums};
 use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
@@ -58,6 +58,11 @@ pub(crate) fn ghosts<P: Precision>(
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
+}
+/// Sums in a buffer of the device.
+pub(crate) fn device_sums(buffer: &impl Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
+    // SAFETY: `crate::dirac` makes the buffer for all parts, and keeps it as long as kernels may read it.
+    unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
 /// A clover term for rows that have none.
 pub(crate) fn no_clover<P: CloverFormat>() -> Clover<P> {

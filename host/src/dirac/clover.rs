@@ -5,7 +5,7 @@ use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
-use crate::halo::PartialSums;
+use crate::halo::{PartialSums, SumTarget};
 use gpu_kernels::Reduction;
 use gpu_kernels::algebra::Real;
 use gpu_kernels::clover::{
@@ -78,6 +78,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })
+    }
+    pub(super) fn wilson(&self) -> &Wilson<B, P, R> {
+        &self.wilson
     }
     fn hop(&self) -> f64 {
         self.wilson.params().hop()
@@ -164,12 +167,23 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
+    /// The symmetric M̂ x with (w, M̂ x) and ‖M̂ x‖².
+    pub(super) fn schur_dot(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        target: SumTarget<'_, B>,
+    ) -> Result<PartialSums> {
+        self.schur_with(x, out, w, target, |row, w| CloverDslashAddDot { row, w })
+    }
     /// The symmetric M̂ x with sums, which `with` makes of the second of its two passes.
     fn schur_with<K: Reduction>(
         &self,
         x: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
         w: &DeviceSpinor<B, P>,
+        target: SumTarget<'_, B>,
         with: impl FnOnce(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let minus_square = -self.hop() * self.hop();
@@ -179,7 +193,8 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         let row = Row::sum(0, false, (1.0, x), (minus_square, &odd), out);
         let row = Row { form: Form::InverseSum, clover: inverse, ..row };
         let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(minus_square));
-        self.wilson.launch_sums(&row, w, |hopping| with(CloverDslashAdd { out, x, b, inverse, hopping }, w.view()))
+        self.wilson
+            .launch_sums(&row, w, target, |hopping| with(CloverDslashAdd { out, x, b, inverse, hopping }, w.view()))
     }
 }
 
@@ -199,7 +214,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
             dot.iter_mut().for_each(|d| *d = d.conj());
             return Ok(());
         }
-        space.dot_of(self.schur_with(x, out, w, |row, w| CloverDslashAddDot { row, w })?, dot, norm2)
+        space.dot_of(self.schur_dot(x, out, w, SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -213,7 +228,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
             self.apply(x, out)?;
             return space.dots(x, out, w, dots);
         }
-        space.dots_of(self.schur_with(x, out, w, |row, w| CloverDslashAddDots { row, w })?, dots)
+        space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| CloverDslashAddDots { row, w })?, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

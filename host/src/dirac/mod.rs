@@ -2,11 +2,13 @@
 mod clover;
 mod even_odd;
 mod rows;
+mod schwarz;
 mod staggered;
 mod wilson;
 
 pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
 pub use even_odd::EvenOdd;
+pub use schwarz::{AnySchwarz, BlockOperator, MrInBlocks};
 pub use staggered::{
     EvenOddStaggered, IMPROVED_FLOPS, ImprovedLinks, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams,
     StaggeredPhases,

@@ -4,7 +4,7 @@ use super::wilson::Wilson;
 use crate::backend::{Backend, view};
 use crate::domain::Result;
 use crate::field::DeviceSpinor;
-use crate::halo::{Hop, PartialSums, hop};
+use crate::halo::{Hop, PartialSums, SumTarget, hop};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{Form, WilsonExterior, WilsonExteriorDots};
 use gpu_kernels::field::{Clover, Field};
@@ -85,6 +85,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         &self,
         row: &Row<'_, B, P>,
         w: &DeviceSpinor<B, P>,
+        target: SumTarget<'_, B>,
         kernel: impl FnOnce(Hopping<P, R>) -> K,
     ) -> Result<PartialSums> {
         let (backend, nrhs) = (self.domain().backend(), row.input.nrhs());
@@ -95,12 +96,12 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
             self.hop_of(row),
             |region, sites| {
                 let slot = sums.borrow_mut().slot(0, K::Values::COUNT);
-                Ok(backend.reduce(&kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)?)
+                target.reduce(backend, &kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)
             },
             |part, region, sites, ghosts| {
                 let slot = sums.borrow_mut().slot(part, 8);
                 let row = row.exterior(Hopping { region, ..hopping }, ghosts);
-                Ok(backend.reduce(&WilsonExteriorDots { row, w: w.view() }, sites, nrhs as u32, slot)?)
+                target.reduce(backend, &WilsonExteriorDots { row, w: w.view() }, sites, nrhs as u32, slot)
             },
         )?;
         Ok(sums.into_inner())

@@ -6,9 +6,9 @@ use super::wilson::TimeBoundary;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
-use gpu_kernels::algebra::Real;
 use crate::halo::{Beyond, Hop, PartialSums, hop};
 use gpu_kernels::Kernel;
+use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{StaggeredExterior, StaggeredExteriorDot};
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::{Ghosts, Nothing};
@@ -214,7 +214,11 @@ impl<L> Staggered<L> {
         self.launch(&row, |hops| row.with(hops))
     }
     /// Computes a row; `kernel` does it on a whole lattice.
-    fn launch<B: Backend, P: Precision, K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(L::Hops) -> K) -> Result
+    fn launch<B: Backend, P: Precision, K: Kernel>(
+        &self,
+        row: &Row<'_, B, P>,
+        kernel: impl FnOnce(L::Hops) -> K,
+    ) -> Result
     where
         L: StaggeredLinks<B, P>,
     {

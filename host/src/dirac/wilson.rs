@@ -5,7 +5,7 @@ use super::rows::Row;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
-use crate::halo::{Beyond, PartialSums};
+use crate::halo::{Beyond, PartialSums, SumTarget};
 use gpu_kernels::Reduction;
 use gpu_kernels::algebra::Real;
 use gpu_kernels::field::Field;
@@ -118,11 +118,18 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     pub fn new(gauge: Arc<DeviceGauge<B, P, R>>, params: WilsonParams) -> Self {
         Wilson { gauge, params, beyond: Beyond::Neighbours }
     }
-    /// The same for each process by itself, with ψ = 0 beyond the ends of its part of the lattice: the operator of an
-    /// additive Schwarz preconditioner. It needs no messages.
+    /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
+    /// operator of an additive Schwarz preconditioner. It needs no messages.
     #[must_use]
-    pub fn with_beyond(self, beyond: Beyond) -> Self {
-        Wilson { beyond, ..self }
+    pub fn in_blocks(self, extents: [usize; 4]) -> Self {
+        Wilson { beyond: Beyond::Blocks(extents), ..self }
+    }
+    /// Extents of the parts that know nothing of each other.
+    pub(super) fn block(&self) -> [usize; 4] {
+        match self.beyond {
+            Beyond::Neighbours => self.domain().global().size(),
+            Beyond::Blocks(extents) => extents,
+        }
     }
     pub(super) fn beyond(&self) -> Beyond {
         self.beyond
@@ -219,12 +226,23 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+    /// M̂ x with (w, M̂ x) and ‖M̂ x‖².
+    pub(super) fn schur_dot(
+        &self,
+        x: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        w: &DeviceSpinor<B, P>,
+        target: SumTarget<'_, B>,
+    ) -> Result<PartialSums> {
+        self.schur_with(x, out, w, target, |row, w| WilsonDslashAddDot { row, w })
+    }
     /// M̂ x with sums, which `with` makes of the second of its two passes.
     fn schur_with<K: Reduction>(
         &self,
         x: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
         w: &DeviceSpinor<B, P>,
+        target: SumTarget<'_, B>,
         with: impl FnOnce(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let kappa = self.wilson.params.kappa();
@@ -232,7 +250,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
         self.wilson.dslash(1, false, x, &mut odd)?;
         let row = Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out);
         let (out, x, a, b) = (out.view(), x.view(), P::Real::ONE, P::Real::from_f64(-kappa * kappa));
-        self.wilson.launch_sums(&row, w, |hopping| with(WilsonDslashAdd { out, x, a, b, hopping }, w.view()))
+        self.wilson.launch_sums(&row, w, target, |hopping| with(WilsonDslashAdd { out, x, a, b, hopping }, w.view()))
     }
 }
 
@@ -246,7 +264,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        space.dot_of(self.schur_with(x, out, w, |row, w| WilsonDslashAddDot { row, w })?, dot, norm2)
+        space.dot_of(self.schur_dot(x, out, w, SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -256,7 +274,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         w: &DeviceSpinor<B, P>,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
-        space.dots_of(self.schur_with(x, out, w, |row, w| WilsonDslashAddDots { row, w })?, dots)
+        space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| WilsonDslashAddDots { row, w })?, dots)
     }
     fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

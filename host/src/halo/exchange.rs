@@ -243,7 +243,9 @@ impl<B: Backend> Exchange<B> {
             _ => None,
         });
         let direct: Vec<_> = direct.collect();
-        backend.signal(&direct, count, None)?;
+        if !direct.is_empty() {
+            backend.signal(&direct, count, None)?;
+        }
         let others = self.ends.iter().flatten().flatten().count() > direct.len();
         if others {
             backend.mark(&self.ready, None)?;

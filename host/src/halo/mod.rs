@@ -27,10 +27,10 @@ use gpu_kernels::lattice::Region;
 use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
 use regions::{Part, Parts};
-pub(crate) use sums::PartialSums;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, PoisonError};
+pub(crate) use sums::{PartialSums, SumTarget};
 
 /// What a process keeps to talk to its neighbours about one domain.
 pub(crate) struct Halo<B: Backend> {
@@ -64,7 +64,9 @@ fn exchange_of<'a, B: Backend>(
 ) -> Result<&'a mut Exchange<B>> {
     Ok(match exchanges.entry(bytes) {
         Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(free) => free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes)?),
+        Entry::Vacant(free) => {
+            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes)?)
+        }
     })
 }
 
@@ -74,8 +76,10 @@ pub enum Beyond {
     /// Other processes' sites.
     #[default]
     Neighbours,
-    /// Nothing: fields are taken to be zero there. Each process has its own system then.
-    Nothing,
+    /// Nothing: the local lattice is cut into blocks of these extents, even ones that divide it, and fields are taken to be
+    /// zero beyond the ends of a block, but for a direction in which one block is the whole lattice. Each block has its
+    /// own system then.
+    Blocks([usize; 4]),
 }
 
 /// A kind of field whose faces can be sent.
@@ -150,24 +154,19 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     mut outside: impl FnMut(usize, Region, u32, Ghosts<P>) -> Result,
 ) -> Result {
     let domain = input.domain();
+    let geometry = domain.geometry();
+    if let Beyond::Blocks(extents) = hop.beyond {
+        let blocks = Blocks::new(&geometry, extents.map(|extent| extent as u32));
+        return in_blocks(domain, &blocks, inside, outside);
+    }
     let Some(halo) = domain.halo() else {
         return inside(Region::WHOLE, domain.sites());
     };
-    let geometry = domain.geometry();
     let parts = Parts::new(&geometry, halo.cut, hop.steps);
     let inside = || match parts.interior {
         Some(Part { region, sites }) => inside(region, sites),
         None => Ok(()),
     };
-    if hop.beyond == Beyond::Nothing {
-        inside()?;
-        for (mu, part) in parts.exteriors.iter().enumerate() {
-            if let Some(Part { region, sites }) = *part {
-                outside(1 + mu, region, sites, Ghosts::closed(halo.cut, Blocks::one(&geometry)))?;
-            }
-        }
-        return Ok(());
-    }
     let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
     let nrhs = input.nrhs();
@@ -180,10 +179,36 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let places = exchange.begin(backend)?;
     K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32)?;
     let zones = exchange.zones();
-    exchange.run(backend, &halo.streams, halo.overlap, inside, |mu| {
-        match parts.exteriors[mu] {
-            Some(Part { region, sites }) => outside(1 + mu, region, sites, ghosts(zones)),
-            None => Ok(()),
-        }
+    exchange.run(backend, &halo.streams, halo.overlap, inside, |mu| match parts.exteriors[mu] {
+        Some(Part { region, sites }) => outside(1 + mu, region, sites, ghosts(zones)),
+        None => Ok(()),
     })
+}
+
+/// [`hop`] without neighbours: nothing is sent.
+fn in_blocks<B: Backend, P: Precision>(
+    domain: &Domain<B>,
+    blocks: &Blocks,
+    inside: impl FnOnce(Region, u32) -> Result,
+    mut outside: impl FnMut(usize, Region, u32, Ghosts<P>) -> Result,
+) -> Result {
+    let geometry = domain.geometry();
+    let cut = domain.halo().map_or(0, |halo| halo.cut);
+    let (size, block) = (geometry.size(), blocks.extents());
+    let closed: u32 = (0..4).map(|mu| u32::from(cut >> mu & 1 == 1 || block[mu] < size[mu]) << mu).sum();
+    let ghosts = Ghosts::closed(closed, *blocks);
+    if blocks.count() > 1 {
+        // Most sites are near an end of their block.
+        return outside(1, Region::WHOLE, domain.sites(), ghosts);
+    }
+    let parts = Parts::new(&geometry, closed, 1);
+    if let Some(Part { region, sites }) = parts.interior {
+        inside(region, sites)?;
+    }
+    for (mu, part) in parts.exteriors.iter().enumerate() {
+        if let Some(Part { region, sites }) = *part {
+            outside(1 + mu, region, sites, ghosts)?;
+        }
+    }
+    Ok(())
 }

@@ -26,7 +26,8 @@ impl Parts {
         let extents = geometry.size();
         let is_cut = |mu: usize| cut >> mu & 1 == 1;
         // From the first site that no hop along μ leaves, and how many of those there are.
-        let inside = |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
+        let inside =
+            |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
         // The others, around the end: all, where the lattice is so thin that there are no others.
         let edge = |mu: usize| match extents[mu].checked_sub(hops) {
             Some(start) if 2 * hops < extents[mu] => (start, 2 * hops),

@@ -1,9 +1,29 @@
 //! Sums of a reduction that is launched in parts.
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{Domain, Result};
+use gpu_kernels::Reduction;
 
 /// Values of a reduction at most.
 const WIDTH: usize = 8;
+
+/// Where sums go.
+#[derive(Clone, Copy)]
+pub(crate) enum SumTarget<'a, B: Backend> {
+    /// To the host, which collects them.
+    Host,
+    /// To memory of the device, for kernels, which take them as they are.
+    Device(&'a B::Buffer),
+}
+
+impl<B: Backend> SumTarget<'_, B> {
+    /// Launches a reduction.
+    pub fn reduce<K: Reduction>(&self, backend: &B, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        Ok(match self {
+            SumTarget::Host => backend.reduce(kernel, n, nrhs, slot)?,
+            SumTarget::Device(buffer) => backend.reduce_into(kernel, n, nrhs, buffer, slot)?,
+        })
+    }
+}
 
 /// Which parts were launched, and how many values each has for a right-hand side.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +42,14 @@ impl PartialSums {
         debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS);
         self.widths[part] = width;
         part * WIDTH * self.nrhs
+    }
+    /// Values between the slots of parts.
+    pub fn stride(&self) -> u32 {
+        (WIDTH * self.nrhs) as u32
+    }
+    /// Values of a right-hand side in each part; 0 for a part that was not launched.
+    pub fn widths(&self) -> [u32; 5] {
+        self.widths.map(|width| width as u32)
     }
     /// *Collective.* Waits and adds up: the parts in their order, then the processes in theirs. `out` takes `out.len()` /
     /// nrhs values for a right-hand side; where a part has more, `pick` says which.

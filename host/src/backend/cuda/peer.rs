@@ -91,8 +91,7 @@ impl Cuda {
         self.enter()?;
         words.iter().try_for_each(|word| {
             // SAFETY: the words are the caller's promise.
-            let code =
-                unsafe { cuStreamWaitValue32_v2(self.shared.stream.as_inner(), *word as u64, value, NOT_BELOW) };
+            let code = unsafe { cuStreamWaitValue32_v2(self.shared.stream.as_inner(), *word as u64, value, NOT_BELOW) };
             raw(code, "waiting for another process", self.name())
         })
     }
