@@ -130,6 +130,7 @@ pub fn bicgstab<Y: System>(
         delta: params.delta,
         max_stalls: params.max_stalls,
         stagnation_window: params.stagnation_window,
+        restarting: false,
     };
     #[rustfmt::skip]
     let BicgstabWorkspace {

@@ -44,6 +44,7 @@ impl CgParams {
             delta: self.delta,
             max_stalls: self.max_stalls,
             stagnation_window: self.stagnation_window,
+            restarting: false,
         }
     }
 }

@@ -13,6 +13,8 @@ pub enum BreakdownKind {
     Alpha,
     /// ω = (t, s)/(t, t): the minimal-residual step does not move.
     Omega,
+    /// γ of GCR: the image of the new direction vanishes, or lies in the span of those before it.
+    Gamma,
 }
 
 impl fmt::Display for BreakdownKind {
@@ -21,6 +23,7 @@ impl fmt::Display for BreakdownKind {
             Self::Rho => "the residual is orthogonal to the shadow residual (ρ = 0)",
             Self::Alpha => "the direction's image is orthogonal to the shadow residual (α has no value)",
             Self::Omega => "the stabilising step vanishes (ω = 0)",
+            Self::Gamma => "the image of a direction vanishes or is a combination of those before it (γ = 0)",
         })
     }
 }
@@ -57,7 +60,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The full report.
         info: Box<Info>,
     },
-    /// BiCGstab broke down again and again although it was restarted.
+    /// BiCGstab or GCR broke down again and again although it was restarted.
     #[error("breakdown at iteration {iteration}, right-hand side {rhs}: {what}")]
     Breakdown {
         /// What vanished.

@@ -1,5 +1,7 @@
 //! The report of a solve.
 
+use crate::preconditioner::Work;
+
 /// What a solve did and what it reached.
 #[derive(Clone, Default, PartialEq)]
 pub struct Info {
@@ -18,13 +20,16 @@ pub struct Info {
     pub reductions: usize,
     /// Replacements of the recurrence's residual by the true one, the last check included.
     pub reliable_updates: usize,
-    /// Times that a right-hand side forgot its search directions.
+    /// Times that a right-hand side forgot its search directions and went on: in [`gcr`](crate::gcr) every restart.
     pub restarts: usize,
     /// Applications of the precise operator to a block.
     pub precise_applications: usize,
     /// Applications of the sloppy operator to a block.
     pub sloppy_applications: usize,
-    /// Floating-point operations of all these applications, linear algebra not counted.
+    /// What the preconditioner did ([`gcr`](crate::gcr)); not contained in the counts above.
+    pub preconditioner: Work,
+    /// Floating-point operations of all these applications, those in the preconditioner included, linear algebra not
+    /// counted.
     pub flops: f64,
 }
 
@@ -40,6 +45,7 @@ impl std::fmt::Debug for Info {
             .field("restarts", &self.restarts)
             .field("precise_applications", &self.precise_applications)
             .field("sloppy_applications", &self.sloppy_applications)
+            .field("preconditioner", &self.preconditioner)
             .finish_non_exhaustive()
     }
 }
@@ -67,6 +73,7 @@ impl Info {
         all.restarts += self.restarts;
         all.precise_applications += self.precise_applications;
         all.sloppy_applications += self.sloppy_applications;
+        all.preconditioner += self.preconditioner;
         all.flops += self.flops;
         all
     }
@@ -79,6 +86,7 @@ impl Info {
         }
         self.reductions += inner.reductions;
         self.sloppy_applications += inner.sloppy_applications + inner.precise_applications;
+        self.preconditioner += inner.preconditioner;
         self.flops += inner.flops;
     }
 }

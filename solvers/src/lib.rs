@@ -5,11 +5,14 @@
 //! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
 //! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
+//! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
+//! | the same in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
 //! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
 //! | a solver in low precision, to be driven to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
 //!
 //! A solver is a plain function: `solver(&system, &b, &mut x, &params, &mut workspace, &mut observer)`.
-//! [`multishift_cg`] takes a space, an operator and the shifts in place of the system, and a slice of solutions.
+//! [`multishift_cg`] takes a space, an operator and the shifts in place of the system, and a slice of solutions;
+//! [`gcr`] takes a preconditioner after the system.
 //!
 //! * **system**: [`Uniform`] (one precision) or [`Mixed`] (the iteration in a sloppy precision, reliable updates in a
 //!   precise one) around spaces and operators of yours.
@@ -23,6 +26,15 @@
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
 //! coefficients; those that are finished stay as they are. [`multishift_cg`] is the exception: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
+//!
+//! # Domain decomposition
+//! [`gcr`] sees two spaces, those of its system, and a [`Preconditioner`] on the sloppy one. Schwarz preconditioners are
+//! put together from
+//! * [`MinimumResidual::on_domains`], on a [space of domains](VectorSpace#sums-over-domains) and with an operator that
+//!   ends at the faces of the domains,
+//! * [`Converted`] around it, where the domains are solved in a third precision, or overlap.
+//!
+//! For a single-half-half solver the system is [`Mixed`] of single and half, and there is no [`Converted`].
 //!
 //! # Your own operator
 //! ```
@@ -91,12 +103,16 @@
 
 mod bicgstab;
 mod cg;
+mod cycle;
 mod defect;
 mod error;
+mod gcr;
 mod info;
+mod mr;
 mod multishift;
 mod observer;
 mod operator;
+mod preconditioner;
 mod reliable;
 mod traits;
 
@@ -104,8 +120,11 @@ pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
 pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};
+pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::Info;
+pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, Kind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
+pub use preconditioner::{Converted, Identity, Preconditioner, Work};
 pub use traits::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};

@@ -1,9 +1,12 @@
-//! What CG and BiCGstab share: the bookkeeping of reliable updates (paper 001, Algorithm 2).
+//! What CG, BiCGstab and GCR share: the bookkeeping of reliable updates (paper 001, Algorithm 2).
 //!
 //! The solution is x + x̂: x in the precise space, and x̂, the sum of the steps since the last update, in the sloppy
 //! one. An update adds x̂ to x, clears it and replaces the recurrence's residual by b − A x. One is made whenever
 //! ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **whenever a right-hand side seems to have
 //! converged**: only a residual from the precise operator finishes a right-hand side.
+//!
+//! GCR has no recurrence that could go on after an update: all its directions are forgotten then. A right-hand side for
+//! which an update is due *waits* until all others want one too, so that none costs another its directions.
 
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
@@ -30,6 +33,9 @@ pub(crate) struct Control {
     pub delta: Option<f64>,
     pub max_stalls: usize,
     pub stagnation_window: usize,
+    /// Whether each update forgets all directions (GCR). Updates may then be due when nothing much was promised: only
+    /// a truth that is far from the recurrence counts against the precision.
+    pub restarting: bool,
 }
 
 impl Control {
@@ -61,6 +67,9 @@ pub(crate) struct Outer<P: VectorSpace, S: VectorSpace> {
     pub active: Vec<bool>,
     /// Right-hand sides that have to forget their directions at the next update, or just had to.
     pub restart: Vec<bool>,
+    /// Right-hand sides that do not move until the next update.
+    pub waiting: Vec<bool>,
+    deceived: Vec<bool>,
     reference: Vec<f64>,
     target: Vec<f64>,
     iterated: Vec<f64>,
@@ -95,6 +104,8 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
             norm2: vec![0.0; n],
             active: vec![true; n],
             restart: vec![false; n],
+            waiting: vec![false; n],
+            deceived: vec![false; n],
             reference: vec![0.0; n],
             target: vec![0.0; n],
             iterated: vec![0.0; n],
@@ -123,6 +134,11 @@ impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
     /// must not make the recurrence run on until it underflows.
     fn level(&self, j: usize) -> f64 {
         self.target[j].max(ROUNDING * self.reference[j])
+    }
+
+    /// Whether right-hand side j takes part in the next iteration.
+    pub fn moves(&self, j: usize) -> bool {
+        self.active[j] && !self.waiting[j]
     }
 }
 
@@ -188,6 +204,11 @@ impl<'a, Y: System> Run<'a, Y> {
         Ok(run)
     }
 
+    /// What is being solved.
+    pub fn system(&self) -> &'a Y {
+        self.system
+    }
+
     fn first_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
         let space = self.system.precise();
         let o = &mut *self.outer;
@@ -203,6 +224,7 @@ impl<'a, Y: System> Run<'a, Y> {
             o.active[j] = o.reference[j] > 0.0;
             o.mask[j] = if o.active[j] { Complex64::ONE } else { Complex64::ZERO };
             (o.restart[j], o.stalls[j], o.false_claims[j], o.lowest_at[j]) = (false, 0, 0, 0);
+            o.waiting[j] = false;
             (o.judged[j], o.best[j], o.x_is_best[j]) = (0.0, f64::INFINITY, true);
             (o.scale[j], o.unscale[j]) = (1.0, 1.0);
         }
@@ -320,14 +342,20 @@ impl<'a, Y: System> Run<'a, Y> {
         self.outer.progressed[j]
     }
 
-    /// Takes the recurrence's new ‖r_j‖² from `outer.norm2` and says whether an update is due.
+    /// Whether the last update found that the recurrence had promised far more than was true.
+    pub fn deceived(&self, j: usize) -> bool {
+        self.outer.deceived[j]
+    }
+
+    /// Takes the recurrence's new ‖r_j‖² from `outer.norm2` and says whether an update is due. Where directions do not
+    /// survive an update, those for which it is due wait from now on.
     pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
         self.info.iterations += 1;
         self.kind = Kind::Iterate;
         let mut due = false;
         for j in 0..self.outer.active.len() {
             let o = &mut *self.outer;
-            if !o.active[j] {
+            if !o.moves(j) {
                 continue;
             }
             if !o.norm2[j].is_finite() {
@@ -336,11 +364,13 @@ impl<'a, Y: System> Run<'a, Y> {
             let norm = o.norm2[j].sqrt() * o.unscale[j];
             o.iterated[j] = norm;
             o.maximum[j] = o.maximum[j].max(norm);
-            if norm < PROGRESS * o.lowest[j] {
-                (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations);
-            }
-            due |= norm <= o.level(j) || norm < self.delta * o.maximum[j];
             self.info.iterations_per_rhs[j] += 1;
+            if norm < PROGRESS * o.lowest[j] {
+                (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[j]);
+            }
+            let mine = norm <= o.level(j) || norm < self.delta * o.maximum[j];
+            o.waiting[j] = mine && self.control.restarting;
+            due |= mine;
             self.info.history[j].push(relative(norm, o.reference[j]));
         }
         Ok(due)
@@ -415,24 +445,26 @@ impl<'a, Y: System> Run<'a, Y> {
         let mut stuck = None;
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
-            if let Some(last) = self.info.history[j].last_mut()
-                && self.info.iterations_per_rhs[j] == self.info.iterations
-            {
+            // Those that have not moved since the last update have the same residual again.
+            if let Some(last) = self.info.history[j].last_mut() {
                 *last = relative(o.verified[j], o.reference[j]);
             }
+            o.waiting[j] = false;
             let forced = o.restart[j] && o.relative[j].is_finite();
-            o.restart[j] = o.active[j] && (o.restart[j] || o.false_claims[j] > 1);
+            o.restart[j] = o.active[j] && (o.restart[j] || o.false_claims[j] > 1 || self.control.restarting);
             if o.restart[j] {
                 self.info.restarts += 1;
                 self.kind = Kind::Restart;
             }
+            // An honest way down from a peak is no stall, and neither is a slow one that was announced as slow.
+            let slow = o.verified[j] > 0.5 * o.maximum[j];
+            let announced = self.control.restarting && o.iterated[j] >= 0.5 * o.verified[j];
+            o.deceived[j] = o.active[j] && !forced && (slow && !announced || o.relative[j].is_infinite());
             o.progressed[j] = o.verified[j] < PROGRESS * o.best[j];
             if o.progressed[j] {
                 o.stalls[j] = 0;
             } else if o.active[j] {
-                // An honest way down from a peak is no stall.
-                o.stalls[j] +=
-                    usize::from(!forced && (o.verified[j] > 0.5 * o.maximum[j] || o.relative[j].is_infinite()));
+                o.stalls[j] += usize::from(o.deceived[j]);
                 if o.stalls[j] >= self.control.max_stalls || o.false_claims[j] >= FALSE_CLAIMS {
                     stuck = stuck.or(Some(j));
                 }
@@ -450,6 +482,16 @@ impl<'a, Y: System> Run<'a, Y> {
 
     /// Ends an iteration: tells the observer and looks at the limits.
     pub fn close(&mut self, observer: &mut impl Observer) -> Result<(), SolveError<Y::Error>> {
+        self.close_with(observer, |_| Ok(()))
+    }
+
+    /// [`close`](Run::close) for a solver that does not keep x̂ up to date: before the solve is given up, `complete`
+    /// adds to it what is missing.
+    pub fn close_with(
+        &mut self,
+        observer: &mut impl Observer,
+        complete: impl FnOnce(&mut Sloppy<Y>) -> Result<(), Y::Error>,
+    ) -> Result<(), SolveError<Y::Error>> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             o.relative[j] = relative(o.iterated[j], o.reference[j]);
@@ -460,21 +502,22 @@ impl<'a, Y: System> Run<'a, Y> {
             return Ok(());
         }
         let iteration = self.info.iterations;
+        let window = self.control.stagnation_window;
+        let (o, own) = (&*self.outer, &self.info.iterations_per_rhs);
+        let stuck = (0..o.active.len()).find(|&j| window > 0 && o.active[j] && own[j] - o.lowest_at[j] > window);
+        if !answer.is_break() && stuck.is_none() && iteration < self.control.max_iterations {
+            return Ok(());
+        }
+        complete(&mut self.outer.correction)?;
         if answer.is_break() {
             self.settle(true)?;
             return Err(SolveError::Cancelled { iteration, info: self.take_info()? });
         }
-        let window = self.control.stagnation_window;
-        let stuck = (0..self.outer.active.len())
-            .find(|&j| window > 0 && self.outer.active[j] && iteration - self.outer.lowest_at[j] > window);
         if let Some(rhs) = stuck {
             self.settle(true)?;
             return Err(self.stagnation(rhs)?);
         }
-        if iteration >= self.control.max_iterations {
-            return Err(self.no_convergence()?);
-        }
-        Ok(())
+        Err(self.no_convergence()?)
     }
 
     pub fn no_convergence(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
@@ -544,7 +587,8 @@ impl<'a, Y: System> Run<'a, Y> {
         info.converged = !o.active.contains(&true);
         info.flops = o.active.len() as f64
             * (info.precise_applications as f64 * self.system.flops()
-                + info.sloppy_applications as f64 * self.system.flops_sloppy());
+                + info.sloppy_applications as f64 * self.system.flops_sloppy()
+                + info.preconditioner.flops);
         Ok(Box::new(std::mem::take(info)))
     }
 

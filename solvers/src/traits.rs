@@ -19,6 +19,20 @@ use num_complex::Complex64;
 ///   read: 0·NaN does not survive there, as in BLAS.
 /// * Operations may be queued: only reductions have to wait for the device.
 ///
+/// # Sums over domains
+/// A solver that works in domains which know nothing of each other ([`MinimumResidual`](crate::MinimumResidual)) needs
+/// one sum and one coefficient for each right-hand side *and domain*. No other trait is necessary for that: in a
+/// **space of domains** a "right-hand side" is the part of one right-hand side in one domain. Its
+/// [`nrhs`](VectorSpace::nrhs) is (right-hand sides) × (domains that this process has), in an order that is its own
+/// affair. Its `Vector` may be that of the space of whole vectors, with the same memory seen in other pieces.
+/// * Reductions sum over one domain of one right-hand side, and axpby and the others scale it.
+/// * Where the domains are the processes' shares of the vectors, `nrhs` is that of the whole, and all that is different
+///   is that a reduction is not summed over the processes.
+/// * So processes get different results. A solver on such a space may make neither its communication nor its errors
+///   depend on them.
+/// * [`flops`](LinearOperator::flops) of an operator there are those of one right-hand side of the whole, all domains
+///   together.
+///
 /// # Fused operations
 /// Those with a default are written in terms of the others. A backend overrides them by one kernel each, which
 /// saves passes over memory; the results may differ from the default by rounding only.
@@ -200,6 +214,63 @@ pub trait VectorSpace {
         with_coefficients(n, |j| -omega[j], |minus| self.axpy(minus, t, r))?;
         with_coefficients(n, |j| -omega[j], |minus| self.axpy(minus, v, p))?;
         with_coefficients(n, |_| ONE, |ones| self.axpby(ones, r, beta, p))
+    }
+
+    /// The two vector updates of a step of minimum residual with t = A r: x_j ← x_j + α_j r_j, t_j ← r_j − α_j t_j.
+    ///
+    /// The new residual takes the place of t, so that with α_j = 0 the old t_j is not read and NaN does not survive in
+    /// it.
+    fn mr_update(
+        &self,
+        alpha: &[Complex64],
+        r: &Self::Vector,
+        x: &mut Self::Vector,
+        t: &mut Self::Vector,
+    ) -> Result<(), Self::Error> {
+        let n = alpha.len();
+        self.axpy(alpha, r, x)?;
+        with_coefficients(n, |_| ONE, |ones| with_coefficients(n, |j| -alpha[j], |minus| self.axpby(ones, r, minus, t)))
+    }
+
+    /// `dots`_{iN+j} ← (x_ij, y_j) for all blocks x_i of `xs`, and `norm2`_j ← ‖y_j‖², in one reduction.
+    ///
+    /// `dots` has N entries for each block.
+    fn multi_dot(
+        &self,
+        xs: &[Self::Vector],
+        y: &Self::Vector,
+        dots: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(norm2.len())) {
+            self.dot(x, y, dots)?;
+        }
+        self.norm2(y, norm2)
+    }
+
+    /// y_j ← y_j + Σ_i a_{iN+j} x_ij with all blocks x_i of `xs`.
+    ///
+    /// `a` has N entries for each block.
+    fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result<(), Self::Error> {
+        for (x, a) in xs.iter().zip(a.chunks_exact(self.nrhs())) {
+            self.axpy(a, x, y)?;
+        }
+        Ok(())
+    }
+
+    /// [`multi_axpy`](VectorSpace::multi_axpy), then `dot`_j ← (y_j, w_j) and `norm2`_j ← ‖y_j‖² of the new y in one
+    /// reduction.
+    fn multi_axpy_dot_norm2(
+        &self,
+        a: &[Complex64],
+        xs: &[Self::Vector],
+        y: &mut Self::Vector,
+        w: &Self::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.multi_axpy(a, xs, y)?;
+        self.dot_norm2(y, w, dot, norm2)
     }
 }
 

@@ -40,18 +40,20 @@ pub struct Space {
     pub precision: Precision,
     pub allocations: Cell<usize>,
     pub reductions: Cell<usize>,
+    /// How many domains the vectors have that are converted from a space with margins.
+    pub domains: usize,
 }
 
 impl Space {
     pub fn new(n: usize, nrhs: usize, precision: Precision) -> Self {
-        Self { n, nrhs, precision, allocations: Cell::new(0), reductions: Cell::new(0) }
+        Self { n, nrhs, precision, allocations: Cell::new(0), reductions: Cell::new(0), domains: 1 }
     }
 
     pub fn double(n: usize, nrhs: usize) -> Self {
         Self::new(n, nrhs, Precision::Double)
     }
 
-    fn round(&self, x: &mut [Complex64]) {
+    pub fn round(&self, x: &mut [Complex64]) {
         match self.precision {
             Precision::Double => {}
             Precision::Single => x.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64)),

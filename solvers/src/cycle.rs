@@ -1,0 +1,229 @@
+//! The inside of a cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
+
+use crate::gcr::Orthogonalisation;
+use crate::operator::{Sloppy, System};
+use crate::preconditioner::Preconditioner;
+use crate::reliable::Run;
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// ‖r‖² over the last one that was measured, below which it is measured again and not computed from a difference: sums
+/// are good to about 1e-8 where those of one site are added in single precision.
+const CANCELLED: f64 = 1e-4;
+/// A step that takes less than this from the residual (as a vector, relative to it) leaves it as it was, as far as the
+/// next direction is concerned.
+const STALLED: f64 = 1e-3;
+
+/// The numbers of a cycle, and scratch. N = `n`; entry i N + j belongs to direction i and right-hand side j.
+pub(crate) struct Cycle {
+    pub n: usize,
+    pub k_max: usize,
+    /// β_{i,k}: `k_max` N entries for each k, in the order of i.
+    beta: Vec<Complex64>,
+    /// α_k.
+    pub alpha: Vec<Complex64>,
+    /// γ_k².
+    pub gamma2: Vec<f64>,
+    /// χ_i, or −β_{i,k} of this pass.
+    chi: Vec<Complex64>,
+    pub dots: Vec<Complex64>,
+    /// ‖M̂ p̂_k‖².
+    pub image2: Vec<f64>,
+    /// ‖r̂_k‖².
+    known: Vec<f64>,
+    /// The last ‖r̂‖² that is not the result of a subtraction.
+    measured: Vec<f64>,
+    norms: Vec<f64>,
+    pub left: Vec<Complex64>,
+    right: Vec<Complex64>,
+    stalled: Vec<bool>,
+    pub broken: Vec<bool>,
+    pub breakdowns: Vec<usize>,
+    /// Steps of a right-hand side in this cycle.
+    pub steps: Vec<usize>,
+    /// Directions after which a right-hand side wants its restart: k_max, or fewer after cycles that were wrong.
+    pub reach: Vec<usize>,
+}
+
+impl Cycle {
+    /// For `n` right-hand sides and up to `k_max` directions.
+    pub fn new(n: usize, k_max: usize) -> Self {
+        let complex = |length: usize| vec![Complex64::ZERO; length];
+        Self {
+            n,
+            k_max,
+            beta: complex(k_max * k_max * n),
+            alpha: complex(k_max * n),
+            gamma2: vec![0.0; k_max * n],
+            chi: complex(k_max * n),
+            dots: complex(n),
+            image2: vec![0.0; n],
+            known: vec![0.0; n],
+            measured: vec![0.0; n],
+            norms: vec![0.0; n],
+            left: complex(n),
+            right: complex(n),
+            stalled: vec![false; n],
+            broken: vec![false; n],
+            breakdowns: vec![0; n],
+            steps: vec![0; n],
+            reach: vec![k_max; n],
+        }
+    }
+
+    /// Where β_{·,k} begins.
+    fn row(&self, k: usize) -> usize {
+        k * self.k_max * self.n
+    }
+
+    /// x̂ ← x̂ + Σ χ_l p̂_l over the first `k` directions, with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last to the first.
+    pub fn update<S: VectorSpace>(
+        &mut self,
+        space: &S,
+        k: usize,
+        p: &[S::Vector],
+        correction: &mut S::Vector,
+    ) -> Result<(), S::Error> {
+        for l in (0..k).rev() {
+            for j in 0..self.n {
+                let known: Complex64 =
+                    (l + 1..k).map(|i| self.beta[self.row(i) + l * self.n + j] * self.chi[i * self.n + j]).sum();
+                self.chi[l * self.n + j] = self.alpha[l * self.n + j] - known;
+            }
+        }
+        if k == 0 { Ok(()) } else { space.multi_axpy(&self.chi[..k * self.n], &p[..k], correction) }
+    }
+
+    /// The residual after a restart.
+    pub fn begin_cycle<Y: System>(&mut self, run: &Run<'_, Y>) {
+        for j in 0..self.n {
+            self.known[j] = run.sloppy_norm2(j);
+            (self.measured[j], self.steps[j]) = (self.known[j], 0);
+            (self.stalled[j], self.broken[j]) = (false, false);
+        }
+    }
+
+    /// p̂_k = K r̂_k, or K ẑ_{k−1} where the last step left r̂ as it was.
+    pub fn direction<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
+        &mut self,
+        run: &mut Run<'_, Y>,
+        preconditioner: &K,
+        k: usize,
+        r: &Sloppy<Y>,
+        p: &mut [Sloppy<Y>],
+        z: &[Sloppy<Y>],
+    ) -> Result<(), Y::Error> {
+        let space = run.system().sloppy();
+        let mut replaced = false;
+        for j in 0..self.n {
+            let replace = self.stalled[j] && run.outer.moves(j);
+            replaced |= replace;
+            let norm2;
+            (self.left[j], self.right[j], norm2) = if replace {
+                (Complex64::ONE, Complex64::ZERO, self.gamma2[(k - 1) * self.n + j])
+            } else {
+                (Complex64::ZERO, Complex64::ONE, self.known[j])
+            };
+            self.norms[j] = norm2.sqrt();
+        }
+        let work = if replaced {
+            // x̂ is zero within a cycle, and serves as scratch.
+            space.copy(r, &mut run.outer.correction)?;
+            space.axpby(&self.left, &z[k - 1], &self.right, &mut run.outer.correction)?;
+            let work = preconditioner.apply(space, &run.outer.correction, &self.norms, &mut p[k])?;
+            space.zero(&mut run.outer.correction)?;
+            work
+        } else {
+            preconditioner.apply(space, r, &self.norms, &mut p[k])?
+        };
+        run.info.preconditioner += work;
+        Ok(())
+    }
+
+    /// ẑ_k = M̂ p̂_k, orthogonal to those `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `outer.norm2` and ‖M̂ p̂_k‖² in
+    /// `image2`.
+    pub fn image<Y: System>(
+        &mut self,
+        run: &mut Run<'_, Y>,
+        how: Orthogonalisation,
+        before: &[Sloppy<Y>],
+        p_k: &Sloppy<Y>,
+        z_k: &mut Sloppy<Y>,
+        r: &Sloppy<Y>,
+    ) -> Result<(), Y::Error> {
+        let (system, n, k) = (run.system(), self.n, before.len());
+        let space = system.sloppy();
+        run.info.sloppy_applications += 1;
+        if k == 0 {
+            system.apply_dot_sloppy(p_k, z_k, r, &mut self.dots, &mut run.outer.norm2)?;
+            self.dots.iter_mut().for_each(|dot| *dot = dot.conj());
+            self.image2.copy_from_slice(&run.outer.norm2);
+            run.info.reductions += 1;
+            return Ok(());
+        }
+        system.apply_sloppy(p_k, z_k)?;
+        let row = self.row(k);
+        self.beta[row..row + k * n].fill(Complex64::ZERO);
+        let (passes, together) = match how {
+            Orthogonalisation::Classical => (1, k),
+            Orthogonalisation::ClassicalTwice => (2, k),
+            Orthogonalisation::Modified => (1, 1),
+        };
+        for pass in 0..passes {
+            for first in (0..k).step_by(together) {
+                let (xs, range) = (&before[first..first + together], first * n..(first + together) * n);
+                space.multi_dot(xs, z_k, &mut self.chi[range.clone()], &mut run.outer.norm2)?;
+                run.info.reductions += 1;
+                if pass == 0 && first == 0 {
+                    self.image2.copy_from_slice(&run.outer.norm2);
+                }
+                for at in range.clone() {
+                    // Those that rest have no γ.
+                    let beta = if run.outer.moves(at % n) { self.chi[at] / self.gamma2[at] } else { Complex64::ZERO };
+                    self.beta[row + at] += beta;
+                    self.chi[at] = -beta;
+                }
+                if pass + 1 < passes || first + together < k {
+                    space.multi_axpy(&self.chi[range], xs, z_k)?;
+                } else {
+                    let (dots, norm2) = (&mut self.dots, &mut run.outer.norm2);
+                    space.multi_axpy_dot_norm2(&self.chi[range], xs, z_k, r, dots, norm2)?;
+                    run.info.reductions += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `outer.norm2`.
+    pub fn residual<Y: System>(
+        &mut self,
+        run: &mut Run<'_, Y>,
+        k: usize,
+        z_k: &Sloppy<Y>,
+        r: &mut Sloppy<Y>,
+    ) -> Result<(), Y::Error> {
+        let space = run.system().sloppy();
+        let mut measure = false;
+        for j in 0..self.n {
+            run.outer.norm2[j] = self.known[j];
+            self.stalled[j] = false;
+            if run.outer.moves(j) {
+                // α minimises ‖r − α z‖, therefore ‖r‖² = ‖r_new‖² + |α|²‖z‖² with |α|²‖z‖² = ᾱ (z, r).
+                let moved = (self.alpha[k * self.n + j].conj() * self.dots[j]).re;
+                run.outer.norm2[j] -= moved;
+                self.stalled[j] = moved <= STALLED.powi(2) * self.known[j];
+                measure |= run.outer.norm2[j] < CANCELLED * self.measured[j];
+            }
+        }
+        if measure {
+            space.axpy_norm2(&self.left, z_k, r, &mut run.outer.norm2)?;
+            self.measured.copy_from_slice(&run.outer.norm2);
+            run.info.reductions += 1;
+        } else {
+            space.axpy(&self.left, z_k, r)?;
+        }
+        self.known.copy_from_slice(&run.outer.norm2);
+        Ok(())
+    }
+}

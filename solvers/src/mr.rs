@@ -1,0 +1,145 @@
+//! A fixed number of steps of minimum residual: the block solver of the Schwarz preconditioner (paper 004, section 8.1).
+
+use crate::error::SolveError;
+use crate::preconditioner::{Preconditioner, Work};
+use crate::traits::{LinearOperator, VectorSpace};
+use num_complex::Complex64;
+use std::cell::RefCell;
+
+/// Parameters of [`MinimumResidual`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MrParams {
+    /// n: steps, and therefore applications. Paper 004 takes 10.
+    pub steps: usize,
+    /// ω: each step goes ω times as far as to the minimum. Above 1 is over-relaxation, which may pay where one step
+    /// follows another; it has to lie between 0 and 2.
+    pub omega: f64,
+}
+
+impl Default for MrParams {
+    fn default() -> Self {
+        Self { steps: 10, omega: 1.0 }
+    }
+}
+
+/// Minimum residual with n steps from z = 0 as a preconditioner for a space with the same vectors.
+///
+/// With ρ = r on entry, each step is t = A ρ, α = ω (t, ρ)/‖t‖², z ← z + α ρ, ρ ← ρ − α t: one application, which also
+/// makes the sums, and one pass over memory. There is neither a tolerance nor a test: on a machine of many processes
+/// all do the same number of steps without asking each other.
+///
+/// # Additive Schwarz
+/// On a [space of domains](VectorSpace#sums-over-domains) with an operator that ends at the faces of the domains, each
+/// domain is solved for itself, with α of its own: this is the Schwarz preconditioner, block Jacobi if domains do not
+/// overlap. On a space of whole vectors with the full operator it is plain MR.
+///
+/// # Numbers
+/// A domain that has no finite α keeps what it has; if that happens in the first step, its z is its r (A_d r_d = 0, or
+/// an overflow, or r_d = 0). Nothing of it reaches the other domains, and it is no error. NaN in r_d itself remains in
+/// z_d, where the outer solver finds it.
+pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
+    space: &'a D,
+    operator: &'a A,
+    params: MrParams,
+    local: bool,
+    memory: RefCell<Memory<D>>,
+}
+
+struct Memory<D: VectorSpace> {
+    vectors: [D::Vector; 2],
+    alpha: Vec<Complex64>,
+    left: Vec<Complex64>,
+    right: Vec<Complex64>,
+    dots: Vec<Complex64>,
+    norm2: Vec<f64>,
+}
+
+impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A> {
+    /// For an operator that stays within domains, on the space of these domains: additive Schwarz. Allocates two
+    /// blocks.
+    ///
+    /// # Errors
+    /// `Invalid` without a step or for an ω that is not between 0 and 2, `Backend`.
+    pub fn on_domains(space: &'a D, operator: &'a A, params: MrParams) -> Result<Self, SolveError<D::Error>> {
+        Self::new(space, operator, params, true)
+    }
+
+    /// For an operator that couples all elements, with sums over all of them. Allocates two blocks.
+    ///
+    /// # Errors
+    /// As [`on_domains`](MinimumResidual::on_domains).
+    pub fn on_whole(space: &'a D, operator: &'a A, params: MrParams) -> Result<Self, SolveError<D::Error>> {
+        Self::new(space, operator, params, false)
+    }
+
+    fn new(space: &'a D, operator: &'a A, params: MrParams, local: bool) -> Result<Self, SolveError<D::Error>> {
+        if params.steps == 0 {
+            return Err(SolveError::Invalid("minimum residual needs at least one step"));
+        }
+        if !(params.omega > 0.0 && params.omega < 2.0) {
+            return Err(SolveError::Invalid("the relaxation ω of minimum residual has to lie between 0 and 2"));
+        }
+        let n = space.nrhs();
+        let memory = Memory {
+            vectors: [space.allocate()?, space.allocate()?],
+            alpha: vec![Complex64::ZERO; n],
+            left: vec![Complex64::ZERO; n],
+            right: vec![Complex64::ZERO; n],
+            dots: vec![Complex64::ZERO; n],
+            norm2: vec![0.0; n],
+        };
+        Ok(Self { space, operator, params, local, memory: RefCell::new(memory) })
+    }
+}
+
+impl<S, D, A> Preconditioner<S> for MinimumResidual<'_, D, A>
+where
+    S: VectorSpace,
+    D: VectorSpace<Vector = S::Vector, Error = S::Error>,
+    A: LinearOperator<D> + ?Sized,
+{
+    fn apply(&self, _: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
+        let Memory { vectors: [rho, t], alpha, left, right, dots, norm2 } = &mut *self.memory.borrow_mut();
+        let (space, MrParams { steps, omega }) = (self.space, self.params);
+        let mut step = |rho: &S::Vector, t: &mut S::Vector, alpha: &mut [Complex64]| -> Result<(), S::Error> {
+            self.operator.apply_dot(space, rho, t, rho, dots, norm2)?;
+            for (alpha, (dot, norm2)) in alpha.iter_mut().zip(dots.iter().zip(norm2.iter())) {
+                // (t, ρ) = conj (ρ, t). 0/0 and what comes from NaN or infinity is no step.
+                let quotient = omega * dot.conj() / norm2;
+                *alpha = if quotient.is_finite() { quotient } else { Complex64::ZERO };
+            }
+            Ok(())
+        };
+
+        // From z = 0: the residual is r, and z is not read.
+        step(r, t, alpha)?;
+        right.fill(Complex64::ZERO);
+        for (left, alpha) in left.iter_mut().zip(alpha.iter()) {
+            *left = if *alpha == Complex64::ZERO { Complex64::ONE } else { *alpha };
+        }
+        space.axpby(left, r, right, z)?;
+        if steps > 1 {
+            left.fill(Complex64::ONE);
+            right.iter_mut().zip(alpha.iter()).for_each(|(right, alpha)| *right = -alpha);
+            space.axpby(left, r, right, t)?;
+        }
+        for done in 1..steps {
+            std::mem::swap(rho, t);
+            step(rho, t, alpha)?;
+            if done + 1 < steps {
+                space.mr_update(alpha, rho, z, t)?;
+            } else {
+                // Nobody needs the last residual.
+                space.axpy(alpha, rho, z)?;
+            }
+        }
+
+        let mut work = Work { calls: 1, flops: steps as f64 * self.operator.flops(), ..Work::default() };
+        if self.local {
+            (work.local_applications, work.local_reductions) = (steps, steps);
+        } else {
+            (work.applications, work.reductions) = (steps, steps);
+        }
+        Ok(work)
+    }
+}

@@ -1,0 +1,131 @@
+//! Flexible preconditioners: what they are, the one that does nothing, and the step into another format.
+
+use crate::reliable::scale_for;
+use crate::traits::{ConvertFrom, VectorSpace};
+use std::cell::RefCell;
+use std::ops::AddAssign;
+
+/// What a preconditioner did, for reports.
+///
+/// The counts are those of this process; on every process they are the same. Conversions are not counted: those into
+/// overlapping domains cost a halo exchange each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Calls.
+    pub calls: usize,
+    /// Applications, to a block, of operators that reach beyond a domain: each costs a halo exchange.
+    pub applications: usize,
+    /// Applications, to a block, of operators that end at the faces of the domains: no communication.
+    pub local_applications: usize,
+    /// Sums over all processes.
+    pub reductions: usize,
+    /// Sums over domains: the host waited for its device, and for nobody else.
+    pub local_reductions: usize,
+    /// Floating-point operations of these applications for one right-hand side.
+    pub flops: f64,
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        self.calls += other.calls;
+        self.applications += other.applications;
+        self.local_applications += other.local_applications;
+        self.reductions += other.reductions;
+        self.local_reductions += other.local_reductions;
+        self.flops += other.flops;
+    }
+}
+
+/// A rough solver for A z = r in the space `S`, z ← K r, that may be another one each time it is called: K need not be
+/// linear. [`gcr`](crate::gcr) takes any.
+pub trait Preconditioner<S: VectorSpace> {
+    /// z_j ← K r_j for all right-hand sides, in any scale: (K r) and c (K r) are equally good. What `z` held is of no
+    /// interest.
+    ///
+    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits. Right-hand sides that are finished come
+    /// along with the others; what becomes of their z_j is of no interest as long as it is finite.
+    ///
+    /// # Errors
+    /// Those of the backend. Trouble with numbers is no error: z_j is as good as it can be, and where it is not finite,
+    /// the outer solver notices.
+    fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
+}
+
+impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
+    fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
+        (**self).apply(space, r, norms, z)
+    }
+}
+
+/// K = 1: with it, GCR is plain GCR.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity;
+
+impl<S: VectorSpace> Preconditioner<S> for Identity {
+    fn apply(&self, space: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
+        space.copy(r, z)?;
+        Ok(Work::default())
+    }
+}
+
+/// A preconditioner of the space `D` for vectors of another space: r is converted, K applied, z converted back.
+///
+/// So a solve has three precisions: the two of a [`System`](crate::System), and that of `D`. Residuals enter `D` scaled
+/// by a power of two, so that they lie well in its range ([`VectorSpace::comfortable_norm`]).
+///
+/// # Overlapping domains
+/// The conversions may be more than a change of format. With vectors of `D` that hold each domain together with a margin
+/// of its neighbours, conversion to `D` is the restriction R_i to extended domains (it fetches the margins), and
+/// conversion back either takes each element from the domain that it belongs to (restricted additive Schwarz) or adds
+/// what all domains have (additive Schwarz). Both are meant by [`ConvertFrom::convert`], since sums over whole vectors of
+/// `D` are never asked for.
+pub struct Converted<'a, D: VectorSpace, K> {
+    space: &'a D,
+    preconditioner: K,
+    scratch: RefCell<Scratch<D>>,
+}
+
+struct Scratch<D: VectorSpace> {
+    r: D::Vector,
+    z: D::Vector,
+    norms: Vec<f64>,
+    scale: Vec<f64>,
+    unscale: Vec<f64>,
+}
+
+impl<'a, D: VectorSpace, K: Preconditioner<D>> Converted<'a, D, K> {
+    /// Wraps `preconditioner` and allocates two blocks of `space`. The number of right-hand sides is that of the space
+    /// outside.
+    pub fn new(space: &'a D, preconditioner: K) -> Result<Self, D::Error> {
+        let n = space.nrhs();
+        let scratch = Scratch {
+            r: space.allocate()?,
+            z: space.allocate()?,
+            norms: vec![0.0; n],
+            scale: vec![1.0; n],
+            unscale: vec![1.0; n],
+        };
+        Ok(Self { space, preconditioner, scratch: RefCell::new(scratch) })
+    }
+}
+
+impl<S, D, K> Preconditioner<S> for Converted<'_, D, K>
+where
+    S: ConvertFrom<D>,
+    D: ConvertFrom<S> + VectorSpace<Error = S::Error>,
+    K: Preconditioner<D>,
+{
+    fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
+        let Scratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } = &mut *self.scratch.borrow_mut();
+        let comfortable = self.space.comfortable_norm();
+        for (j, norm) in norms.iter().enumerate() {
+            scale[j] = scale_for(comfortable, *norm, 1.0);
+            unscale[j] = 1.0 / scale[j];
+            inner_norms[j] = scale[j] * norm;
+        }
+        self.space.convert(scale, r, inner_r)?;
+        let work = self.preconditioner.apply(self.space, inner_r, inner_norms, inner_z)?;
+        space.convert(unscale, inner_z, z)?;
+        Ok(work)
+    }
+}
