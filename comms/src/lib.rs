@@ -2,7 +2,8 @@
 //!
 //! * [`ProcessGrid`] cuts a four-dimensional periodic lattice into equal boxes, one per process.
 //! * [`Communicator`] is what a process needs to talk to the others. [`Solo`] is the world of one process, in which
-//!   everything works and messages go to oneself.
+//!   everything works and messages go to oneself; [`Threads`] has threads as ranks, for tests.
+//! * [`agree`] sends all ranks home with one sentence when one of them has an error.
 //!
 //! ```
 //! use comms::{Communicator, Direction, ProcessGrid, Solo, Transfer};
@@ -22,10 +23,24 @@
 
 #![forbid(unsafe_code)]
 
+mod agree;
 mod communicator;
 mod grid;
+mod launch;
+mod mailbox;
+mod ordered;
 mod solo;
+mod threads;
 
+pub use agree::{Disagreement, agree};
 pub use communicator::{Buffer, CommError, Communicator, Tag, Transfer};
 pub use grid::{Direction, GridError, Misfit, ProcessGrid};
+pub use launch::{Launch, launch, launched_by_mpi};
 pub use solo::{Solo, SoloTransfer};
+pub use threads::{Cause, RankFailure, ThreadTransfer, Threads};
+
+/// What a panic said.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_string()
+}
