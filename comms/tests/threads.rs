@@ -28,6 +28,8 @@ where
 const fn is_shared<T: Clone + Send + Sync + 'static>() {}
 const _: () = is_shared::<Solo>();
 const _: () = is_shared::<Threads>();
+#[cfg(feature = "mpi")]
+const _: () = is_shared::<comms::Mpi>();
 
 #[test]
 fn all_checks() {
