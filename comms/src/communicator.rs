@@ -34,19 +34,47 @@ pub enum CommError {
         /// Rank of the sender.
         from: usize,
     },
+    /// The wait would never end.
+    #[error("waiting for rank {to} to receive a message with tag {tag}, which it never will")]
+    NeverReceived {
+        /// Tag of the message.
+        tag: Tag,
+        /// Rank of the receiver.
+        to: usize,
+    },
     /// The buffer of a message under way was asked for, or the message was started twice.
     #[error("the message with tag {tag} is still under way: wait for it first")]
     UnderWay {
         /// Tag of the message.
         tag: Tag,
     },
-    /// The library below failed.
+    /// The library below failed, or the call differs from that of another rank.
     #[error("{operation} failed: {message}")]
     Transport {
         /// What was tried.
         operation: &'static str,
         /// What the library says.
         message: String,
+    },
+    /// Another rank ended with an error, so that nothing more will come of the run.
+    #[error("rank {rank} {message}")]
+    RankFailed {
+        /// The rank that failed first.
+        rank: usize,
+        /// How it failed.
+        message: String,
+    },
+    /// Every rank waits for another one, or has ended.
+    #[error("no rank can go on: {waits}")]
+    Deadlock {
+        /// What each rank waits for.
+        waits: String,
+    },
+    /// A communicator belongs to the thread that it was made on, as MPI demands.
+    #[error("rank {rank} was used from a thread that is not its own, or after the end of its run")]
+    WrongThread {
+        /// The rank.
+        rank: usize,
     },
 }
 
@@ -86,13 +114,18 @@ impl Buffer for Box<[u8]> {
 /// ```text
 /// idle ──start──▶ under way ──wait, or test that says true──▶ idle
 /// ```
-/// The buffer is accessible only while idle. Dropping a transfer under way waits for it (failures are logged, never
-/// panics), so memory is not freed below a running message.
+/// The buffer is accessible only while idle. A send may stay under way until its receiver has started: start receptions
+/// before waiting for sends.
+///
+/// Dropping a transfer never waits, so that an error can leave through transfers under way and reach
+/// [`Communicator::abort`]. A send goes on, and its buffer is kept until it has come to its end. A reception is given
+/// up: its message, if it was already under way, is lost.
 pub trait Transfer<B: Buffer> {
     /// Starts the message; does not wait. [`CommError::UnderWay`] when it already is.
     fn start(&mut self) -> Result<(), CommError>;
 
     /// Whether the message has come to its end. True when idle. Drives progress, so that it may be called in a loop.
+    /// After [`CommError::Length`] and [`CommError::Transport`] the transfer is idle; other errors leave it under way.
     fn test(&mut self) -> Result<bool, CommError>;
 
     /// Waits for the end: a sent buffer may be overwritten, a received one is full. Returns at once when idle.
@@ -104,7 +137,7 @@ pub trait Transfer<B: Buffer> {
     /// The buffer, to be changed, while idle. Must not change its address or length.
     fn buffer_mut(&mut self) -> Result<&mut B, CommError>;
 
-    /// Waits and gives the buffer back.
+    /// Waits and gives the buffer back. The buffer is lost after an error.
     fn into_buffer(self) -> Result<B, CommError>;
 }
 
@@ -134,7 +167,7 @@ pub trait Communicator {
     ///
     /// The order of summation depends on the number of processes only, and every rank gets the same bits: a run
     /// repeated on the same grid repeats bit by bit, and ranks may branch on the result. (A library's own all-reduce
-    /// promises neither; implementations gather, add in order of rank, and broadcast, or reduce along a fixed tree.)
+    /// promises neither; implementations bring all values to every rank, which adds them in order of rank.)
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
     /// *Collective.* `values`_i ← maximum over ranks. A NaN on any rank makes the result NaN.
@@ -177,6 +210,8 @@ pub trait Communicator {
         Ok(transfer)
     }
 
-    /// Ends all processes, from any one of them: prints `message` with the rank and exits with `code`.
+    /// Ends all processes, from any one of them: prints `message` with the rank on standard error, as one line, and
+    /// exits with `code` (1 in place of 0). For errors that other ranks do not know of; errors that all ranks can meet
+    /// go through [`agree`](crate::agree).
     fn abort(&self, code: i32, message: &str) -> !;
 }

@@ -2,7 +2,11 @@
 //!
 //! * [`ProcessGrid`] cuts a four-dimensional periodic lattice into equal boxes, one per process.
 //! * [`Communicator`] is what a process needs to talk to the others. [`Solo`] is the world of one process, in which
-//!   everything works and messages go to oneself.
+//!   everything works and messages go to oneself; [`Threads`] has threads as ranks, for tests; `Mpi`, with the feature
+//!   `mpi`, the processes that `mpirun` or `srun` started, and [`launched_by_mpi`] says whether there are any.
+//! * [`agree`] sends all ranks home with one sentence when one of them has an error.
+//!
+//! `docs/comms.md` has the rules: order of sums, what is collective, and how runs end.
 //!
 //! ```
 //! use comms::{Communicator, Direction, ProcessGrid, Solo, Transfer};
@@ -20,12 +24,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "mpi"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
+mod agree;
 mod communicator;
 mod grid;
+mod launch;
+mod mailbox;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod ordered;
 mod solo;
+mod threads;
 
+pub use agree::{Disagreement, agree};
 pub use communicator::{Buffer, CommError, Communicator, Tag, Transfer};
 pub use grid::{Direction, GridError, Misfit, ProcessGrid};
+pub use launch::{Launch, launch, launched_by_mpi};
+#[cfg(feature = "mpi")]
+pub use mpi::{DeviceChannels, DeviceTransfer, Mpi, MpiDeviceTransfer, MpiTransfer};
 pub use solo::{Solo, SoloTransfer};
+pub use threads::{Cause, RankFailure, ThreadTransfer, Threads};
+
+/// What a panic said.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_string()
+}

@@ -1,21 +1,13 @@
 //! The world of one process.
 
 use crate::communicator::{Buffer, CommError, Communicator, Tag, Transfer};
-use std::collections::{BTreeMap, VecDeque};
+use crate::mailbox::{Lane, Mailbox, Ticket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One process: sums are what they were, and messages go to oneself. Cloning gives another handle on the same world.
 #[derive(Clone, Debug, Default)]
 pub struct Solo {
     mailbox: Arc<Mutex<Mailbox>>,
-}
-
-/// Messages sent and not yet received.
-#[derive(Debug, Default)]
-struct Mailbox {
-    messages: BTreeMap<Tag, VecDeque<Vec<u8>>>,
-    /// Memory of received messages, used again so that a repeated exchange allocates nothing.
-    spare: Vec<Vec<u8>>,
 }
 
 impl Solo {
@@ -30,23 +22,41 @@ impl Solo {
 
     fn transfer<B: Buffer>(&self, rank: usize, tag: Tag, buffer: B, sends: bool) -> Result<SoloTransfer<B>, CommError> {
         Self::only_rank_0(rank)?;
-        Ok(SoloTransfer { mailbox: Arc::clone(&self.mailbox), tag, buffer, sends, under_way: false })
+        let lane = Lane { from: 0, to: 0, tag };
+        Ok(SoloTransfer { buffer, state: State { mailbox: Arc::clone(&self.mailbox), lane, sends, ticket: None } })
     }
 }
 
 /// A message to oneself: a copy made when it is started, and another when it is waited for.
 #[derive(Debug)]
 pub struct SoloTransfer<B: Buffer> {
-    mailbox: Arc<Mutex<Mailbox>>,
-    tag: Tag,
     buffer: B,
-    sends: bool,
-    under_way: bool,
+    state: State,
 }
 
-impl<B: Buffer> SoloTransfer<B> {
+/// All but the buffer, so that the buffer can leave.
+#[derive(Debug)]
+struct State {
+    mailbox: Arc<Mutex<Mailbox>>,
+    lane: Lane,
+    sends: bool,
+    /// While under way.
+    ticket: Option<Ticket>,
+}
+
+impl State {
     fn idle(&self) -> Result<(), CommError> {
-        if self.under_way { Err(CommError::UnderWay { tag: self.tag }) } else { Ok(()) }
+        if self.ticket.is_some() { Err(CommError::UnderWay { tag: self.lane.tag }) } else { Ok(()) }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket
+            && !self.sends
+        {
+            lock(&self.mailbox).cancel(self.lane, ticket);
+        }
     }
 }
 
@@ -57,50 +67,49 @@ fn lock(mailbox: &Mutex<Mailbox>) -> MutexGuard<'_, Mailbox> {
 
 impl<B: Buffer> Transfer<B> for SoloTransfer<B> {
     fn start(&mut self) -> Result<(), CommError> {
-        self.idle()?;
-        if self.sends {
-            let mut mailbox = lock(&self.mailbox);
-            let mut message = mailbox.spare.pop().unwrap_or_default();
-            message.clear();
+        self.state.idle()?;
+        let mut mailbox = lock(&self.state.mailbox);
+        self.state.ticket = Some(if self.state.sends {
+            let mut message = mailbox.memory();
             message.extend_from_slice(self.buffer.bytes());
-            mailbox.messages.entry(self.tag).or_default().push_back(message);
-        }
-        self.under_way = true;
+            mailbox.send(self.state.lane, message)
+        } else {
+            mailbox.post(self.state.lane)
+        });
         Ok(())
     }
 
     fn test(&mut self) -> Result<bool, CommError> {
-        if self.under_way && !self.sends {
-            let mut mailbox = lock(&self.mailbox);
-            let Some(message) = mailbox.messages.get_mut(&self.tag).and_then(VecDeque::pop_front) else {
-                return Ok(false);
-            };
+        let Some(ticket) = self.state.ticket else { return Ok(true) };
+        if !self.state.sends {
+            let mut mailbox = lock(&self.state.mailbox);
+            let Some(message) = mailbox.take(ticket) else { return Ok(false) };
+            self.state.ticket = None;
             let (sent, expected) = (message.len(), self.buffer.bytes().len());
             if sent == expected {
                 self.buffer.bytes_mut().copy_from_slice(&message);
             }
-            mailbox.spare.push(message);
-            self.under_way = false;
+            mailbox.recycle(message);
             if sent != expected {
-                return Err(CommError::Length { tag: self.tag, sent, expected });
+                return Err(CommError::Length { tag: self.state.lane.tag, sent, expected });
             }
         }
-        self.under_way = false;
+        self.state.ticket = None;
         Ok(true)
     }
 
     /// Nobody else could still send the message, so an empty mailbox is an error ([`CommError::NeverSent`]) and not a
     /// reason to wait. The transfer stays under way.
     fn wait(&mut self) -> Result<(), CommError> {
-        if self.test()? { Ok(()) } else { Err(CommError::NeverSent { tag: self.tag, from: 0 }) }
+        if self.test()? { Ok(()) } else { Err(CommError::NeverSent { tag: self.state.lane.tag, from: 0 }) }
     }
 
     fn buffer(&self) -> Result<&B, CommError> {
-        self.idle().map(|()| &self.buffer)
+        self.state.idle().map(|()| &self.buffer)
     }
 
     fn buffer_mut(&mut self) -> Result<&mut B, CommError> {
-        self.idle().map(|()| &mut self.buffer)
+        self.state.idle().map(|()| &mut self.buffer)
     }
 
     fn into_buffer(mut self) -> Result<B, CommError> {
@@ -152,6 +161,6 @@ impl Communicator for Solo {
     }
     fn abort(&self, code: i32, message: &str) -> ! {
         eprintln!("rank 0: {message}");
-        std::process::exit(code)
+        std::process::exit(if code == 0 { 1 } else { code })
     }
 }

@@ -23,7 +23,7 @@ Project tasks of Ferrite.
 
 Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explains one)
 
-  setup       install the kernel compiler and ptxas, where missing
+  setup       install the kernel compiler, ptxas and MPI, where missing
   build-ptx   compile the GPU kernels to target/kernels
   check-ptx   registers, stack, spills and memory accesses of every kernel; fails on a slow one
   test        everything that continuous integration does

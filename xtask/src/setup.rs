@@ -14,8 +14,8 @@ use crate::toolchain::{DEBIAN_PACKAGES, Kind, NIGHTLY, Toolchain};
 
 /// `--help`.
 pub const HELP: &str = "\
-Install what is missing: a compiler for the GPU kernels and NVIDIA's assembler. What is there is left alone, so this
-needs no network the second time.
+Install what is missing: a compiler for the GPU kernels, NVIDIA's assembler and MPI. What is there is left alone, so
+this needs no network the second time.
 
 Usage: cargo xtask setup [--toolchain nightly|debian]
 
@@ -24,7 +24,8 @@ Usage: cargo xtask setup [--toolchain nightly|debian]
                installed, else nightly, else debian. The environment variable FERRITE_KERNEL_TOOLCHAIN does the same.
 
 ptxas is looked for on PATH and in CUDA_HOME/bin; else it is unpacked from the PyPI package nvidia-cuda-nvcc into
-target/tools. It is optional for build-ptx and needed by check-ptx. MPI is only looked for.
+target/tools. It is optional for build-ptx and needed by check-ptx. MPI is optional too: without mpicc, mpirun and
+libclang the packages libopenmpi-dev, openmpi-bin and libclang-dev are installed (root, or sudo without a password).
 ";
 
 /// rustup reaches its server within seconds or not at all.
@@ -33,8 +34,7 @@ const PACKAGES_LIMIT: Duration = Duration::from_secs(900);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 /// What pip is asked for: CUDA 13.0's compiler package, the release that the supported drivers understand.
 const PTXAS_PACKAGE: &str = "nvidia-cuda-nvcc==13.0.*";
-/// The program has no MPI feature yet; once it has, setup installs these packages too.
-const INSTALL_MPI: bool = false;
+/// MPI, and the library that reads its header for the crate `mpi`.
 const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"];
 
 /// The command.
@@ -171,17 +171,47 @@ fn find_file(folder: &Path, wanted: fn(&str) -> bool) -> Option<PathBuf> {
     here.cloned().or_else(|| paths.iter().filter(|path| path.is_dir()).find_map(|path| find_file(path, wanted)))
 }
 
-/// Reports whether MPI is there, and installs it if the program can use it.
+/// Reports whether MPI is there, and installs it if not.
 fn mpi() {
-    let found = || Some((process::on_path("mpicc")?, process::on_path("mpirun")?));
-    if found().is_none()
-        && INSTALL_MPI
-        && let Err(error) = install_packages(&MPI_PACKAGES)
-    {
-        println!("MPI: {error:#}");
+    if let Err(missing) = find_mpi() {
+        println!("MPI: {missing}");
+        if let Err(error) = install_packages(&MPI_PACKAGES) {
+            println!("MPI: {error:#}");
+        }
     }
-    match found() {
-        Some((_, mpirun)) => println!("MPI: {}", mpirun.display()),
-        None => println!("MPI: not found; Ferrite then runs as one process (packages: {})", MPI_PACKAGES.join(" ")),
+    match find_mpi() {
+        Ok(mpirun) => println!("MPI: {}", mpirun.display()),
+        Err(missing) => println!("MPI: {missing}; Ferrite can then only be built for one process"),
     }
+}
+
+/// `mpirun`, if all is there that building with MPI needs; else a sentence.
+pub fn find_mpi() -> Result<PathBuf, String> {
+    process::on_path("mpicc").ok_or("there is no mpicc on PATH")?;
+    let mpirun = process::on_path("mpirun").ok_or("there is no mpirun on PATH")?;
+    if !has_libclang() {
+        return Err("libclang, which reads MPI's header, is not to be found; LIBCLANG_PATH can name its folder".into());
+    }
+    Ok(mpirun)
+}
+
+/// Whether libclang is where the crate `mpi` looks for it.
+fn has_libclang() -> bool {
+    let folders = |parent: &str, below: &str| -> Vec<PathBuf> {
+        let entries = Path::new(parent).read_dir().into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().join(below)).collect()
+    };
+    let mut places = folders("/usr/lib", "");
+    places.extend(folders("/usr/lib", "lib"));
+    places.extend(["/usr/lib", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
+    places.extend(std::env::var_os("LIBCLANG_PATH").map(PathBuf::from));
+    let is_library = |name: &str| {
+        let rest = name.strip_prefix("libclang").unwrap_or_default();
+        rest.starts_with(".so") || (rest.starts_with('-') && rest.contains(".so"))
+    };
+    let holds = |place: &PathBuf| {
+        let entries = place.read_dir().into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| is_library(&entry.file_name().to_string_lossy()))
+    };
+    places.iter().any(holds)
 }

@@ -3,22 +3,22 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 
 use crate::process::{self, cargo};
 use crate::{build_ptx, check_ptx, setup};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, clippy, setup, build-ptx, check-ptx, the tests, a build
-without CUDA, and the documentation without warnings. Stops at the first failure.
+Everything that continuous integration does: formatting, clippy, setup, build-ptx, check-ptx, the tests, those with
+MPI, a build without CUDA, and the documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
   --no-ptx  leave out setup, build-ptx and check-ptx
 
-Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; with CI=true
-in the environment that is a failure.
+Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
+tests with MPI where there is none. With CI=true in the environment that is a failure.
 ";
 
 /// How a step ended.
@@ -96,6 +96,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         kernels(root, steps)?;
     }
     steps.step("tests", || process::run(cargo(root).args(["test", "--release", "--workspace"])))?;
+    with_mpi(root, steps)?;
     steps.step("build without CUDA", || {
         // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
         let folder = root.join("target/no-cuda");
@@ -105,6 +106,25 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     steps.step("documentation", || {
         let mut doc = cargo(root);
         process::run(doc.args(["doc", "--release", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-Dwarnings"))
+    })
+}
+
+/// The steps that need MPI, where it is.
+fn with_mpi(root: &Path, steps: &mut Steps) -> Result<()> {
+    if let Err(missing) = setup::find_mpi() {
+        if process::in_ci() {
+            bail!("the tests with MPI cannot run: {missing}");
+        }
+        steps.left_out("tests with MPI", &missing);
+        return Ok(());
+    }
+    let comms = ["--release", "--package", "comms", "--features", "mpi"];
+    steps.step("clippy with MPI", || {
+        process::run(cargo(root).arg("clippy").args(comms).args(["--all-targets", "--", "-D", "warnings"]))
+    })?;
+    steps.step("tests with MPI", || process::run(cargo(root).arg("test").args(comms)))?;
+    steps.step("documentation with MPI", || {
+        process::run(cargo(root).args(["doc", "--no-deps"]).args(comms).env("RUSTDOCFLAGS", "-Dwarnings"))
     })
 }
 

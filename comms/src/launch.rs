@@ -1,0 +1,95 @@
+//! Whether this process is one of several that were started together.
+
+/// Who started the processes of this run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The variable of the environment that shows it.
+    pub variable: &'static str,
+    /// Number of processes, where the starter tells.
+    pub size: Option<usize>,
+}
+
+/// Each starter's sign that it started this process, and its variable with the number of processes. The first match
+/// counts: `mpirun` may itself use Slurm, which then counts hosts and not ranks.
+const STARTERS: [(&str, Option<&str>); 6] = [
+    // Open MPI's mpirun.
+    ("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE")),
+    // MVAPICH's starters.
+    ("MV2_COMM_WORLD_RANK", Some("MV2_COMM_WORLD_SIZE")),
+    // Hydra (MPICH, Intel MPI), Slurm with --mpi=pmi2, Flux, Cray.
+    ("PMI_RANK", Some("PMI_SIZE")),
+    // Hydra, which sets this one whatever it speaks with the processes.
+    ("MPI_LOCALRANKID", None),
+    // PMIx: prterun, Slurm with --mpi=pmix, Cray PALS.
+    ("PMIX_RANK", None),
+    ("PALS_RANKID", None),
+];
+
+/// Who started this process together with others, from the environment; `None` if it was started on its own.
+///
+/// Slurm needs care: in a batch script, and in a shell on an allocation, `SLURM_NTASKS` and `SLURM_PROCID` are set
+/// although nobody has started the program in parallel. Only `srun` sets `SLURM_STEP_NUM_TASKS`, and only more than one
+/// task is taken as a sign: an interactive shell is a step with one. A step of one task that speaks PMI is found by the
+/// variables of PMI.
+pub fn launch() -> Option<Launch> {
+    detect(|name| std::env::var(name).ok())
+}
+
+/// Whether [`launch`] finds a starter. A program asks this before it initialises MPI: started on its own, it stays a
+/// plain process that needs nothing of the library.
+pub fn launched_by_mpi() -> bool {
+    launch().is_some()
+}
+
+fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Launch> {
+    let number = |name: &str| variable(name)?.trim().parse::<usize>().ok();
+    for (sign, size) in STARTERS {
+        if number(sign).is_some() {
+            return Some(Launch { variable: sign, size: size.and_then(number) });
+        }
+    }
+    let tasks = number("SLURM_STEP_NUM_TASKS").filter(|tasks| *tasks > 1)?;
+    number("SLURM_PROCID").map(|_| Launch { variable: "SLURM_STEP_NUM_TASKS", size: Some(tasks) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Option<(&'static str, Option<usize>)> {
+        let get = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string());
+        detect(get).map(|launch| (launch.variable, launch.size))
+    }
+
+    #[test]
+    fn a_process_of_its_own() {
+        assert_eq!(with(&[]), None);
+        // A batch script or a shell on an allocation of 8 tasks.
+        assert_eq!(with(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "8"), ("SLURM_PROCID", "0")]), None);
+        // An interactive shell under srun.
+        let shell = [("SLURM_NTASKS", "8"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
+        assert_eq!(with(&shell), None);
+        // Somebody's empty or odd variables.
+        assert_eq!(with(&[("PMI_RANK", ""), ("OMPI_COMM_WORLD_RANK", "none")]), None);
+        // Sizes alone are no sign: scripts set them.
+        assert_eq!(with(&[("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")]), None);
+    }
+
+    #[test]
+    fn starters_are_known() {
+        let mpirun = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "1")];
+        assert_eq!(with(&mpirun), Some(("OMPI_COMM_WORLD_RANK", Some(4))));
+        // mpirun on an allocation of Slurm starts one daemon per host by srun.
+        let slurm = [&mpirun[..], &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "0")]].concat();
+        assert_eq!(with(&slurm), Some(("OMPI_COMM_WORLD_RANK", Some(4))));
+        assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]), Some(("PMI_RANK", Some(2))));
+        let hydra = [("MPI_LOCALRANKID", "0"), ("MPI_LOCALNRANKS", "2"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
+        assert_eq!(with(&hydra), Some(("PMI_RANK", Some(4))));
+        assert_eq!(with(&[("PMIX_RANK", "0")]), Some(("PMIX_RANK", None)));
+        // srun without PMI: the processes do not know each other, which the start of MPI then finds out.
+        let srun = [("SLURM_STEP_NUM_TASKS", "8"), ("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")];
+        assert_eq!(with(&srun), Some(("SLURM_STEP_NUM_TASKS", Some(8))));
+        let pmix = [&srun[..], &[("PMIX_RANK", "3")]].concat();
+        assert_eq!(with(&pmix), Some(("PMIX_RANK", None)));
+    }
+}

@@ -1,0 +1,94 @@
+//! Either end of a message, on memory that somebody else keeps.
+
+use super::Job;
+use super::reception::{Expectations, Reception};
+use super::request::{Request, Side};
+use crate::communicator::{CommError, Tag};
+use std::sync::Arc;
+
+/// A message to or from another rank that can be started again and again.
+#[derive(Debug)]
+pub(super) enum Channel {
+    Sends(Request, Arc<Expectations>),
+    Receives(Reception),
+}
+
+impl Channel {
+    /// # Safety
+    /// The memory may be used by MPI, for reading if this side sends and for writing if it receives, from each
+    /// [`start`](Self::start) to the end of that message. `side` names a rank of the job.
+    pub(super) unsafe fn new(
+        job: &Job,
+        side: Side,
+        tag: Tag,
+        address: *mut u8,
+        length: usize,
+        largest: usize,
+    ) -> Result<Self, CommError> {
+        // SAFETY: as the caller promises.
+        let request = unsafe { Request::new(&job.comm, side, tag, address, length, largest) }?;
+        let expectations = Arc::clone(job.comm.expectations());
+        Ok(match side {
+            Side::Sends { .. } => Self::Sends(request, expectations),
+            Side::Receives { .. } => Self::Receives(Reception::new(request, expectations, largest)),
+        })
+    }
+
+    pub(super) fn tag(&self) -> Tag {
+        match self {
+            Self::Sends(request, _) => request.tag(),
+            Self::Receives(reception) => reception.tag(),
+        }
+    }
+
+    /// An error while under way.
+    pub(super) fn idle(&self) -> Result<(), CommError> {
+        let under_way = match self {
+            Self::Sends(request, _) => request.is_active(),
+            Self::Receives(reception) => reception.is_under_way(),
+        };
+        if under_way { Err(CommError::UnderWay { tag: self.tag() }) } else { Ok(()) }
+    }
+
+    /// Whether it was made for this memory.
+    pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
+        match self {
+            Self::Sends(request, _) => request.is_for(address, length),
+            Self::Receives(reception) => reception.is_for(address, length),
+        }
+    }
+
+    pub(super) fn start(&mut self) -> Result<(), CommError> {
+        match self {
+            Self::Sends(request, _) => request.start(),
+            Self::Receives(reception) => reception.start(),
+        }
+    }
+
+    pub(super) fn test(&mut self) -> Result<bool, CommError> {
+        match self {
+            Self::Sends(request, _) => request.test(),
+            Self::Receives(reception) => reception.test(),
+        }
+    }
+
+    pub(super) fn wait(&mut self) -> Result<(), CommError> {
+        match self {
+            Self::Sends(request, expectations) => {
+                while !expectations.is_empty() && !request.test()? {
+                    expectations.advance_all();
+                }
+                request.wait()
+            }
+            Self::Receives(reception) => reception.wait(),
+        }
+    }
+
+    /// Frees an idle channel; forgets one that MPI still uses.
+    pub(super) fn free(&mut self) {
+        match self {
+            Self::Sends(request, _) => request.free(),
+            Self::Receives(reception) => reception.free(),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Communicators of the library, and their collective calls as safe functions.
+
+use super::library::{Bytes, LARGEST_COUNT, address_of, check, usable};
+use super::reception::Expectations;
+use crate::communicator::CommError;
+use mpi::ffi;
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Arc;
+
+/// The tag of messages inside collective calls.
+const TAG: c_int = 0;
+
+/// Numbers that are plain bytes.
+///
+/// # Safety
+/// Every pattern of bits is a value, and there are no bytes between or inside values that are not part of one.
+pub(super) unsafe trait Number: Copy + Default + 'static {}
+// SAFETY: true of these three.
+unsafe impl Number for f64 {}
+// SAFETY: as above.
+unsafe impl Number for u64 {}
+// SAFETY: as above.
+unsafe impl Number for u8 {}
+
+fn bytes_of<T: Number>(numbers: &[T]) -> &[u8] {
+    // SAFETY: `Number` says so.
+    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
+}
+
+fn bytes_of_mut<T: Number>(numbers: &mut [T]) -> &mut [u8] {
+    // SAFETY: `Number` says so.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), size_of_val(numbers)) }
+}
+
+/// A communicator. While it waits it keeps an eye on the job's receptions: the library's own collective calls could not,
+/// and those that could (`MPI_Ibarrier` and its kin) are not made for speed, Open MPI's gather by P − 1 messages per rank.
+#[derive(Debug)]
+pub(super) struct Comm {
+    pub(super) handle: ffi::MPI_Comm,
+    rank: usize,
+    size: usize,
+    expectations: Arc<Expectations>,
+}
+
+// SAFETY: the handle is a pointer of the library or a number; it is used only where `usable` says yes, on one thread.
+unsafe impl Send for Comm {}
+// SAFETY: as above.
+unsafe impl Sync for Comm {}
+
+impl Comm {
+    /// All ranks of the job.
+    pub(super) fn duplicate_world() -> Result<Self, CommError> {
+        let mut tag_limit: *mut c_int = ptr::null_mut();
+        let mut found = 0;
+        usable(0)?;
+        // SAFETY: usable; for this attribute MPI writes a pointer to an int of its own.
+        check("MPI_Comm_get_attr", unsafe {
+            let out = (&raw mut tag_limit).cast();
+            ffi::MPI_Comm_get_attr(ffi::RSMPI_COMM_WORLD, ffi::MPI_TAG_UB as c_int, out, &mut found)
+        })?;
+        // SAFETY: as above.
+        if found != 0 && unsafe { *tag_limit } < c_int::from(u16::MAX) {
+            let message = "the library has fewer than 65536 tags".to_string();
+            return Err(CommError::Transport { operation: "MPI_Comm_get_attr", message });
+        }
+        // SAFETY: a constant.
+        Self::duplicate_of(unsafe { ffi::RSMPI_COMM_WORLD }, Arc::default())
+    }
+
+    /// The same ranks; messages of the two do not meet.
+    pub(super) fn duplicate(&self) -> Result<Self, CommError> {
+        Self::duplicate_of(self.handle, Arc::clone(&self.expectations))
+    }
+
+    fn duplicate_of(comm: ffi::MPI_Comm, expectations: Arc<Expectations>) -> Result<Self, CommError> {
+        usable(0)?;
+        let mut handle = comm;
+        // SAFETY: usable; a live communicator.
+        check("MPI_Comm_dup", unsafe { ffi::MPI_Comm_dup(comm, &mut handle) })?;
+        Self::from_handle(handle, expectations)
+    }
+
+    /// The ranks that share memory with this one.
+    pub(super) fn on_this_host(&self) -> Result<Self, CommError> {
+        usable(self.rank)?;
+        let mut handle = self.handle;
+        // SAFETY: usable; a live communicator. Key 0: ranks keep their order.
+        check("MPI_Comm_split_type", unsafe {
+            let (shared, no_hints) = (ffi::RSMPI_COMM_TYPE_SHARED, ffi::RSMPI_INFO_NULL);
+            ffi::MPI_Comm_split_type(self.handle, shared, 0, no_hints, &mut handle)
+        })?;
+        Self::from_handle(handle, Arc::clone(&self.expectations))
+    }
+
+    fn from_handle(handle: ffi::MPI_Comm, expectations: Arc<Expectations>) -> Result<Self, CommError> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: usable, as callers asked; a live communicator; out-pointers to C ints.
+        unsafe {
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN))?;
+            check("MPI_Comm_rank", ffi::MPI_Comm_rank(handle, &mut rank))?;
+            check("MPI_Comm_size", ffi::MPI_Comm_size(handle, &mut size))?;
+        }
+        Ok(Self { handle, rank: rank as usize, size: size as usize, expectations })
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn expectations(&self) -> &Arc<Expectations> {
+        &self.expectations
+    }
+
+    /// Collective. Called once, just before the end.
+    pub(super) fn free(&self) -> Result<(), CommError> {
+        usable(self.rank)?;
+        let mut handle = self.handle;
+        // SAFETY: usable; nobody uses the handle any more: `finalise` follows, and makes MPI unusable.
+        check("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&mut handle) })
+    }
+
+    /// Sends to one rank and receives from another, or does one of the two, and waits. Lengths are those that the other
+    /// ranks expect.
+    fn exchange(
+        &self,
+        send: Option<(usize, &[u8])>,
+        receive: Option<(usize, &mut [u8])>,
+        largest: usize,
+    ) -> Result<(), CommError> {
+        usable(self.rank)?;
+        let mut arriving = match receive {
+            Some((from, bytes)) => Some((Pending::receive(self, from, bytes, largest)?, from, bytes.len())),
+            None => None,
+        };
+        let mut leaving = None;
+        let mut result = Ok(());
+        if let Some((to, bytes)) = send {
+            match Pending::send(self, to, bytes, largest) {
+                Ok(pending) => leaving = Some(pending),
+                Err(error) => {
+                    // The reception must not outlive this call, and its message may never come.
+                    if let Some((pending, ..)) = &mut arriving {
+                        pending.cancel();
+                    }
+                    result = Err(error);
+                }
+            }
+        }
+        if let Some((pending, from, length)) = &mut arriving {
+            let received = pending.wait(&self.expectations);
+            result = result.and(received.and_then(|received| {
+                if received == *length {
+                    return Ok(());
+                }
+                let message = format!(
+                    "rank {from} gives {received} bytes where rank {} expects {length}; all ranks have to make the same \
+                     calls with the same lengths",
+                    self.rank
+                );
+                Err(CommError::Transport { operation: "a collective call", message })
+            }));
+        }
+        match leaving {
+            Some(mut pending) => result.and(pending.wait(&self.expectations).map(drop)),
+            None => result,
+        }
+    }
+
+    /// Sends a message that the receiver expects, and waits.
+    pub(super) fn send(&self, to: usize, bytes: &[u8], largest: usize) -> Result<(), CommError> {
+        self.exchange(Some((to, bytes)), None, largest)
+    }
+
+    /// Waits for a message of this length.
+    pub(super) fn receive(&self, from: usize, bytes: &mut [u8], largest: usize) -> Result<(), CommError> {
+        self.exchange(None, Some((from, bytes)), largest)
+    }
+
+    /// The rank `steps` after this one, around the end.
+    fn after(&self, steps: usize) -> usize {
+        (self.rank + steps) % self.size
+    }
+
+    /// The rank `steps` before this one, around the end; at most `size` steps.
+    fn before(&self, steps: usize) -> usize {
+        (self.rank + self.size - steps) % self.size
+    }
+
+    /// Nobody leaves before all have come: each rank hears from ever more others, in ⌈log₂ size⌉ steps.
+    pub(super) fn barrier(&self) -> Result<(), CommError> {
+        self.all_gather::<u8>(&[], &mut [])
+    }
+
+    /// Down a binomial tree. The same length everywhere.
+    pub(super) fn broadcast(&self, root: usize, bytes: &mut [u8], largest: usize) -> Result<(), CommError> {
+        // Places in the tree count from the root. The parent of a place is the place without its lowest bit.
+        let place = (self.rank + self.size - root) % self.size;
+        let rank_at = |place: usize| (place + root) % self.size;
+        let lowest = if place == 0 { self.size.next_power_of_two() } else { place & place.wrapping_neg() };
+        if place > 0 {
+            self.receive(rank_at(place - lowest), bytes, largest)?;
+        }
+        let mut bit = lowest >> 1;
+        while bit > 0 {
+            if place + bit < self.size {
+                self.send(rank_at(place + bit), bytes, largest)?;
+            }
+            bit >>= 1;
+        }
+        Ok(())
+    }
+
+    /// `all` has room for `mine` of each rank. Bruck's algorithm: in ⌈log₂ size⌉ steps each rank gets from 1, 2, 4 …
+    /// ranks further on all that they have.
+    pub(super) fn all_gather<T: Number>(&self, mine: &[T], all: &mut [T]) -> Result<(), CommError> {
+        let count = mine.len();
+        self.fits("all_gather", count, all.len())?;
+        // Beginning with this rank's own.
+        let mut turned = vec![T::default(); all.len()];
+        turned[..count].copy_from_slice(mine);
+        let mut have = 1;
+        while have < self.size {
+            let more = have.min(self.size - have);
+            let (old, new) = turned.split_at_mut(have * count);
+            let (old, new) = (bytes_of(&old[..more * count]), bytes_of_mut(&mut new[..more * count]));
+            self.exchange(Some((self.before(have), old)), Some((self.after(have), new)), LARGEST_COUNT)?;
+            have += more;
+        }
+        let (first, second) = turned.split_at((self.size - self.rank) * count);
+        all[self.rank * count..].copy_from_slice(first);
+        all[..self.rank * count].copy_from_slice(second);
+        Ok(())
+    }
+
+    /// Part r of `parts` goes to rank r, which puts it at the place of this rank in its `received`.
+    pub(super) fn all_to_all<T: Number>(&self, parts: &[T], received: &mut [T]) -> Result<(), CommError> {
+        let count = parts.len() / self.size;
+        self.fits("all_to_all", count, parts.len())?;
+        self.fits("all_to_all", count, received.len())?;
+        let part = |rank: usize| rank * count..(rank + 1) * count;
+        received[part(self.rank)].copy_from_slice(&parts[part(self.rank)]);
+        for step in 1..self.size {
+            let (to, from) = (self.after(step), self.before(step));
+            let (leaving, arriving) = (bytes_of(&parts[part(to)]), bytes_of_mut(&mut received[part(from)]));
+            self.exchange(Some((to, leaving)), Some((from, arriving)), LARGEST_COUNT)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for `count` numbers of each rank.
+    fn fits(&self, operation: &'static str, count: usize, room: usize) -> Result<(), CommError> {
+        if count.checked_mul(self.size) == Some(room) {
+            return Ok(());
+        }
+        let message = format!("{count} numbers for each of {} ranks do not fit into {room}", self.size);
+        Err(CommError::Transport { operation, message })
+    }
+}
+
+/// A message inside a collective call. Has to be waited for: MPI uses memory that is only borrowed.
+struct Pending {
+    handle: ffi::MPI_Request,
+    layout: Bytes,
+}
+
+impl Pending {
+    fn send(comm: &Comm, to: usize, bytes: &[u8], largest: usize) -> Result<Self, CommError> {
+        let layout = Bytes::new(bytes.len(), largest)?;
+        let from = address_of(bytes.as_ptr(), bytes.len());
+        // SAFETY: a constant.
+        let mut pending = Self { handle: unsafe { ffi::RSMPI_REQUEST_NULL }, layout };
+        let Bytes { count, datatype, .. } = pending.layout;
+        // SAFETY: usable, as `exchange` asked; the type covers `bytes`, which stay, as `exchange` waits for the end.
+        let code = unsafe { ffi::MPI_Isend(from, count, datatype, to as c_int, TAG, comm.handle, &mut pending.handle) };
+        pending.begun("MPI_Isend", code)
+    }
+
+    fn receive(comm: &Comm, from: usize, bytes: &mut [u8], largest: usize) -> Result<Self, CommError> {
+        let layout = Bytes::new(bytes.len(), largest)?;
+        let to = address_of(bytes.as_mut_ptr(), bytes.len());
+        // SAFETY: a constant.
+        let mut pending = Self { handle: unsafe { ffi::RSMPI_REQUEST_NULL }, layout };
+        let Bytes { count, datatype, .. } = pending.layout;
+        // SAFETY: as in `send`.
+        let code = unsafe { ffi::MPI_Irecv(to, count, datatype, from as c_int, TAG, comm.handle, &mut pending.handle) };
+        pending.begun("MPI_Irecv", code)
+    }
+
+    fn begun(mut self, operation: &'static str, code: c_int) -> Result<Self, CommError> {
+        match check(operation, code) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.layout.free();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the end; for a reception, how many bytes came.
+    fn wait(&mut self, expectations: &Expectations) -> Result<usize, CommError> {
+        let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
+        let mut done = 0;
+        let mut code = ffi::MPI_SUCCESS as c_int;
+        // With an error the request has ended, too.
+        while done == 0 && code == ffi::MPI_SUCCESS as c_int && !expectations.is_empty() {
+            expectations.advance_all();
+            // SAFETY: usable, as `exchange` asked; a live request, and room for what MPI tells.
+            code = unsafe { ffi::MPI_Test(&mut self.handle, &mut done, status.as_mut_ptr()) };
+        }
+        if done == 0 && code == ffi::MPI_SUCCESS as c_int {
+            // SAFETY: as above.
+            code = unsafe { ffi::MPI_Wait(&mut self.handle, status.as_mut_ptr()) };
+        }
+        self.layout.free();
+        check("MPI_Wait", code)?;
+        // SAFETY: written by MPI, and zeros before, which a struct of integers may hold.
+        Bytes::of(unsafe { status.assume_init_ref() })
+    }
+
+    /// Lets the wait for a reception end without its message.
+    fn cancel(&mut self) {
+        // SAFETY: usable, as `exchange` asked; a live request, which is waited for next.
+        unsafe { ffi::MPI_Cancel(&mut self.handle) };
+    }
+}

@@ -1,0 +1,203 @@
+//! The calls of MPI that block or are local, as safe functions.
+
+use super::say;
+use crate::communicator::CommError;
+use mpi::ffi;
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::thread;
+use std::time::Duration;
+
+/// Counts of MPI are C's `int`.
+pub(super) const LARGEST_COUNT: usize = c_int::MAX as usize;
+/// How long `mpirun` gets to pass on the last sentence. MPICH's drops what it has not read when a job is aborted.
+const FORWARDING: Duration = Duration::from_millis(200);
+
+thread_local! {
+    /// Whether this thread initialised MPI and has not finalised it.
+    static USABLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether MPI may be called: on the thread that initialised it, and before its end. Every function here that calls MPI
+/// asks first; that is what makes them safe to call.
+pub(super) fn usable(rank: usize) -> Result<(), CommError> {
+    if USABLE.get() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
+}
+
+/// Turns a code of MPI into a result.
+pub(super) fn check(operation: &'static str, code: c_int) -> Result<(), CommError> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    Err(CommError::Transport { operation, message: error_string(code) })
+}
+
+/// The library's words for a code.
+fn error_string(code: c_int) -> String {
+    let mut text = [0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let mut length = 0;
+    // SAFETY: the array is as long as the library's longest string and its final zero.
+    let told = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) };
+    if told != ffi::MPI_SUCCESS as c_int {
+        return format!("error {code}");
+    }
+    // SAFETY: the library wrote a string with a final zero, or left the zeros alone.
+    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+/// Initialises MPI on this thread; gives the level of thread support.
+pub(super) fn initialise() -> Result<&'static str, CommError> {
+    const OPERATION: &str = "MPI_Init_thread";
+    let mut done = 0;
+    // SAFETY: may be called at any time.
+    check("MPI_Initialized", unsafe { ffi::MPI_Initialized(&mut done) })?;
+    if done != 0 {
+        let message = "MPI has been initialised in this process before, and can be only once".to_string();
+        return Err(CommError::Transport { operation: OPERATION, message });
+    }
+    let mut level = 0;
+    // SAFETY: MPI is not initialised; the two null pointers stand for argc and argv, which MPI 2 and later do not need;
+    // the constants are set when the library is loaded.
+    check(OPERATION, unsafe {
+        ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), ffi::RSMPI_THREAD_FUNNELED, &mut level)
+    })?;
+    USABLE.set(true);
+    // SAFETY: MPI is initialised. From here on errors come back as codes; before, MPI ends the process itself.
+    check("MPI_Comm_set_errhandler", unsafe {
+        ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN)
+    })?;
+    // SAFETY: reads of constants.
+    let levels = unsafe {
+        [
+            (ffi::RSMPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"),
+            (ffi::RSMPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"),
+            (ffi::RSMPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED"),
+        ]
+    };
+    if let Some((_, name)) = levels.into_iter().find(|(l, _)| *l == level) {
+        return Ok(name);
+    }
+    finalise()?;
+    let message = "the library gives MPI_THREAD_SINGLE, but MPI_THREAD_FUNNELED is needed".to_string();
+    Err(CommError::Transport { operation: OPERATION, message })
+}
+
+/// Ends MPI. Waits for all ranks.
+pub(super) fn finalise() -> Result<(), CommError> {
+    usable(0)?;
+    USABLE.set(false);
+    // SAFETY: initialised, on this thread, and from now on nobody calls MPI any more.
+    check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
+}
+
+/// Prints a sentence and ends all ranks.
+pub(super) fn abort(code: i32, sentence: &str) -> ! {
+    let code = if code == 0 { 1 } else { code };
+    say(sentence);
+    thread::sleep(FORWARDING);
+    if USABLE.get() {
+        // SAFETY: initialised, on this thread.
+        unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+    }
+    unsafe extern "C" {
+        fn _exit(code: c_int) -> !;
+    }
+    // Not `std::process::exit`: MPI's thread may be inside the library, which must not be unloaded below it.
+    // SAFETY: `_exit` is of POSIX and asks for nothing.
+    unsafe { _exit(code) }
+}
+
+/// Name and version of the library.
+pub(super) fn version() -> String {
+    let text = mpi::environment::library_version().unwrap_or_default();
+    // Open MPI goes on with the machine that built it, MPICH with its options.
+    let name = text.split([',', '\n', '\0']).next().unwrap_or_default();
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the library claims to know memory of CUDA devices.
+pub(super) fn cuda_support() -> bool {
+    unsafe extern "C" {
+        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    }
+    // The binding does not read the header that declares the function, which not all libraries have.
+    // SAFETY: a null handle is RTLD_DEFAULT on Linux: all libraries that are loaded.
+    let found = unsafe { dlsym(ptr::null_mut(), c"MPIX_Query_cuda_support".as_ptr()) };
+    if found.is_null() || !USABLE.get() {
+        return false;
+    }
+    // SAFETY: Open MPI and MPICH declare `int MPIX_Query_cuda_support(void)`.
+    let query = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(found) };
+    query() == 1
+}
+
+/// How MPI counts a number of bytes: as many bytes, or, above its range, one item of a type made for the purpose.
+#[derive(Debug)]
+pub(super) struct Bytes {
+    pub(super) count: c_int,
+    pub(super) datatype: ffi::MPI_Datatype,
+    made: bool,
+}
+
+impl Bytes {
+    /// The type has to be freed, or MPI's memory is lost.
+    pub(super) fn new(length: usize, largest: usize) -> Result<Self, CommError> {
+        // SAFETY: a constant.
+        let byte = unsafe { ffi::RSMPI_UINT8_T };
+        if length <= largest {
+            return Ok(Self { count: length as c_int, datatype: byte, made: false });
+        }
+        // Blocks of half the range leave their number in range up to 2^60 bytes, and two parts: blocks, and the rest.
+        let block = largest.div_ceil(2);
+        let (blocks, rest) = (length / block, length % block);
+        let blocks = c_int::try_from(blocks).map_err(|_| CommError::Transport {
+            operation: "MPI_Type_contiguous",
+            message: format!("{length} bytes are too many for one message"),
+        })?;
+        let new = || -> Result<_, CommError> {
+            let mut made = [byte; 2];
+            // SAFETY: MPI is usable, see `usable` in the callers; out-pointers and arrays are as long as
+            // MPI reads or writes.
+            check("MPI_Type_contiguous", unsafe { ffi::MPI_Type_contiguous(block as c_int, byte, &mut made[0]) })?;
+            let (lengths, places) = ([blocks, rest as c_int], [0, (blocks as usize * block) as ffi::MPI_Aint]);
+            let types = [made[0], byte];
+            // SAFETY: as above.
+            check("MPI_Type_create_struct", unsafe {
+                ffi::MPI_Type_create_struct(2, lengths.as_ptr(), places.as_ptr(), types.as_ptr(), &mut made[1])
+            })?;
+            // SAFETY: as above; the inner type may be freed, the outer one keeps what it needs.
+            check("MPI_Type_free", unsafe { ffi::MPI_Type_free(&mut made[0]) })?;
+            // SAFETY: as above.
+            check("MPI_Type_commit", unsafe { ffi::MPI_Type_commit(&mut made[1]) })?;
+            Ok(made[1])
+        };
+        Ok(Self { count: 1, datatype: new()?, made: true })
+    }
+
+    /// Number of bytes of a message that a probe found.
+    pub(super) fn of(status: &ffi::MPI_Status) -> Result<usize, CommError> {
+        let mut count: ffi::MPI_Count = 0;
+        // SAFETY: `status` was written by a probe; the type is a constant.
+        let code = unsafe { ffi::MPI_Get_elements_x(status, ffi::RSMPI_UINT8_T, &mut count) };
+        check("MPI_Get_elements_x", code)?;
+        usize::try_from(count).map_err(|_| CommError::Transport {
+            operation: "MPI_Get_elements_x",
+            message: "the library cannot tell the length of a message".to_string(),
+        })
+    }
+
+    /// Once.
+    pub(super) fn free(&mut self) {
+        if std::mem::take(&mut self.made) {
+            // SAFETY: made by `new`, freed once. MPI keeps it for requests that still need it.
+            unsafe { ffi::MPI_Type_free(&mut self.datatype) };
+        }
+    }
+}
+
+/// An address that MPI takes for no bytes. Rust's address of an empty vector can be 1, which is Open MPI's `MPI_IN_PLACE`.
+pub(super) fn address_of(address: *const u8, length: usize) -> *mut c_void {
+    static NOTHING: u8 = 0;
+    if length == 0 { (&raw const NOTHING).cast_mut().cast() } else { address.cast_mut().cast() }
+}

@@ -1,0 +1,391 @@
+//! Processes that `mpirun` or `srun` started, through the crate `mpi`.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `mod.rs` | [`Mpi`]: start and end, collective calls |
+//! | `library.rs` | start, end and local calls of the library |
+//! | `comm.rs` | the library's communicators and collective calls |
+//! | `request.rs` | persistent requests on raw memory |
+//! | `reception.rs` | receptions, which look at a message's length first |
+//! | `channel.rs` | either end of a message on raw memory |
+//! | `transfer.rs` | messages that own their memory |
+//! | `device.rs` | messages from and to memory that only a device can address |
+//! | `speaker.rs` | one of several failing ranks speaks |
+//!
+//! This file and `reception.rs` do without `unsafe`. What the others rely on: **calls of MPI come from the thread that
+//! initialised it**, between start and end. A flag of that thread says so (`library::usable`), and every call asks it
+//! first. So handles may travel to other threads, where they only give errors.
+
+#[allow(unsafe_code)]
+mod channel;
+#[allow(unsafe_code)]
+mod comm;
+#[allow(unsafe_code)]
+mod device;
+#[allow(unsafe_code)]
+mod library;
+mod reception;
+#[allow(unsafe_code)]
+mod request;
+#[allow(unsafe_code)]
+mod speaker;
+#[allow(unsafe_code)]
+mod transfer;
+
+pub use device::{DeviceChannels, DeviceTransfer, MpiDeviceTransfer};
+pub use transfer::MpiTransfer;
+
+use crate::communicator::{Buffer, CommError, Communicator, Tag};
+use crate::launch::launch;
+use crate::ordered;
+use comm::Comm;
+use library::LARGEST_COUNT;
+use request::Side;
+use speaker::Speaker;
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Up to this many doubles from all ranks together, a sum takes one call; more go through the bandwidth-saving way.
+/// 64 KiB keep a network of 10 GB/s busy for 7 µs, about as long as the latencies of one call.
+const FEW: usize = 8192;
+/// The first message of a broadcast: its length, and as many bytes as fit. Fixed, so that ranks that disagree about the
+/// length still understand each other; short broadcasts need no second one.
+const HEAD: usize = 512;
+/// Longer sums are cut, which bounds the memory they take.
+const PIECE: usize = 1 << 20;
+/// An abort that lost the right to speak gives the winner so long to end all.
+const GRACE: Duration = Duration::from_secs(5);
+/// Ranks of later hosts wait this much longer for each host before theirs, but not longer than [`LONGEST_DELAY`].
+const DELAY_PER_HOST: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+
+/// The processes of an MPI job. Cloning gives another handle on the same job.
+///
+/// See [`run`](Mpi::run) for its start and end. It belongs to the thread that started it: calls from other threads are
+/// [`CommError::WrongThread`]. Messages are persistent requests of MPI.
+#[derive(Clone, Debug)]
+pub struct Mpi {
+    job: Arc<Job>,
+    /// Messages with more bytes become one item of a derived datatype, because counts of MPI are C's `int`.
+    largest: usize,
+}
+
+/// What is found out once.
+#[derive(Debug)]
+struct Job {
+    /// A duplicate of the world, so that nobody else's messages meet ours.
+    comm: Comm,
+    /// For collective calls.
+    inner: Comm,
+    /// The ranks of this host.
+    node: Comm,
+    /// Number of this host, in order of the hosts' lowest ranks.
+    node_index: usize,
+    speaker: Option<Speaker>,
+    thread_level: &'static str,
+}
+
+impl Mpi {
+    /// Initialises MPI, runs `body`, and finalises MPI. Once per process; collective over all processes of the job.
+    ///
+    /// An error of `body` is one that the other ranks do not know of, so it ends the job: the sentence goes to standard
+    /// error, and all ranks exit with code 1. A panic does the same with code 101. Errors that all ranks agree on
+    /// ([`agree`](crate::agree)) are values: return them inside `T`, and let every rank leave with its code. Handles
+    /// and transfers that outlive `body` only give errors.
+    ///
+    /// Asks for `MPI_THREAD_FUNNELED` and fails with less. Fails, too, where several processes were started that do not
+    /// find each other; other failures end the job.
+    pub fn run<T, E: Display>(body: impl FnOnce(&Mpi) -> Result<T, E>) -> Result<T, CommError> {
+        let thread_level = library::initialise()?;
+        let mpi = match Job::new(thread_level) {
+            Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
+            // The other ranks may be well and wait for this one.
+            Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
+        };
+        if let Some(error) = mpi.is_lonely() {
+            mpi.finalise()?;
+            return Err(error);
+        }
+        match catch_unwind(AssertUnwindSafe(|| body(&mpi))) {
+            Ok(Ok(value)) => match mpi.finalise() {
+                Ok(()) => Ok(value),
+                Err(error) => mpi.abort(1, &format!("the run cannot end: {error}")),
+            },
+            Ok(Err(error)) => mpi.abort(1, &error.to_string()),
+            Err(panic) => mpi.abort(101, &format!("panicked: {}", crate::panic_message(&*panic))),
+        }
+    }
+
+    /// Several processes were started together, but do not find each other: another library's `mpirun`, or `srun`
+    /// without PMI. Each would do the whole work.
+    fn is_lonely(&self) -> Option<CommError> {
+        let (variable, started) = launch().and_then(|launch| Some((launch.variable, launch.size?)))?;
+        let message = format!(
+            "{started} processes were started (says {variable}), but each finds itself alone; start them with the \
+             mpirun of {}, or with srun --mpi=pmix",
+            library::version()
+        );
+        (self.size() == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })
+    }
+
+    /// Waits for all ranks.
+    fn finalise(&self) -> Result<(), CommError> {
+        // Until all are here a dropped send may still find its receiver.
+        self.job.inner.barrier()?;
+        transfer::finish_dropped_sends()?;
+        let Job { comm, inner, node, speaker, .. } = &*self.job;
+        if let Some(speaker) = speaker {
+            speaker.free()?;
+        }
+        for comm in [node, inner, comm] {
+            comm.free()?;
+        }
+        library::finalise()
+    }
+
+    /// Name and version of the library.
+    pub fn library_version() -> String {
+        library::version()
+    }
+
+    /// The level of thread support that the library gives.
+    pub fn thread_level(&self) -> &'static str {
+        self.job.thread_level
+    }
+
+    /// Whether the library says that it sends from and receives into memory of CUDA devices. (Open MPI, and others that
+    /// have the function `MPIX_Query_cuda_support`; false for a library that does not say.)
+    pub fn is_cuda_aware(&self) -> bool {
+        library::cuda_support()
+    }
+
+    /// A handle that takes counts above `largest` as too large for MPI, so that tests need no messages of 2 GiB.
+    #[doc(hidden)]
+    pub fn with_largest_count(&self, largest: usize) -> Self {
+        Self { largest: largest.clamp(1, LARGEST_COUNT), ..self.clone() }
+    }
+
+    fn known(&self, rank: usize) -> Result<(), CommError> {
+        let size = self.size();
+        if rank < size { Ok(()) } else { Err(CommError::NoSuchRank { rank, size }) }
+    }
+
+    /// The values of all ranks, in order of rank, combined on every rank.
+    fn reduce(&self, values: &mut [f64], combine: fn(&mut [f64], Vec<&[f64]>)) -> Result<(), CommError> {
+        let size = self.size();
+        library::usable(self.rank())?;
+        if size == 1 || values.is_empty() {
+            return Ok(());
+        }
+        if values.len() * size > FEW {
+            self.equal_lengths(values.len())?;
+        }
+        for piece in values.chunks_mut(PIECE) {
+            if piece.len() * size <= FEW {
+                let mut all = vec![0.0; piece.len() * size];
+                self.job.inner.all_gather(piece, &mut all)?;
+                combine(piece, all.chunks_exact(piece.len()).collect());
+            } else {
+                // Each rank combines one part of the values, and all get all parts. Every number is still made of the
+                // ranks' contributions in order of rank: the same bits as above.
+                let part = piece.len().div_ceil(size);
+                let mut padded = vec![0.0; part * size];
+                padded[..piece.len()].copy_from_slice(piece);
+                let mut contributions = vec![0.0; part * size];
+                self.job.inner.all_to_all(&padded, &mut contributions)?;
+                let mut mine = vec![0.0; part];
+                combine(&mut mine, contributions.chunks_exact(part).collect());
+                self.job.inner.all_gather(&mine, &mut padded)?;
+                piece.copy_from_slice(&padded[..piece.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails on all ranks if they disagree.
+    fn equal_lengths(&self, length: usize) -> Result<(), CommError> {
+        let mut lengths = vec![0u64; self.size()];
+        self.job.inner.all_gather(&[length as u64], &mut lengths)?;
+        match lengths.iter().position(|l| *l != lengths[0]) {
+            None => Ok(()),
+            Some(rank) => {
+                let message = format!("rank 0 gives {} numbers, but rank {rank} gives {}", lengths[0], lengths[rank]);
+                Err(CommError::Transport { operation: "a sum or maximum", message })
+            }
+        }
+    }
+
+    /// The head of a broadcast, and the length that it tells.
+    fn broadcast_head(&self, root: usize, bytes: &[u8]) -> Result<([u8; HEAD], usize), CommError> {
+        self.known(root)?;
+        let mut head = [0; HEAD];
+        if self.rank() == root {
+            head[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+            let short = bytes.len().min(HEAD - 8);
+            head[8..8 + short].copy_from_slice(&bytes[..short]);
+        }
+        self.job.inner.broadcast(root, &mut head, self.largest)?;
+        let length = head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Ok((head, length as usize))
+    }
+
+    /// The rest of a broadcast, to a slice of the length that its head tells.
+    fn broadcast_rest(&self, root: usize, head: &[u8; HEAD], bytes: &mut [u8]) -> Result<(), CommError> {
+        let (start, rest) = bytes.split_at_mut(bytes.len().min(HEAD - 8));
+        start.copy_from_slice(&head[8..8 + start.len()]);
+        if rest.is_empty() { Ok(()) } else { self.job.inner.broadcast(root, rest, self.largest) }
+    }
+
+    /// All ranks' bytes one after the other on `root`, nothing elsewhere, and their lengths everywhere.
+    fn gather_flat(&self, root: usize, bytes: &[u8]) -> Result<(Vec<u8>, Vec<usize>), CommError> {
+        let inner = &self.job.inner;
+        let mut lengths = vec![0u64; self.size()];
+        inner.all_gather(&[bytes.len() as u64], &mut lengths)?;
+        let lengths: Vec<usize> = lengths.into_iter().map(|l| l as usize).collect();
+        if self.rank() != root {
+            if !bytes.is_empty() {
+                inner.send(root, bytes, self.largest)?;
+            }
+            return Ok((Vec::new(), lengths));
+        }
+        let mut all = vec![0; lengths.iter().sum()];
+        let mut rest = &mut all[..];
+        for (rank, length) in lengths.iter().enumerate() {
+            let (place, others) = rest.split_at_mut(*length);
+            if rank == root {
+                place.copy_from_slice(bytes);
+            } else if *length > 0 {
+                inner.receive(rank, place, self.largest)?;
+            }
+            rest = others;
+        }
+        Ok((all, lengths))
+    }
+}
+
+/// Cuts what was gathered.
+fn cut(all: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
+    let mut rest = all;
+    let part = |length: &usize| {
+        let (part, others) = rest.split_at(*length);
+        rest = others;
+        part.to_vec()
+    };
+    lengths.iter().map(part).collect()
+}
+
+impl Job {
+    fn new(thread_level: &'static str) -> Result<Self, CommError> {
+        let comm = Comm::duplicate_world()?;
+        let inner = comm.duplicate()?;
+        let node = comm.on_this_host()?;
+        // The lowest rank of each host, by rank: a host's number is that of lower ones before it.
+        let mut lowest = (comm.rank() as u64).to_le_bytes();
+        node.broadcast(0, &mut lowest, LARGEST_COUNT)?;
+        let lowest = u64::from_le_bytes(lowest);
+        let mut all = vec![0u64; comm.size()];
+        inner.all_gather(&[lowest], &mut all)?;
+        let node_index = all.iter().enumerate().filter(|(rank, l)| **l == *rank as u64 && **l < lowest).count();
+        // Only a nicety depends on it.
+        let speaker = Speaker::new(&node).ok();
+        Ok(Self { comm, inner, node, node_index, speaker, thread_level })
+    }
+}
+
+impl Communicator for Mpi {
+    type Send<B: Buffer> = MpiTransfer<B>;
+    type Receive<B: Buffer> = MpiTransfer<B>;
+
+    fn rank(&self) -> usize {
+        self.job.comm.rank()
+    }
+    fn size(&self) -> usize {
+        self.job.comm.size()
+    }
+    fn node_rank(&self) -> usize {
+        self.job.node.rank()
+    }
+    fn node_size(&self) -> usize {
+        self.job.node.size()
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        self.job.inner.barrier()
+    }
+
+    /// Few numbers: all ranks get all of them, by Bruck's algorithm, and every rank adds in order of rank. That takes
+    /// ⌈log₂ size⌉ latencies, as an all-reduce does; gathering and broadcasting would take twice as many. And it leaves
+    /// the order to nobody else. For 3 numbers and 256 ranks every rank receives 6 KB and adds 768 numbers, which takes
+    /// below a microsecond. Many numbers: each rank adds a part of them.
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.reduce(values, |values, all| ordered::sum(values, all))
+    }
+
+    fn max(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.reduce(values, |values, all| ordered::max(values, all))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        let (head, sent) = self.broadcast_head(root, bytes)?;
+        if sent == bytes.len() {
+            return self.broadcast_rest(root, &head, bytes);
+        }
+        // The others need this rank's part all the same.
+        self.broadcast_rest(root, &head, &mut vec![0; sent])?;
+        let message = format!("rank {root} gives {sent} bytes, but rank {} expects {}", self.rank(), bytes.len());
+        Err(CommError::Transport { operation: "broadcast", message })
+    }
+
+    fn broadcast_vec(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let (head, sent) = self.broadcast_head(root, bytes)?;
+        bytes.resize(sent, 0);
+        self.broadcast_rest(root, &head, bytes)
+    }
+
+    fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+        self.known(root)?;
+        let (all, lengths) = self.gather_flat(root, bytes)?;
+        Ok((self.rank() == root).then(|| cut(&all, &lengths)))
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let (mut all, lengths) = self.gather_flat(0, bytes)?;
+        all.resize(lengths.iter().sum(), 0);
+        self.job.inner.broadcast(0, &mut all, self.largest)?;
+        Ok(cut(&all, &lengths))
+    }
+
+    fn send_channel<B: Buffer>(&self, to: usize, tag: Tag, buffer: B) -> Result<MpiTransfer<B>, CommError> {
+        self.known(to)?;
+        MpiTransfer::new(&self.job, Side::Sends { to }, tag, buffer, self.largest)
+    }
+
+    fn receive_channel<B: Buffer>(&self, from: usize, tag: Tag, buffer: B) -> Result<MpiTransfer<B>, CommError> {
+        self.known(from)?;
+        MpiTransfer::new(&self.job, Side::Receives { from }, tag, buffer, self.largest)
+    }
+
+    /// Prints the sentence and calls `MPI_Abort`. Of ranks of one host that abort together only the first speaks; the
+    /// others wait for their end. Ranks of later hosts give earlier ones a head start of 0.1 s per host, 2 s at most.
+    ///
+    /// From another thread than MPI's own the process exits with `code` instead, which `mpirun` takes as a reason to
+    /// end the job.
+    fn abort(&self, code: i32, message: &str) -> ! {
+        let first = self.job.speaker.as_ref().is_none_or(Speaker::claim);
+        let hosts = u32::try_from(self.job.node_index).unwrap_or(u32::MAX);
+        thread::sleep(if first { DELAY_PER_HOST.saturating_mul(hosts).min(LONGEST_DELAY) } else { GRACE });
+        library::abort(code, &format!("rank {}: {message}", self.rank()))
+    }
+}
+
+/// Writes one line to standard error, in one piece, so that lines of several ranks do not mix.
+fn say(sentence: &str) {
+    let line = format!("{sentence}\n");
+    let mut stderr = std::io::stderr().lock();
+    // Nobody is left to tell if this fails.
+    let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
+}

@@ -1,0 +1,191 @@
+//! Receptions, which look at the length of a message before they let MPI write it.
+//!
+//! Open MPI 4.1 writes a message that is longer than its reception past the end of the buffer, if it is long enough to be
+//! copied straight from the sender's memory, and takes one that is too long by a byte for a right one if it comes from
+//! the same process. So a reception's request starts only when its message is announced, with the right length. That
+//! costs little: the data of long messages moves only inside calls of MPI, whether a request waits for them or not, and
+//! short ones are copied once more.
+//!
+//! A sender may count on receptions that have started. So everything here that blocks, collective calls too, keeps an eye
+//! on all of them ([`Expectations::advance_all`]).
+
+use super::request::{Request, Side};
+use crate::communicator::{CommError, Tag};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Receptions that expect a message, in the order of their starts. Of those with the same sender and tag only the first
+/// may take one.
+#[derive(Debug, Default)]
+pub(super) struct Expectations {
+    list: Mutex<Vec<(Lane, Arc<Mutex<Expected>>)>>,
+}
+
+/// A sender and a tag.
+type Lane = (usize, Tag);
+
+/// A request, and how far its reception has come.
+#[derive(Debug)]
+struct Expected {
+    request: Request,
+    largest: usize,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    /// In the list.
+    Expecting,
+    /// The request is active.
+    Arriving,
+    /// With the length that was sent.
+    WrongLength(usize),
+}
+
+/// What holds these locks does not panic half-way.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Expected {
+    /// Starts the request if its message is announced; true if so.
+    fn advance(&mut self, from: usize) -> Result<bool, CommError> {
+        let Some(sent) = self.request.announced(from)? else { return Ok(false) };
+        if sent == self.request.length() {
+            // It meets the message that was announced: the oldest of its lane, and nobody else receives here.
+            self.request.start()?;
+            self.stage = Stage::Arriving;
+        } else {
+            self.request.discard(from, sent, self.largest)?;
+            self.stage = Stage::WrongLength(sent);
+        }
+        Ok(true)
+    }
+}
+
+impl Expectations {
+    /// Looks for the message of the first reception of a lane; true if it was there.
+    fn advance(&self, lane: Lane) -> Result<bool, CommError> {
+        let mut list = lock(&self.list);
+        let Some(first) = list.iter().position(|(l, _)| *l == lane) else { return Ok(false) };
+        let advanced = lock(&list[first].1).advance(lane.0)?;
+        if advanced {
+            list.remove(first);
+        }
+        Ok(advanced)
+    }
+
+    /// Looks for the messages of all receptions. Errors come again when the reception itself is asked.
+    pub(super) fn advance_all(&self) {
+        let mut list = lock(&self.list);
+        let mut i = 0;
+        while i < list.len() {
+            let (lane, expected) = &list[i];
+            let first = !list[..i].iter().any(|(l, _)| l == lane);
+            if first && lock(expected).advance(lane.0).unwrap_or(false) {
+                list.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.list).is_empty()
+    }
+}
+
+/// The receiving end of a channel.
+#[derive(Debug)]
+pub(super) struct Reception {
+    all: Arc<Expectations>,
+    lane: Lane,
+    expected: Arc<Mutex<Expected>>,
+}
+
+impl Reception {
+    /// `request` receives.
+    pub(super) fn new(request: Request, all: Arc<Expectations>, largest: usize) -> Self {
+        let (Side::Receives { from } | Side::Sends { to: from }) = request.side();
+        let lane = (from, request.tag());
+        Self { all, lane, expected: Arc::new(Mutex::new(Expected { request, largest, stage: Stage::Idle })) }
+    }
+
+    pub(super) fn tag(&self) -> Tag {
+        self.lane.1
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        !matches!(lock(&self.expected).stage, Stage::Idle)
+    }
+
+    pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
+        lock(&self.expected).request.is_for(address, length)
+    }
+
+    pub(super) fn start(&self) -> Result<(), CommError> {
+        if self.is_under_way() {
+            return Err(CommError::UnderWay { tag: self.tag() });
+        }
+        lock(&self.expected).request.usable()?;
+        lock(&self.expected).stage = Stage::Expecting;
+        lock(&self.all.list).push((self.lane, Arc::clone(&self.expected)));
+        Ok(())
+    }
+
+    /// Whether the message is there; `None` if it is still expected.
+    fn look(&self) -> Result<Option<bool>, CommError> {
+        let mut expected = lock(&self.expected);
+        match expected.stage {
+            Stage::Idle => Ok(Some(true)),
+            Stage::Expecting => Ok(None),
+            Stage::Arriving => {
+                let done = expected.request.test();
+                if !expected.request.is_active() {
+                    expected.stage = Stage::Idle;
+                }
+                done.map(Some)
+            }
+            Stage::WrongLength(sent) => {
+                expected.stage = Stage::Idle;
+                Err(CommError::Length { tag: self.tag(), sent, expected: expected.request.length() })
+            }
+        }
+    }
+
+    pub(super) fn test(&self) -> Result<bool, CommError> {
+        loop {
+            if let Some(done) = self.look()? {
+                return Ok(done);
+            }
+            if !self.all.advance(self.lane)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(super) fn wait(&self) -> Result<(), CommError> {
+        while !self.test()? {
+            self.all.advance_all();
+        }
+        Ok(())
+    }
+
+    /// Gives a message under way up. Waits only if it has begun to arrive. Afterwards MPI does not write to the memory
+    /// any more, unless this fails.
+    pub(super) fn cancel(&self) -> Result<(), CommError> {
+        lock(&self.all.list).retain(|(_, expected)| !Arc::ptr_eq(expected, &self.expected));
+        let mut expected = lock(&self.expected);
+        let result = expected.request.wait();
+        if expected.request.is_active() {
+            return result;
+        }
+        expected.stage = Stage::Idle;
+        Ok(())
+    }
+
+    /// Frees an idle request; forgets one that is active.
+    pub(super) fn free(&self) {
+        lock(&self.expected).request.free();
+    }
+}

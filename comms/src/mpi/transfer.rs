@@ -1,0 +1,203 @@
+//! Messages that own their memory.
+
+use super::Job;
+use super::channel::Channel;
+use super::library::usable;
+use super::request::Side;
+use crate::communicator::{Buffer, CommError, Tag, Transfer};
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What messages under way may take after all ranks have come to the end of their run.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A message of [`Mpi`](crate::Mpi): a persistent request and the buffer it works on.
+///
+/// Starting it fails if the buffer's address or length is not what it was when the channel was made.
+#[derive(Debug)]
+pub struct MpiTransfer<B: Buffer> {
+    message: ManuallyDrop<Message<B>>,
+}
+
+/// The buffer lives on the heap and is reached through a raw pointer, so that moving the transfer neither moves a buffer
+/// that holds its bytes inline nor claims it for itself while MPI uses it.
+///
+/// Why MPI may use the memory while the channel is under way: the address comes from `B::bytes_mut` (or `bytes`), whose
+/// borrow of the buffer can be as long as nobody else touches the buffer; and nobody does, as `buffer` and `buffer_mut`
+/// refuse while under way, and dropping leaves the buffer alone until MPI is done. The address is asked for again at each
+/// start. Nothing is dropped with this struct; [`finish`](Self::finish) takes it apart.
+#[derive(Debug)]
+struct Message<B: Buffer> {
+    channel: Channel,
+    buffer: NonNull<B>,
+}
+
+// SAFETY: it owns the buffer, as a Box would; the channel gives errors on other threads.
+unsafe impl<B: Buffer + Send> Send for Message<B> {}
+// SAFETY: shared references give out only shared references to the buffer.
+unsafe impl<B: Buffer + Sync> Sync for Message<B> {}
+
+/// Where a buffer's bytes are. The address is exposed: MPI, which was told it earlier, may use it from now on.
+fn memory<B: Buffer>(buffer: &mut B, sends: bool) -> (*mut u8, usize) {
+    let (address, length) = if sends {
+        let bytes = buffer.bytes();
+        (bytes.as_ptr().cast_mut(), bytes.len())
+    } else {
+        let bytes = buffer.bytes_mut();
+        (bytes.as_mut_ptr(), bytes.len())
+    };
+    address.expose_provenance();
+    (address, length)
+}
+
+impl<B: Buffer> Message<B> {
+    fn start(&mut self) -> Result<(), CommError> {
+        self.channel.idle()?;
+        let sends = matches!(self.channel, Channel::Sends(..));
+        // SAFETY: idle, so nobody else uses the buffer.
+        let (address, length) = memory(unsafe { self.buffer.as_mut() }, sends);
+        if !self.channel.is_for(address, length) {
+            let tag = self.channel.tag();
+            let message = format!("the buffer for tag {tag} changed its address or length after its channel was made");
+            return Err(CommError::Transport { operation: "MPI_Start", message });
+        }
+        self.channel.start()
+    }
+
+    /// The buffer, of a message that is idle.
+    fn finish(mut self) -> B {
+        self.channel.free();
+        // SAFETY: from Box::into_raw, and idle, so nobody else uses it; taken once, since `self` goes.
+        *unsafe { Box::from_raw(self.buffer.as_ptr()) }
+    }
+}
+
+impl<B: Buffer> MpiTransfer<B> {
+    /// `side` names a rank of the job.
+    pub(super) fn new(job: &Job, side: Side, tag: Tag, buffer: B, largest: usize) -> Result<Self, CommError> {
+        let mut buffer = Box::new(buffer);
+        let (address, length) = memory(&mut *buffer, matches!(side, Side::Sends { .. }));
+        // SAFETY: `Message` keeps the memory while the channel is under way, see there.
+        let channel = unsafe { Channel::new(job, side, tag, address, length, largest) }?;
+        // SAFETY: a Box is not null.
+        let buffer = unsafe { NonNull::new_unchecked(Box::into_raw(buffer)) };
+        Ok(Self { message: ManuallyDrop::new(Message { channel, buffer }) })
+    }
+}
+
+impl<B: Buffer> Transfer<B> for MpiTransfer<B> {
+    fn start(&mut self) -> Result<(), CommError> {
+        self.message.start()
+    }
+
+    fn test(&mut self) -> Result<bool, CommError> {
+        self.message.channel.test()
+    }
+
+    fn wait(&mut self) -> Result<(), CommError> {
+        self.message.channel.wait()
+    }
+
+    fn buffer(&self) -> Result<&B, CommError> {
+        self.message.channel.idle()?;
+        // SAFETY: idle, and borrowed as `self` is.
+        Ok(unsafe { self.message.buffer.as_ref() })
+    }
+
+    fn buffer_mut(&mut self) -> Result<&mut B, CommError> {
+        self.message.channel.idle()?;
+        // SAFETY: idle, and borrowed as `self` is.
+        Ok(unsafe { self.message.buffer.as_mut() })
+    }
+
+    fn into_buffer(mut self) -> Result<B, CommError> {
+        self.wait()?;
+        // SAFETY: `self` is forgotten right after.
+        let message = unsafe { ManuallyDrop::take(&mut self.message) };
+        std::mem::forget(self);
+        Ok(message.finish())
+    }
+}
+
+impl<B: Buffer> Drop for MpiTransfer<B> {
+    fn drop(&mut self) {
+        // SAFETY: `self.message` is not used again.
+        let message = unsafe { ManuallyDrop::take(&mut self.message) };
+        let may_be_freed = match &message.channel {
+            Channel::Receives(reception) => reception.cancel().is_ok(),
+            Channel::Sends(request, _) if request.is_active() => {
+                // On another thread MPI cannot be asked when it is done: the buffer is never freed.
+                if usable(0).is_ok() {
+                    keep(message);
+                }
+                return;
+            }
+            Channel::Sends(..) => true,
+        };
+        if may_be_freed {
+            drop(message.finish());
+        }
+    }
+}
+
+/// A dropped send, whatever its buffer.
+trait Dropped {
+    fn channel(&mut self) -> &mut Channel;
+    fn finish(self: Box<Self>);
+}
+
+impl<B: Buffer> Dropped for Message<B> {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+    fn finish(self: Box<Self>) {
+        drop((*self).finish());
+    }
+}
+
+thread_local! {
+    /// Sends that were dropped under way, until their ends.
+    static DROPPED: RefCell<Vec<Box<dyn Dropped>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a dropped send, and frees those that have come to their ends.
+fn keep<B: Buffer>(message: Message<B>) {
+    let mut dropped = DROPPED.take();
+    dropped.push(Box::new(message));
+    tidy(&mut dropped);
+    DROPPED.with_borrow_mut(|all| all.append(&mut dropped));
+}
+
+/// Frees sends that have come to their ends. Not inside a borrow of `DROPPED`: a buffer's own drop may drop transfers.
+fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
+    // A send that failed has ended too; nobody is left to be told.
+    for mut message in dropped.extract_if(.., |message| message.channel().test().unwrap_or(true)) {
+        if message.channel().idle().is_ok() {
+            message.finish();
+        }
+    }
+}
+
+/// Waits for all dropped sends, when nobody starts a reception any more; fails if one is never received.
+pub(super) fn finish_dropped_sends() -> Result<(), CommError> {
+    let start = Instant::now();
+    loop {
+        let mut dropped = DROPPED.take();
+        tidy(&mut dropped);
+        let Some(first) = dropped.first_mut() else { return Ok(()) };
+        let never = match first.channel() {
+            Channel::Sends(request, _) => match request.side() {
+                Side::Sends { to } | Side::Receives { from: to } => CommError::NeverReceived { tag: request.tag(), to },
+            },
+            Channel::Receives(_) => return Ok(()),
+        };
+        DROPPED.with_borrow_mut(|all| all.append(&mut dropped));
+        if start.elapsed() > PATIENCE {
+            return Err(never);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,235 @@
+//! Ranks that are threads of one process: for tests, and for programs that want to try many ranks without MPI.
+
+mod transfer;
+mod world;
+
+pub use transfer::ThreadTransfer;
+
+use crate::communicator::{Buffer, CommError, Communicator, Tag};
+use crate::ordered;
+use std::fmt::{self, Display};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread;
+use world::{Call, World};
+
+/// As much as the first thread of a process usually has, so that a program's `main` also runs as a rank.
+const STACK: usize = 8 << 20;
+
+/// One of the ranks that [`Threads::run`] starts. Cloning gives another handle on the same rank.
+///
+/// It is as strict as MPI, or stricter, so that what works here works there: a rank belongs to its thread
+/// ([`CommError::WrongThread`] elsewhere), a send comes to its end only when its receiver has started (MPI promises no
+/// more, and keeps to it for long messages), and collective calls have to match. What MPI answers by hanging is an
+/// error here: waiting for what can no longer come ([`CommError::NeverSent`], [`CommError::Deadlock`]), or for a rank
+/// that has failed ([`CommError::RankFailed`]). Only a loop over [`test`](crate::Transfer::test) can still run forever.
+///
+/// ```
+/// use comms::{CommError, Communicator, Threads, Transfer};
+///
+/// // Every rank sends its number to the next one, around the end.
+/// let results = Threads::run(4, |world| {
+///     let (rank, size) = (world.rank(), world.size());
+///     let receive = world.receive((rank + size - 1) % size, 0, vec![0u8; 1])?;
+///     let send = world.send((rank + 1) % size, 0, vec![rank as u8])?;
+///     send.into_buffer()?;
+///     let mut sum = [rank as f64];
+///     world.sum(&mut sum)?;
+///     Ok::<_, CommError>((receive.into_buffer()?[0], sum[0]))
+/// })?;
+/// assert_eq!(results, [(3, 6.0), (0, 6.0), (1, 6.0), (2, 6.0)]);
+/// # Ok::<(), comms::RankFailure>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Threads {
+    world: Arc<World>,
+    rank: usize,
+}
+
+/// How a run of [`Threads`] came to its early end: what the first rank that failed did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankFailure {
+    /// The rank.
+    pub rank: usize,
+    /// What it did.
+    pub cause: Cause,
+}
+
+/// How a rank failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It returned an error.
+    Error(String),
+    /// It panicked.
+    Panic(String),
+    /// It called [`Communicator::abort`].
+    Abort {
+        /// The code that a process would have exited with.
+        code: i32,
+        /// The sentence that a process would have printed.
+        message: String,
+    },
+}
+
+impl Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(message) => write!(f, "failed: {message}"),
+            Self::Panic(message) => write!(f, "panicked: {message}"),
+            Self::Abort { code, message } => write!(f, "aborted with code {code}: {message}"),
+        }
+    }
+}
+
+impl Display for RankFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} {}", self.rank, self.cause)
+    }
+}
+
+impl std::error::Error for RankFailure {}
+
+/// What a rank that aborts unwinds with.
+struct Aborted;
+
+impl Threads {
+    /// Runs `body` on `size` threads, one per rank, and returns what they return, in order of rank.
+    ///
+    /// The first error, panic or [`abort`](Communicator::abort) of a rank ends all: ranks that wait for others, or will
+    /// later, get [`CommError::RankFailed`]. `abort` does not end the process: it unwinds the rank's thread, without the
+    /// message of a panic, and the run returns [`Cause::Abort`]. (So destructors run, and a `catch_unwind` in `body`
+    /// keeps the rank alive, but cannot save the run.)
+    pub fn run<T, E, F>(size: usize, body: F) -> Result<Vec<T>, RankFailure>
+    where
+        T: Send,
+        E: Display,
+        F: Fn(Threads) -> Result<T, E> + Sync,
+    {
+        let world = Arc::new(World::new(size));
+        let (body, shared) = (&body, &world);
+        let results: Vec<Option<T>> = thread::scope(|scope| {
+            let start = |rank| {
+                let builder = thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
+                let started = builder.spawn_scoped(scope, move || Self::rank_thread(shared, rank, body));
+                started.map_err(|e| shared.fail(rank, Cause::Error(format!("its thread could not be started: {e}"))))
+            };
+            let threads: Vec<_> = (0..size).map(start).collect();
+            threads.into_iter().map(|thread| thread.ok()?.join().ok()?).collect()
+        });
+        match world.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(results.into_iter().flatten().collect()),
+        }
+    }
+
+    /// What the thread of a rank does; `None` after a failure, which the world then knows.
+    fn rank_thread<T, E: Display>(
+        world: &Arc<World>,
+        rank: usize,
+        body: &impl Fn(Threads) -> Result<T, E>,
+    ) -> Option<T> {
+        world.begin(rank);
+        let comm = Threads { world: Arc::clone(world), rank };
+        match catch_unwind(AssertUnwindSafe(|| body(comm))) {
+            Ok(Ok(value)) => {
+                world.end(rank);
+                return Some(value);
+            }
+            Ok(Err(error)) => world.fail(rank, Cause::Error(error.to_string())),
+            // The cause of an abort is known already.
+            Err(panic) if panic.is::<Aborted>() => {}
+            Err(panic) => world.fail(rank, Cause::Panic(crate::panic_message(&*panic))),
+        }
+        None
+    }
+
+    /// A collective call of `values`, combined in order of rank.
+    fn reduce(
+        &self,
+        operation: &'static str,
+        values: &mut [f64],
+        combine: impl for<'a> FnOnce(&mut [f64], Vec<&'a [f64]>),
+    ) -> Result<(), CommError> {
+        let bytes = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        let call = Call { operation, root: None, length: Some(values.len()) };
+        let all = self.world.collective(self.rank, call, bytes)?;
+        let number = |bytes: &[u8; 8]| f64::from_ne_bytes(*bytes);
+        let all: Vec<Vec<f64>> = all.iter().map(|b| b.as_chunks().0.iter().map(number).collect()).collect();
+        combine(values, all.iter().map(Vec::as_slice).collect());
+        Ok(())
+    }
+
+    fn known(&self, rank: usize) -> Result<(), CommError> {
+        let size = self.world.size();
+        if rank < size { Ok(()) } else { Err(CommError::NoSuchRank { rank, size }) }
+    }
+}
+
+impl Communicator for Threads {
+    type Send<B: Buffer> = ThreadTransfer<B>;
+    type Receive<B: Buffer> = ThreadTransfer<B>;
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+    fn size(&self) -> usize {
+        self.world.size()
+    }
+    fn node_rank(&self) -> usize {
+        self.rank
+    }
+    fn node_size(&self) -> usize {
+        self.world.size()
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        let call = Call { operation: "barrier", root: None, length: None };
+        self.world.collective(self.rank, call, Vec::new()).map(drop)
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.reduce("sum", values, |values, all| ordered::sum(values, all))
+    }
+
+    fn max(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.reduce("max", values, |values, all| ordered::max(values, all))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        self.known(root)?;
+        let call = Call { operation: "broadcast", root: Some(root), length: Some(bytes.len()) };
+        let mine = if root == self.rank { bytes.to_vec() } else { Vec::new() };
+        bytes.copy_from_slice(&self.world.collective(self.rank, call, mine)?[root]);
+        Ok(())
+    }
+
+    fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+        self.known(root)?;
+        let call = Call { operation: "gather", root: Some(root), length: None };
+        let all = self.world.collective(self.rank, call, bytes.to_vec())?;
+        Ok((root == self.rank).then(|| all.to_vec()))
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let call = Call { operation: "all_gather", root: None, length: None };
+        Ok(self.world.collective(self.rank, call, bytes.to_vec())?.to_vec())
+    }
+
+    fn send_channel<B: Buffer>(&self, to: usize, tag: Tag, buffer: B) -> Result<ThreadTransfer<B>, CommError> {
+        self.known(to)?;
+        Ok(ThreadTransfer::send(&self.world, self.rank, to, tag, buffer))
+    }
+
+    fn receive_channel<B: Buffer>(&self, from: usize, tag: Tag, buffer: B) -> Result<ThreadTransfer<B>, CommError> {
+        self.known(from)?;
+        Ok(ThreadTransfer::receive(&self.world, self.rank, from, tag, buffer))
+    }
+
+    /// Ends the run and not the process: see [`Threads::run`].
+    fn abort(&self, code: i32, message: &str) -> ! {
+        let code = if code == 0 { 1 } else { code };
+        self.world.fail(self.rank, Cause::Abort { code, message: message.to_string() });
+        // Not `panic!`: the sentence is told by whoever called `run`.
+        resume_unwind(Box::new(Aborted))
+    }
+}
