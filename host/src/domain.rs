@@ -37,18 +37,18 @@ struct Shape<B: Backend> {
     global: Lattice,
     local: Lattice,
     grid: ProcessGrid,
-    network: Box<dyn Network>,
+    network: Arc<dyn Network>,
     halo: Option<Halo<B>>,
 }
 
 impl<B: Backend> Domain<B> {
     /// The whole lattice on one device.
     pub fn single(backend: B, lattice: Lattice) -> Result<Self> {
-        Self::new(backend, lattice, ProcessGrid::SINGLE, Solo::new())
+        Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
     }
     /// The part of `global` that falls to this process of `grid`. Panics when `network` has not as many processes as the
     /// grid.
-    pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: impl Network + 'static) -> Result<Self> {
+    pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: Arc<dyn Network>) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }
     /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
@@ -57,14 +57,13 @@ impl<B: Backend> Domain<B> {
         backend: B,
         global: Lattice,
         grid: ProcessGrid,
-        network: impl Network + 'static,
+        network: Arc<dyn Network>,
         transport: Transport,
         overlap: bool,
     ) -> Result<Self> {
         grid.check(global.size(), 1)?;
         assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
-        let network: Box<dyn Network> = Box::new(network);
         let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid, transport, overlap)?) } else { None };
         Ok(Domain { backend, shape: Arc::new(Shape { global, local, grid, network, halo }) })
     }

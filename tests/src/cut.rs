@@ -291,5 +291,5 @@ pub fn domain<B: Backend>(
     grid: [usize; 4],
     network: impl Network + 'static,
 ) -> Result<Domain<B>> {
-    Domain::new(backend, lattice, ProcessGrid::new(grid)?, network)
+    Domain::new(backend, lattice, ProcessGrid::new(grid)?, Arc::new(network))
 }

@@ -5,7 +5,7 @@ use super::wilson::EvenOddWilson;
 use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
-use crate::halo::{PartialSums, SumTarget};
+use crate::halo::SumTarget;
 use gpu_kernels::schwarz::{BlockDot, Blocks, DeviceSums, MrUpdate};
 use gpu_kernels::storage::{CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Single};
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
@@ -21,7 +21,7 @@ pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B,
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
     fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer)
-    -> Result<PartialSums>;
+    -> Result<DeviceSums>;
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for EvenOddWilson<B, P, R> {
@@ -36,8 +36,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
         x: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
         sums: &B::Buffer,
-    ) -> Result<PartialSums> {
-        self.schur_dot(x, out, x, SumTarget::Device(sums))
+    ) -> Result<DeviceSums> {
+        let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
+        Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
 
@@ -53,8 +54,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
         x: &DeviceSpinor<B, P>,
         out: &mut DeviceSpinor<B, P>,
         sums: &B::Buffer,
-    ) -> Result<PartialSums> {
-        self.schur_dot(x, out, x, SumTarget::Device(sums))
+    ) -> Result<DeviceSums> {
+        let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
+        Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
 
@@ -91,8 +93,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         space.copy(r, residual)?;
         for step in 0..self.params.steps {
             let sums = if count == 1 {
-                let sums = self.operator.apply_into(residual, image, &self.sums)?;
-                view::device_sums(&self.sums, sums.stride(), sums.widths())
+                self.operator.apply_into(residual, image, &self.sums)?
             } else {
                 self.operator.apply(residual, image)?;
                 let (r, t) = (residual.view(), image.view());

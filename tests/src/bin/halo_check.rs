@@ -1,0 +1,83 @@
+//! Checks a lattice that is cut over the processes of an MPI job against the whole one, every operator in every format,
+//! with every way for faces to travel: `mpirun -n 2 halo_check`. Each process takes the GPU of its number on its machine,
+//! or the CPU where there is none or `--cpu` is given.
+use comms::{Communicator, Mpi};
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::halo::Transport;
+use ferrite::lattice::Lattice;
+use ferrite_tests::cut::{self, Images, Input};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+fn main() -> ExitCode {
+    let on_cpu = std::env::args().any(|argument| argument == "--cpu");
+    let done = Mpi::run(|mpi| run(mpi, on_cpu));
+    match done {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mpi: &Mpi, on_cpu: bool) -> Result<usize, DeviceError> {
+    #[cfg(feature = "cuda")]
+    if !on_cpu {
+        return check(mpi, || ferrite::backend::Cuda::new(mpi.node_rank()).map_err(DeviceError::from));
+    }
+    let _ = on_cpu;
+    check(mpi, || Ok(Cpu::new(Some(1))))
+}
+
+type Compute<B> = fn(&Domain<B>, &Input) -> ferrite::domain::Result<Images>;
+
+/// All grids of as many processes, with at most three of them where the lattice would get large.
+fn grids(size: usize) -> Vec<[usize; 4]> {
+    let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
+    let mut all = Vec::new();
+    for x in divisors(size) {
+        for y in divisors(size / x) {
+            for z in divisors(size / x / y) {
+                all.push([x, y, z, size / x / y / z]);
+            }
+        }
+    }
+    all
+}
+
+fn check<B: Backend>(mpi: &Mpi, device: impl Fn() -> Result<B, DeviceError>) -> Result<usize, DeviceError> {
+    let backend = device()?;
+    let mut failures = 0;
+    let shapes = [([4, 2, 6, 4], cut::one_hop as Compute<B>, "one hop"), ([4, 6, 4, 8], cut::three_hops, "three hops")];
+    for grid in grids(mpi.size()) {
+        for (local, compute, name) in shapes {
+            let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
+            let input = Input::new(lattice, 7);
+            let whole = compute(&Domain::single(backend.clone(), lattice)?, &input)?;
+            for transport in [Transport::Host, Transport::Copy, Transport::Direct] {
+                for overlap in [true, false] {
+                    let grid = comms::ProcessGrid::new(grid)?;
+                    let network = Arc::new(mpi.clone());
+                    let domain =
+                        Domain::with_transport(backend.clone(), lattice, grid, network, transport, overlap)?;
+                    let found = cut::differences(&whole, &compute(&domain, &input)?, &domain.section());
+                    let mut count = [found.len() as f64];
+                    mpi.sum(&mut count)?;
+                    if mpi.rank() == 0 {
+                        let (device, transport) = (backend.device(), transport.name());
+                        let outcome = if count[0] == 0.0 { "equal" } else { "DIFFERENT" };
+                        println!("{name}, grid {grid}, {transport}, overlap {overlap}, {device}: {outcome}");
+                    }
+                    if let Some(first) = found.first() {
+                        println!("rank {}: {} differences, the first {first}", mpi.rank(), found.len());
+                    }
+                    failures += count[0] as usize;
+                }
+            }
+        }
+    }
+    Ok(failures)
+}
