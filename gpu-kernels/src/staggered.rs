@@ -322,7 +322,7 @@ crate::entry! { INSTANCES:
     reduce "staggered_single_h" staggered_dslash_add_dot_single_8h: RowDot<DslashAdd<Naive<Single, Recon8H>>>, registers 128;
     kernel "improved_double" improved_dslash_double_18: Dslash<Improved<Double, Recon18>>, registers 168;
     kernel "improved_double" improved_dslash_add_double_18: DslashAdd<Improved<Double, Recon18>>, registers 168;
-    reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 168;
+    reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 176;
     kernel "improved_double" improved_dslash_double_12: Dslash<Improved<Double, Recon12>>, registers 168;
     kernel "improved_double" improved_dslash_add_double_12: DslashAdd<Improved<Double, Recon12>>, registers 168;
     reduce "improved_double" improved_dslash_add_dot_double_12: RowDot<DslashAdd<Improved<Double, Recon12>>>, registers 168;

@@ -242,7 +242,7 @@ crate::entry! { INSTANCES:
     reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dots_half_18: WilsonDslashAddDots<Half, Recon18>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112;
-    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 112;
+    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 120;
     reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112;
     reduce "wilson_half" wilson_dslash_add_dots_half_8: WilsonDslashAddDots<Half, Recon8>, registers 112;
     reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112;
@@ -273,8 +273,8 @@ crate::entry! { INSTANCES:
     kernel "wilson_double_t" wilson_dslash_add_dagger_double_8t: WilsonDslashAdd<Double, Recon8T, true>, registers 255;
     kernel "wilson_single_t" wilson_dslash_single_8t: WilsonDslash<Single, Recon8T, false>, registers 128;
     kernel "wilson_single_t" wilson_dslash_dagger_single_8t: WilsonDslash<Single, Recon8T, true>, registers 128;
-    kernel "wilson_single_t" wilson_dslash_add_single_8t: WilsonDslashAdd<Single, Recon8T, false>, registers 128;
-    kernel "wilson_single_t" wilson_dslash_add_dagger_single_8t: WilsonDslashAdd<Single, Recon8T, true>, registers 128;
+    kernel "wilson_single_t" wilson_dslash_add_single_8t: WilsonDslashAdd<Single, Recon8T, false>, registers 136;
+    kernel "wilson_single_t" wilson_dslash_add_dagger_single_8t: WilsonDslashAdd<Single, Recon8T, true>, registers 136;
     reduce "wilson_double_t" wilson_dslash_add_dot_double_12t: WilsonDslashAddDot<Double, Recon12T>, registers 255;
     reduce "wilson_double_t" wilson_dslash_add_dots_double_12t: WilsonDslashAddDots<Double, Recon12T>, registers 255;
     reduce "wilson_double_t" wilson_dslash_add_dot_double_8t: WilsonDslashAddDot<Double, Recon8T>, registers 255;

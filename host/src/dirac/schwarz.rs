@@ -20,8 +20,7 @@ pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B,
     fn block(&self) -> [usize; 4];
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
-    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer)
-    -> Result<DeviceSums>;
+    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums>;
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for EvenOddWilson<B, P, R> {
@@ -31,12 +30,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
     }
-    fn apply_into(
-        &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        sums: &B::Buffer,
-    ) -> Result<DeviceSums> {
+    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums> {
         let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
@@ -49,12 +43,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
     }
-    fn apply_into(
-        &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        sums: &B::Buffer,
-    ) -> Result<DeviceSums> {
+    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums> {
         let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }

@@ -61,8 +61,7 @@ fn check<B: Backend>(mpi: &Mpi, device: impl Fn() -> Result<B, DeviceError>) -> 
                 for overlap in [true, false] {
                     let grid = comms::ProcessGrid::new(grid)?;
                     let network = Arc::new(mpi.clone());
-                    let domain =
-                        Domain::with_transport(backend.clone(), lattice, grid, network, transport, overlap)?;
+                    let domain = Domain::with_transport(backend.clone(), lattice, grid, network, transport, overlap)?;
                     let found = cut::differences(&whole, &compute(&domain, &input)?, &domain.section());
                     let mut count = [found.len() as f64];
                     mpi.sum(&mut count)?;

@@ -74,8 +74,9 @@ impl Cuda {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
+        // Not the copy between addresses of one device, which refuses another one's.
         // SAFETY: the source was checked, the target is the caller's promise.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to as u64, source, bytes, s.as_inner()) };
+        let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.as_inner()) };
         raw(code, "copying to another GPU", self.name())
     }
     pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
