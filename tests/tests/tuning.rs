@@ -72,6 +72,9 @@ impl Backend for Spy {
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         self.cpu.reduce(kernel, n, nrhs, slot)
     }
+    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result {
+        self.cpu.reduce_into(kernel, n, nrhs, to, slot)
+    }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.cpu.sums(out)
     }
