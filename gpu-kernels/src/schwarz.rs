@@ -27,7 +27,7 @@ impl Blocks {
     pub fn new(geometry: &Geometry, extents: [u32; 4]) -> Self {
         let size = geometry.size();
         let count = |mu: usize| {
-            assert!(extents[mu] % 2 == 0 && size[mu].is_multiple_of(extents[mu]), "blocks divide the lattice");
+            assert!(extents[mu].is_multiple_of(2) && size[mu].is_multiple_of(extents[mu]), "blocks divide the lattice");
             size[mu] / extents[mu]
         };
         let counts = [count(0), count(1), count(2)].map(Divisor::new);
