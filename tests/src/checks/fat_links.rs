@@ -331,5 +331,14 @@ pub fn singular_matrices<B: Backend>(backend: &B, report: &mut Report) -> Result
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
     let all = made.singular_long_links()? == 4 * lattice.volume();
     report.holds(&scope, "singular long links of unit links", all);
+    // |a_2|² + |a_3|² = sin² of these angles, above and below 10⁻⁶, once the number in all links is divided out.
+    let mut long = su3;
+    for (place, angle) in [(37, 2e-3f64), (5, 5e-4)] {
+        let (s, c) = angle.sin_cos();
+        long.links_mut()[place] = [[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]].map(|row| row.map(Complex64::from));
+    }
+    long.links_mut().as_flattened_mut().as_flattened_mut().iter_mut().for_each(|z| *z /= 24.0);
+    let made = Improvement::from_host(&domain, &gauge, &long)?;
+    report.holds(&scope, "singular long links over their number", made.singular_long_links()? == 1);
     Ok(())
 }
