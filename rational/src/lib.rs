@@ -36,7 +36,7 @@
 //! * **Poles and zeros** are found by Laguerre's method, one after the other down the negative axis. Their number
 //!   proves that there are no others: all σ_i are real, positive and different.
 //!
-//! The error falls as exp(−2π n K/K′), K/K′ ≈ π/ln(16 b/a): orders 5 more bring a factor of 100 for b/a = 10⁸.
+//! The error falls as exp(−2π n K/K′), K/K′ ≈ π/ln(16 b/a): 5 orders more bring a factor of 100 for b/a = 10⁸.
 //!
 //! # Rounding
 //! For negative powers all A_i are positive, and partial fractions in double precision are as good as their largest
@@ -50,9 +50,8 @@
 //! // Two flavours, one pseudofermion, spectrum of M†M in [1e-4, 5].
 //! let spectrum = Interval::new(1e-4, 5.0)?;
 //! let force = approximate_to(&Power::new("-1/2".parse()?)?, spectrum, 1e-6)?;
-//! let action = approximate_to(&Power::new("-1/4".parse()?)?, spectrum, 1e-14)?;
-//! assert!(force.order() == 9 && force.error() < 1e-6);
-//! assert!(action.order() == 19 && action.error() < 1e-14);
+//! let action = approximate_to(&Power::new("-1/4".parse()?)?, spectrum, 1e-12)?;
+//! assert_eq!((force.order(), action.order()), (10, 20));
 //! for x in [1e-4, 0.01, 1.0, 5.0_f64] {
 //!     assert!((force.evaluate(x) * x.sqrt() - 1.0).abs() < 1e-6);
 //!     // The heat bath's function is that of the action, inverted.

@@ -29,6 +29,7 @@ pub(crate) enum Failure {
 
 /// A best approximation, with what proves it.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests look at the proof"))]
 pub(crate) struct Minimax {
     pub product: Product,
     /// |E|.
@@ -61,7 +62,7 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
     let mut points: Vec<Real> = start.iter().map(|at| low + &length * precision.real(*at)).collect();
     let n = points.len();
     (points[0], points[n - 1]) = (low.clone(), high.clone());
-    let mut values: Vec<Real> = points.iter().map(|y| target.evaluate(y)).collect();
+    let mut values = evaluated(target, &points)?;
     // Poles lie on the negative axis much as the points do on the positive one.
     let mut poles: Vec<Real> = points[1..n - 1].iter().step_by(2).cloned().collect();
     let mut level = precision.integer(0);
@@ -73,7 +74,7 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
             return Err(Failure::Precision);
         }
         points = exchange(&product, target, &points, &solution.level, low, high);
-        values = points.iter().map(|y| target.evaluate(y)).collect();
+        values = evaluated(target, &points)?;
         let deviations: Vec<Real> =
             points.iter().zip(&values).map(|(y, f)| deviation(&product, y, f, precision)).collect();
         if !deviations.windows(2).all(|pair| positive(&pair[0]) != positive(&pair[1])) {
@@ -96,6 +97,14 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
     }
     let spread = last_spread.map_or(1.0, |spread| double(&spread));
     Err(Failure::NoConvergence { exchanges: EXCHANGES, spread })
+}
+
+/// f at the points, if these are in order.
+fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, Failure> {
+    if !points.windows(2).all(|pair| pair[0] < pair[1]) {
+        return Err(Failure::Precision);
+    }
+    Ok(points.iter().map(|y| target.evaluate(y)).collect())
 }
 
 /// R/f − 1.
@@ -121,7 +130,7 @@ fn exchange(product: &Product, target: &Target, points: &[Real], level: &Real, l
     let at = |i: usize| {
         let y = &points[i];
         // Whether δ has a maximum to look for, or a minimum.
-        let maximum = positive(level) == (i % 2 == 0);
+        let maximum = positive(level) == i.is_multiple_of(2);
         let rises = |y: &Real| {
             let (first, second) = slope(y);
             // The derivatives of ±δ.
@@ -199,7 +208,7 @@ fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start:
 }
 
 /// Looks at δ between the points.
-fn check_between(product: &Product, target: &Target, points: &[Real], error: &Real) -> Result<(), Failure> {
+pub(crate) fn check_between(product: &Product, target: &Target, points: &[Real], error: &Real) -> Result<(), Failure> {
     let precision = target.precision;
     let allowed = error + error * precision.tiny(40);
     for pair in points.windows(2) {

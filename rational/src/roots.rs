@@ -81,7 +81,7 @@ fn next_root(
         let square = &g * &g;
         let discriminant = &less_one * (&left_real * &h - &square);
         // Not negative for real roots. Rounding may make it so near 0, where roots are equal.
-        if discriminant < -(&left_real * &left_real * square >> 40_isize) {
+        if discriminant < -((&left_real * &left_real * square) >> 40_isize) {
             return Err(RootFailure::NotNegative);
         }
         let spread = if positive(&discriminant) { discriminant.sqrt() } else { precision.integer(0) };

@@ -2,14 +2,14 @@
 //!
 //! Powers with denominators 2, 4 and 8 are computed here by square roots, not by logarithms as in the code.
 
-use crate::approximation::solve;
+use crate::approximation::{lowest_order, solve};
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{Precision, Real, Target, abs, double, positive};
-use crate::remez::{Failure, Minimax, minimax};
+use crate::remez::{Failure, Minimax, check_between, minimax};
 use crate::roots::{RootFailure, negative_roots};
 use crate::zolotarev::Start;
-use crate::{Factor, Fraction, Interval, Power};
+use crate::{Error, Factor, Fraction, Interval, LARGEST_ORDER, Power, approximate};
 
 const P: Precision = Precision(400);
 
@@ -241,6 +241,12 @@ fn other_functions_and_too_few_digits_are_failures() {
         let failure = minimax(&target, &low, &high, &points).unwrap_err();
         assert!(matches!(failure, Failure::NotNegative(_) | Failure::Precision), "{failure:?}");
     }
+    // Points out of order, and two at the same place.
+    let target = Target::new(&power("1/4"), P);
+    for start in [[0.0, 0.5, 0.4, 1.0], [0.0, 0.5, 0.5, 1.0], [0.0, -0.5, 0.5, 1.0], [0.0, 0.5, 1.5, 1.0]] {
+        let failure = minimax(&target, &P.real(0.1), &P.real(1.0), &start).unwrap_err();
+        assert!(matches!(failure, Failure::Precision), "{failure:?}");
+    }
     // E = 10⁻²⁵ cannot be seen with 96 bits.
     let function = power("1/4");
     let target = Target::new(&function, Precision(96));
@@ -268,5 +274,71 @@ fn a_start_far_away_leads_to_the_same_function() {
     assert!(difference(&other.error, &best.error) < 1e-20);
     for (a, b) in other.product.poles.iter().zip(&best.product.poles) {
         assert!(difference(a, b) < 1e-18);
+    }
+}
+
+#[test]
+fn the_search_for_an_order_goes_both_ways_and_ends() {
+    let (function, interval) = (power("1/2"), interval(1e-4, 1.0));
+    let errors: Vec<f64> = (1..=6).map(|order| approximate(&function, interval, order).unwrap().error()).collect();
+    // With a shifted scale of orders the estimate is too high, or too low.
+    for offset in [-3_isize, 0, 3] {
+        let real = |order: usize| order.saturating_add_signed(offset).clamp(1, 6);
+        let best =
+            lowest_order(&function, interval, 1.01 * errors[3], |order| approximate(&function, interval, real(order)));
+        assert_eq!(best.unwrap().order(), 4, "{offset}");
+    }
+    // The lowest order there is.
+    let best = lowest_order(&function, interval, 0.99, |order| approximate(&function, interval, order)).unwrap();
+    assert_eq!(best.order(), 1);
+    // No order is good enough.
+    let mut largest = 0;
+    let error = lowest_order(&function, interval, 1e-10, |order| {
+        largest = largest.max(order);
+        approximate(&function, interval, 1)
+    });
+    assert!(matches!(error.unwrap_err(), Error::NoOrder { error, .. } if error == errors[0]));
+    assert_eq!(largest, LARGEST_ORDER);
+}
+
+#[test]
+fn partial_fractions_are_the_function_or_do_not_fit() {
+    let reals = |x: &[f64]| x.iter().map(|x| P.real(*x)).collect::<Vec<Real>>();
+    let product = Product { scale: P.real(0.75), zeros: reals(&[0.5, 3.0, 100.0]), poles: reals(&[0.1, 1.0, 20.0]) };
+    // y = x + 2.
+    for (product, sign) in [(product.clone(), -1.0), (product.reciprocal(P), 1.0)] {
+        let fractions = product.partial_fractions(&P.real(2.0)).unwrap();
+        // 1/R has its poles at the zeros of R.
+        assert_eq!(fractions.shifts().next(), Some(if sign < 0.0 { 2.1 } else { 2.5 }));
+        for x in [0.0, 0.3, 50.0] {
+            let off = fractions.evaluate(x) / double(&product.evaluate(&P.real(x + 2.0))) - 1.0;
+            assert!(off.abs() < 20.0 * f64::EPSILON, "{x}: {off:e}");
+        }
+    }
+    let said = |product: Product| product.partial_fractions(&P.integer(0)).unwrap_err().to_string();
+    let near = Product { poles: vec![P.real(0.1), P.integer(1), P.integer(1) + P.tiny(60)], ..product.clone() };
+    assert!(said(near).contains("difference of shifts 1 and 2"));
+    let large = Product { scale: P.integer(1) << 1023, ..product.clone() };
+    assert!(said(large).contains("residue 0"));
+    let small = Product { scale: P.tiny(1070), ..product.clone() };
+    assert!(said(small).contains("residue 0"));
+    let low = Product { poles: vec![P.tiny(1080), P.integer(1), P.integer(20)], ..product };
+    assert!(said(low).contains("shift 0"));
+}
+
+#[test]
+fn a_larger_error_between_the_points_is_seen() {
+    let (best, target) = solve(&power("-1/4"), interval(1e-4, 1.0), 5).unwrap();
+    check_between(&best.product, &target, &best.points, &best.error).unwrap();
+    // Without one of its extrema the list has a gap, over which the error is not smaller.
+    let mut points = best.points.clone();
+    points.remove(4);
+    let claimed = &best.error * target.precision.real(0.9);
+    match check_between(&best.product, &target, &points, &claimed).unwrap_err() {
+        Failure::NotBest { level, found, y } => {
+            assert!((level / double(&best.error) - 0.9).abs() < 1e-15 && found > level);
+            assert!(found <= double(&best.error) && y > points[0] && y < points[points.len() - 1]);
+        }
+        failure => panic!("{failure:?}"),
     }
 }

@@ -48,25 +48,22 @@ impl Condenser {
     /// extrema.
     pub fn points(self, n: usize) -> Vec<f64> {
         let (k, k_prime) = integrals(self.ratio, self.complement);
-        // The quarter period is K′ here. Fourier series of the functions along their imaginary period.
-        let series = |u: f64, sign: f64| {
-            let term = |j: i32| {
-                let s = (0.5 * PI * (u - 2.0 * f64::from(j) * k_prime) / k).cosh().recip();
-                if j % 2 == 0 { s } else { sign * s }
-            };
-            0.5 * PI / k * (-60..=60).map(term).sum::<f64>()
-        };
-        let position = |j: usize| {
-            let u = k_prime * (n - j) as f64 / n as f64;
+        // u in units of the quarter period, which is K′ here. Both series gain a factor of exp(π) or more by each term.
+        let position = |u: f64| {
             if self.complement > 0.5 {
-                // dn² = y/y_b: all terms are positive, and it is exact for the smallest y.
-                (series(u, 1.0).powi(2) - self.ratio) / self.complement
+                // dn(u) = π/(2K) Σ_m sech(π (u − 2m K′)/(2K)): all terms are positive, and it is exact for small y.
+                let term = |m: i32| (0.5 * PI * k_prime / k * (u - 2.0 * f64::from(m))).cosh().recip();
+                let dn = 0.5 * PI / k * (-15..=15).map(term).sum::<f64>();
+                (dn * dn - self.ratio) / self.complement
             } else {
-                // cn² is the position itself, and there is no difference of nearly equal numbers.
-                series(u, -1.0).powi(2) / self.complement
+                // The position is cn²(u), and cn(0) = 1: Σ_m t_m cos((2m + 1) π u/(2K′)), t_m = q^m/(1 + q^{2m+1}).
+                let nome = (-PI * k / k_prime).exp();
+                let term = |m: i32| nome.powi(m) / (1.0 + nome.powi(2 * m + 1));
+                let sum = |u: f64| (0..15).map(|m| term(m) * (0.5 * PI * u * f64::from(2 * m + 1)).cos()).sum::<f64>();
+                (sum(u) / sum(0.0)).powi(2)
             }
         };
-        let mut positions: Vec<f64> = (0..=n).map(position).collect();
+        let mut positions: Vec<f64> = (0..=n).map(|j| position((n - j) as f64 / n as f64)).collect();
         (positions[0], positions[n]) = (0.0, 1.0);
         positions
     }
