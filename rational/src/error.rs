@@ -72,7 +72,7 @@ pub enum Error {
     /// An order that is far higher than necessary.
     #[error(
         "the approximation of {function} on {interval} has an error of about 10^{exponent} at order {order}, far below \
-         what double precision can hold: ask for a lower order"
+         what double precision can hold: ask for a lower order, or take a constant"
     )]
     TooExact {
         /// The function.

@@ -49,8 +49,9 @@ const EXCHANGES: usize = 60;
 /// double precision.
 const SPREAD_BITS: usize = 70;
 
-/// Extrema are found to 2⁻⁵⁰ of y and then improved by one more step of Newton's method, which doubles that.
-const EXTREMUM_BITS: usize = 50;
+/// Extrema are found to 2⁻²⁴ of y and then improved by one more step of Newton's method, which doubles that; δ there is
+/// wrong by the square, 2⁻⁹⁶.
+const EXTREMUM_BITS: usize = 24;
 
 /// Places between neighbouring points where δ is looked at in the end.
 const CHECKS: i64 = 6;
@@ -122,7 +123,14 @@ fn reproduces(product: &Product, level: &Real, points: &[Real], values: &[Real],
 }
 
 /// Moves each point to the extremum of its sign that it is next to.
-fn exchange(product: &Product, target: &Target, points: &[Real], level: &Real, low: &Real, high: &Real) -> Vec<Real> {
+pub(crate) fn exchange(
+    product: &Product,
+    target: &Target,
+    points: &[Real],
+    level: &Real,
+    low: &Real,
+    high: &Real,
+) -> Vec<Real> {
     let slope = |y: &Real| {
         let (r, f) = (product.log_derivatives(y, target.precision), target.log_derivatives(y));
         (r.0 - f.0, r.1 - f.1)

@@ -6,7 +6,7 @@ use crate::approximation::{lowest_order, solve};
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{Precision, Real, Target, abs, double, positive};
-use crate::remez::{Failure, Minimax, check_between, minimax};
+use crate::remez::{Failure, Minimax, check_between, exchange, minimax};
 use crate::roots::{RootFailure, negative_roots};
 use crate::zolotarev::Start;
 use crate::{Error, Factor, Fraction, Interval, LARGEST_ORDER, Power, approximate};
@@ -340,5 +340,29 @@ fn a_larger_error_between_the_points_is_seen() {
             assert!(found <= double(&best.error) && y > points[0] && y < points[points.len() - 1]);
         }
         failure => panic!("{failure:?}"),
+    }
+}
+
+#[test]
+fn points_go_to_the_extrema_next_to_them_and_to_the_ends() {
+    for (text, order) in [("-1/4", 5), ("3/8", 4)] {
+        let (best, target) = solve(&power(text), interval(1e-4, 1.0), order).unwrap();
+        let (p, last) = (target.precision, 2 * order + 1);
+        let level = if text.starts_with('-') { -&best.error } else { best.error.clone() };
+        let ends = [p.real(1e-4), p.integer(1)];
+        // A third of the way to the next point, or to the one before; the ends inwards.
+        for up in [true, false] {
+            let third =
+                |from: usize, to: usize| &best.points[from] + (&best.points[to] - &best.points[from]) / p.integer(3);
+            let moved: Vec<Real> = (0..=last)
+                .map(|i| if (up && i < last) || i == 0 { third(i, i + 1) } else { third(i, i - 1) })
+                .collect();
+            let found = exchange(&best.product, &target, &moved, &level, &ends[0], &ends[1]);
+            for (found, wanted) in found.iter().zip(&best.points) {
+                // Twice EXTREMUM_BITS, less what the curvature of δ costs.
+                assert!(difference(found, wanted) < 2f64.powi(-40), "{text}: {} {}", double(found), double(wanted));
+            }
+            assert!(found[0] == ends[0] && found[last] == ends[1], "{text}");
+        }
     }
 }
