@@ -77,9 +77,7 @@ impl Cache {
             return Ok(entry.clone());
         }
         let ratio = |entry: &&Approximation| (entry.interval().ratio() / interval.ratio() - 1.0).abs() < 1e-12;
-        if function.single().is_some()
-            && let Some(moved) = candidates.find(ratio).and_then(|entry| entry.covering(interval).ok())
-        {
+        if let Some(moved) = candidates.find(ratio).and_then(|entry| entry.covering(interval).ok()) {
             return Ok(moved);
         }
         let computed = approximate(function, interval, order)?;

@@ -89,6 +89,16 @@ fn the_widest_interval_and_the_highest_orders_that_are_promised() {
 }
 
 #[test]
+fn double_precision_loses_digits_where_terms_cancel() {
+    let best = approximate(&power("1/2"), Interval::new(1e-10, 1.0).unwrap(), 12).unwrap();
+    let (direct, inverse) = (best.check().direct, best.check().inverse);
+    assert!(direct.condition > 1e5 && inverse.condition < 1.01);
+    let lost = (direct.error_in_double - direct.error).abs();
+    assert!(lost > 1e-14 && lost < 1e-15 * direct.condition, "{lost:e}");
+    assert!((inverse.error_in_double - inverse.error).abs() < 1e-14);
+}
+
+#[test]
 fn products_of_powers() {
     let products: [&[(f64, &str)]; 7] = [
         &[(4e-4, "-1/2"), (1e-2, "-1/4")],
@@ -173,6 +183,8 @@ fn an_approximation_covers_what_it_can() {
         let moved = best.covering(wanted).unwrap();
         assert!(moved.interval().contains(wanted), "{wanted}");
         assert!((moved.interval().ratio() / 1e4 - 1.0).abs() < 1e-11);
+        let middle = |interval: Interval| (interval.low().ln() + interval.high().ln()) / 2.0;
+        assert!((middle(moved.interval()) - middle(wanted)).abs() < 1e-11);
         holds(&moved);
     }
     let error = best.covering(Interval::new(1e-5, 1.0).unwrap()).unwrap_err();
