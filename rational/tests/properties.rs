@@ -53,7 +53,8 @@ fn holds(best: &Approximation) {
         assert!((pole.shift < zero.shift) == negative, "{what}");
     }
     let sum: f64 = function.factors().iter().map(|factor| factor.power.value()).sum();
-    assert!(sum == 0.0 || negative == (sum < 0.0), "{what}");
+    // Sums that are 0 have rounding left.
+    assert!(sum.abs() < 1e-12 || negative == (sum < 0.0), "{what}");
     // Errors of the forms as they are.
     let check = best.check();
     for (form, error) in [(check.direct, error), (check.inverse, error / (1.0 - error))] {
@@ -100,12 +101,13 @@ fn double_precision_loses_digits_where_terms_cancel() {
 
 #[test]
 fn products_of_powers() {
-    let products: [&[(f64, &str)]; 7] = [
+    let products: [&[(f64, &str)]; 8] = [
         &[(4e-4, "-1/2"), (1e-2, "-1/4")],
         &[(4e-4, "1/4"), (1e-2, "1/8")],
         // A ratio: a heavier quark taken out of a lighter one; powers add up to 0.
         &[(1e-4, "-1/2"), (0.3, "1/2")],
         &[(1e-4, "-1/2"), (1e-2, "-1/4"), (1.0, "3/4")],
+        &[(0.0, "1/6"), (2.7e-5, "1/4"), (1.0, "-5/12")],
         // Powers add up to −1.
         &[(0.0, "-1/4"), (0.1, "-3/4")],
         &[(1e-3, "1/8"), (1e-2, "1/8"), (1e-1, "1/8"), (1.0, "1/8")],
@@ -217,7 +219,7 @@ fn functions() -> impl Strategy<Value = Power> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..Default::default() })]
 
     #[test]
     fn any_function_on_any_interval(
