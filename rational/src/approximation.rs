@@ -1,0 +1,323 @@
+//! Best approximations in double precision.
+
+use crate::partial::{Form, PartialFractions, Pole};
+use crate::real::{Precision, Real, Target, double};
+use crate::remez::{Failure, Minimax, minimax};
+use crate::zolotarev::Start;
+use crate::{Error, Interval, Power};
+use serde::{Deserialize, Serialize};
+
+/// Highest order of an approximation.
+pub const LARGEST_ORDER: usize = 80;
+
+/// Smallest tolerance that may be asked for.
+pub const SMALLEST_TOLERANCE: f64 = 1e-15;
+
+/// Precision is raised up to here.
+const LARGEST_PRECISION: usize = 6000;
+
+/// Errors below 10 to this are not worth the time.
+const SMALLEST_EXPONENT: f64 = -100.0;
+
+/// Relative difference of interval ratios that is taken for rounding.
+const SAME: f64 = 1e-12;
+
+/// The best approximation R of a function f on an interval, in relative error:
+/// the R(x) = A₀ + Σ_{i=1}^n A_i/(x + σ_i) with the smallest max |1 − R(x)/f(x)|; and 1/R in the same form.
+///
+/// All σ_i are positive and ascending. There is no other way to such a value than to compute it, or to read it with a
+/// check: `Deserialize` looks at the error everywhere on the interval and refuses what has a larger one than it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Approximation {
+    stored: Stored,
+}
+
+/// [`Approximation`] as it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    function: Power,
+    interval: Interval,
+    order: usize,
+    error: f64,
+    direct: PartialFractions,
+    inverse: PartialFractions,
+}
+
+/// What [`Approximation::check`] found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Check {
+    /// R against f.
+    pub direct: Form,
+    /// 1/R against 1/f.
+    pub inverse: Form,
+}
+
+/// The best approximation of order n: numerator and denominator are polynomials of order n.
+///
+/// # Errors
+/// [`Error::Order`] unless 1 ≤ n ≤ [`LARGEST_ORDER`]; [`Error::TooExact`] if the error would be below 10⁻¹⁰⁰;
+/// [`Error::Range`] if a coefficient is no normal number in double precision. Others are not expected: they say that
+/// the algorithm failed, and for what.
+pub fn approximate(function: &Power, interval: Interval, order: usize) -> Result<Approximation, Error> {
+    let (best, target) = solve(function, interval, order)?;
+    let stored = Stored {
+        function: function.clone(),
+        interval,
+        order,
+        error: double(&best.error),
+        direct: best.product.partial_fractions(&target.origin)?,
+        inverse: best.product.reciprocal(target.precision).partial_fractions(&target.origin)?,
+    };
+    Approximation::try_from(stored)
+}
+
+/// The best approximation of the lowest order whose error is at most `tolerance`.
+///
+/// # Errors
+/// [`Error::Tolerance`] unless [`SMALLEST_TOLERANCE`] ≤ tolerance < 1; [`Error::NoOrder`] if no order up to
+/// [`LARGEST_ORDER`] suffices; and those of [`approximate`].
+pub fn approximate_to(function: &Power, interval: Interval, tolerance: f64) -> Result<Approximation, Error> {
+    lowest_order(function, interval, tolerance, |order| approximate(function, interval, order))
+}
+
+/// The lowest order that meets the tolerance, given approximations of any order.
+pub(crate) fn lowest_order(
+    function: &Power,
+    interval: Interval,
+    tolerance: f64,
+    mut get: impl FnMut(usize) -> Result<Approximation, Error>,
+) -> Result<Approximation, Error> {
+    if !(SMALLEST_TOLERANCE..1.0).contains(&tolerance) {
+        return Err(Error::Tolerance { tolerance, smallest: SMALLEST_TOLERANCE });
+    }
+    let start = Start::new(function, interval);
+    let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
+    let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
+    // The estimate is right to an order or two; the error falls with each order.
+    let mut best = get(order)?;
+    if best.error() > tolerance {
+        while best.error() > tolerance {
+            if order == LARGEST_ORDER {
+                let (function, error) = (function.to_string(), best.error());
+                return Err(Error::NoOrder { function, interval, error, largest: LARGEST_ORDER, tolerance });
+            }
+            order += 1;
+            best = get(order)?;
+        }
+        return Ok(best);
+    }
+    while order > 1 {
+        order -= 1;
+        let lower = get(order)?;
+        if lower.error() > tolerance {
+            break;
+        }
+        best = lower;
+    }
+    Ok(best)
+}
+
+/// Raises the precision until it suffices.
+pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Result<(Minimax, Target), Error> {
+    if !(1..=LARGEST_ORDER).contains(&order) {
+        return Err(Error::Order { order, largest: LARGEST_ORDER });
+    }
+    let start = Start::new(function, interval);
+    let digits = start.log_scale(order) / 10f64.ln();
+    if digits < SMALLEST_EXPONENT {
+        return Err(Error::TooExact { function: function.to_string(), interval, order, exponent: digits as i64 });
+    }
+    let points = start.points(2 * order + 1);
+    // Digits that the error has to have, those that nearly singular matrices lose, and the range of the numbers.
+    let mut bits = 192 + (-2.5 * digits * 10f64.log2() + start.log2_ratio()) as usize;
+    loop {
+        let precision = Precision(bits);
+        let target = Target::new(function, precision);
+        let end = |x: f64| precision.real(x) + &target.origin;
+        let failure = match minimax(&target, &end(interval.low()), &end(interval.high()), &points) {
+            Ok(best) => return Ok((best, target)),
+            Err(failure) => failure,
+        };
+        // Rounding may look like roots on the wrong side, or like extrema that differ.
+        bits += bits / 2;
+        if bits > LARGEST_PRECISION {
+            return Err(named(failure, function, interval, order, &target.origin));
+        }
+    }
+}
+
+fn named(failure: Failure, function: &Power, interval: Interval, order: usize, origin: &Real) -> Error {
+    let function = function.to_string();
+    match failure {
+        Failure::Precision => Error::Precision { function, interval, order, bits: LARGEST_PRECISION },
+        Failure::NotNegative(what) => Error::NotNegative { what, function, interval, order },
+        Failure::NoConvergence { exchanges, spread } => {
+            Error::NoConvergence { function, interval, order, exchanges, spread }
+        }
+        Failure::NotBest { level, found, y } => {
+            Error::NotBest { function, interval, order, level, found, x: double(&(y - origin)) }
+        }
+    }
+}
+
+impl Approximation {
+    /// f.
+    pub fn function(&self) -> &Power {
+        &self.stored.function
+    }
+
+    /// Where it is good.
+    pub fn interval(&self) -> Interval {
+        self.stored.interval
+    }
+
+    /// n, the number of poles.
+    pub fn order(&self) -> usize {
+        self.stored.order
+    }
+
+    /// max |1 − R/f| on the interval, of the R before its coefficients were rounded to double precision. For 1/R it is
+    /// error/(1 − error). [`check`](Self::check) has both with rounding.
+    pub fn error(&self) -> f64 {
+        self.stored.error
+    }
+
+    /// A₀ of R.
+    pub fn constant(&self) -> f64 {
+        self.stored.direct.constant
+    }
+
+    /// A_i and σ_i of R.
+    pub fn poles(&self) -> &[Pole] {
+        &self.stored.direct.poles
+    }
+
+    /// R ≈ f.
+    pub fn direct(&self) -> &PartialFractions {
+        &self.stored.direct
+    }
+
+    /// 1/R ≈ 1/f: exactly the inverse of [`direct`](Self::direct) but for rounding, and not the best approximation of
+    /// 1/f, which is (1 − error²)/R.
+    pub fn inverse(&self) -> &PartialFractions {
+        &self.stored.inverse
+    }
+
+    /// R(x) by [`direct`](Self::direct), in double precision. With positive powers the terms have different signs, and
+    /// [`Form::condition`] says how many digits that costs.
+    pub fn evaluate(&self, x: f64) -> f64 {
+        self.stored.direct.evaluate(x)
+    }
+
+    /// Errors of both forms as they are, with their coefficients in double precision
+    /// ([`PartialFractions::check`]).
+    pub fn check(&self) -> Check {
+        self.stored.check()
+    }
+
+    /// R for f_λ(x) = Π_k (x + λ c_k)^{p_k} on [λa, λb], where λ > 0. Best approximations stay best:
+    /// f_λ(λx) = λ^p f(x) with p = Σ p_k, so that R_λ(x) = λ^p R(x/λ), and the error is the same.
+    ///
+    /// For f = x^p that is the same function on another interval of the same ratio b/a.
+    ///
+    /// # Errors
+    /// [`Error::Interval`], [`Error::Shift`] or [`Error::Range`] for λ that is not positive, or leads out of double
+    /// precision.
+    pub fn scaled(&self, by: f64) -> Result<Self, Error> {
+        let old = &self.stored;
+        let interval = Interval::new(by * old.interval.low(), by * old.interval.high())?;
+        let factors = old.function.factors().iter().map(|factor| crate::Factor { shift: by * factor.shift, ..*factor });
+        let function = Power::product(factors)?;
+        let power: f64 = function.factors().iter().map(|factor| factor.power.value()).sum();
+        let direct = old.direct.scaled(by, power)?;
+        let inverse = old.inverse.scaled(by, -power)?;
+        Ok(Self { stored: Stored { function, interval, order: old.order, error: old.error, direct, inverse } })
+    }
+
+    /// An approximation of the same function that is good on all of `wanted`: this one, if its interval contains it, or
+    /// for f = x^p this one [`scaled`](Self::scaled), if b/a is as large as that of `wanted`, so that both have the same
+    /// geometric mean. So one approximation serves bounds of a spectrum that are measured later.
+    ///
+    /// # Errors
+    /// [`Error::NotCovered`] if there is none.
+    pub fn covering(&self, wanted: Interval) -> Result<Self, Error> {
+        let have = self.interval();
+        let refuse = |reason| Err(Error::NotCovered { have, wanted, reason });
+        if have.contains(wanted) {
+            return Ok(self.clone());
+        }
+        if self.function().single().is_none() {
+            return refuse("it is not inside, and only powers of x can be moved");
+        }
+        if wanted.ratio() > have.ratio() * (1.0 + SAME) {
+            return refuse("its ratio of the ends is larger");
+        }
+        let mut moved = self.scaled((wanted.low() / have.low()).sqrt() * (wanted.high() / have.high()).sqrt())?;
+        // Ends that rounding has put beside those of `wanted`.
+        let ends = moved.interval();
+        moved.stored.interval = Interval::new(ends.low().min(wanted.low()), ends.high().max(wanted.high()))?;
+        Ok(moved)
+    }
+}
+
+impl Stored {
+    fn check(&self) -> Check {
+        Check {
+            direct: self.direct.check(&self.function, self.interval),
+            inverse: self.inverse.check(&self.function.reciprocal(), self.interval),
+        }
+    }
+
+    /// What is wrong with it, if it was read from somewhere.
+    fn fault(&self) -> Option<String> {
+        if !(1..=LARGEST_ORDER).contains(&self.order) {
+            return Some(format!("the order {} is not between 1 and {LARGEST_ORDER}", self.order));
+        }
+        if !(self.error > 0.0 && self.error < 1.0) {
+            return Some(format!("the error {:e} is not between 0 and 1", self.error));
+        }
+        for (name, form) in [("direct", &self.direct), ("inverse", &self.inverse)] {
+            if form.poles.len() != self.order {
+                return Some(format!("`{name}` has {} poles, and the order is {}", form.poles.len(), self.order));
+            }
+            let finite = |pole: &Pole| pole.residue.is_finite() && pole.shift.is_finite() && pole.shift > 0.0;
+            if !(form.constant.is_finite() && form.poles.iter().all(finite)) {
+                return Some(format!("`{name}` has numbers that are not finite, or shifts that are not positive"));
+            }
+            if form.poles.windows(2).any(|pair| pair[0].shift >= pair[1].shift) {
+                return Some(format!("the shifts of `{name}` are not in ascending order"));
+            }
+        }
+        let Check { direct, inverse } = self.check();
+        let wanted = [("direct", direct, self.error), ("inverse", inverse, self.error / (1.0 - self.error))];
+        for (name, form, error) in wanted {
+            // Rounding of residues and shifts, by 2⁻⁵³ each, and a few times more for scaled ones. Places between those
+            // looked at have an error of at most 1/cos(π/16) = 1.02 of what is found.
+            let rounding = 8.0 * f64::EPSILON * form.condition;
+            let found = form.error;
+            if !(found <= (1.0 + 1e-6) * error + rounding && found >= 0.95 * error - rounding) {
+                return Some(format!("`{name}` has an error of {found:.6e} on {}, not {error:.6e}", self.interval));
+            }
+        }
+        None
+    }
+}
+
+impl TryFrom<Stored> for Approximation {
+    type Error = Error;
+
+    fn try_from(stored: Stored) -> Result<Self, Error> {
+        match stored.fault() {
+            None => Ok(Self { stored }),
+            Some(fault) => Err(Error::Stored(fault)),
+        }
+    }
+}
+
+impl From<Approximation> for Stored {
+    fn from(approximation: Approximation) -> Self {
+        approximation.stored
+    }
+}

@@ -1,0 +1,91 @@
+//! Numbers in multiple precision.
+
+use crate::{Factor, Power};
+use dashu_float::FBig;
+use dashu_float::round::mode::HalfEven;
+
+/// A binary number that knows its precision. Sums and products have the larger precision of both sides, so that all
+/// numbers of a calculation are made by the same [`Precision`].
+pub(crate) type Real = FBig<HalfEven, 2>;
+
+/// A number of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Precision(pub usize);
+
+impl Precision {
+    /// x, which has to be finite, exactly.
+    pub fn real(self, x: f64) -> Real {
+        let exact = Real::try_from(x).expect("a finite number");
+        exact.with_precision(self.0).value()
+    }
+
+    /// An integer, exactly.
+    pub fn integer(self, i: i64) -> Real {
+        Real::from(i).with_precision(self.0).value()
+    }
+
+    /// 2^{-exponent}.
+    pub fn tiny(self, exponent: usize) -> Real {
+        self.integer(1) >> exponent as isize
+    }
+}
+
+/// The nearest number in double precision; infinite beyond its range, 0 below.
+pub(crate) fn double(x: &Real) -> f64 {
+    x.to_f64().value()
+}
+
+pub(crate) fn positive(x: &Real) -> bool {
+    *x > Real::ZERO
+}
+
+pub(crate) fn abs(x: &Real) -> Real {
+    if positive(x) { x.clone() } else { -x }
+}
+
+/// √(x y) for x, y > 0.
+pub(crate) fn geometric_mean(x: &Real, y: &Real) -> Real {
+    (x * y).sqrt()
+}
+
+/// f in the variable y = x + c₁, with c₁ the smallest c_k: Π_k (y + d_k)^{p_k}, d_k = c_k − c₁.
+///
+/// f is analytic but on the negative real axis of y, whatever the c_k are, and log y is the natural scale.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// c₁.
+    pub origin: Real,
+    /// d_k, numerator and denominator of p_k.
+    pub factors: Vec<(Real, Real, Real)>,
+    pub precision: Precision,
+}
+
+impl Target {
+    pub fn new(function: &Power, precision: Precision) -> Self {
+        let origin = precision.real(function.factors().first().map_or(0.0, |factor| factor.shift));
+        let factor = |factor: &Factor| {
+            let [top, bottom] = [factor.power.numerator(), factor.power.denominator()];
+            let shift = precision.real(factor.shift) - &origin;
+            (shift, precision.integer(top.into()), precision.integer(bottom.into()))
+        };
+        Self { factors: function.factors().iter().map(factor).collect(), origin, precision }
+    }
+
+    /// f at y > 0.
+    pub fn evaluate(&self, y: &Real) -> Real {
+        let log = |(shift, top, bottom): &(Real, Real, Real)| (y + shift).ln() * top / bottom;
+        self.factors.iter().map(log).fold(self.precision.integer(0), |sum, log| sum + log).exp()
+    }
+
+    /// (log f)′ and (log f)″ at y > 0.
+    pub fn log_derivatives(&self, y: &Real) -> (Real, Real) {
+        let mut sums = (self.precision.integer(0), self.precision.integer(0));
+        for (shift, top, bottom) in &self.factors {
+            let pole = self.precision.integer(1) / (y + shift);
+            let first = &pole * top / bottom;
+            sums.1 -= &first * pole;
+            sums.0 += first;
+        }
+        sums
+    }
+}

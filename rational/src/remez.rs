@@ -1,0 +1,233 @@
+//! The exchange of points: Remez' second algorithm for rational functions.
+//!
+//! R of order (n, n) is the best approximation of f > 0 on [y_a, y_b], in relative error, if and only if
+//! δ(y) = R(y)/f(y) − 1 takes its largest modulus at 2n + 2 points with alternating signs (Chebyshev; Akhiezer, *Theory
+//! of approximation*, chapter 2), provided that no common factor can be divided out. The algorithm has 2n + 2 points,
+//! finds the R whose δ alternates between ±E on them ([`levelled`](crate::levelled)), moves each point to the extremum
+//! of δ that it is next to, and begins again. Near the end each turn doubles the number of digits.
+//!
+//! Extrema are found without f: (log R/f)′ is a rational function, R being known by its poles and zeros. For f = y^p it
+//! has 2n zeros, so that each extremum is where it is looked for and there are no others. For products of powers that
+//! does not follow, so δ is looked at between the points at the end.
+
+use crate::levelled::levelled;
+use crate::product::Product;
+use crate::real::{Precision, Real, Target, abs, double, geometric_mean, positive};
+
+/// Why there is no best approximation in this precision.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// More bits are necessary.
+    Precision,
+    /// "poles" or "zeros" are where they must not be.
+    NotNegative(&'static str),
+    /// The points still move.
+    NoConvergence { exchanges: usize, spread: f64 },
+    /// δ at y is larger than the level.
+    NotBest { level: f64, found: f64, y: Real },
+}
+
+/// A best approximation, with what proves it.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests look at the proof"))]
+pub(crate) struct Minimax {
+    pub product: Product,
+    /// |E|.
+    pub error: Real,
+    /// The 2n + 2 points where |δ| = |E|.
+    pub points: Vec<Real>,
+    /// (largest − smallest |δ|)/largest over the points.
+    pub spread: Real,
+    /// Exchanges done.
+    pub exchanges: usize,
+}
+
+/// Exchanges at most.
+const EXCHANGES: usize = 60;
+
+/// The extrema have to be equal to 2⁻⁷⁰ = 10⁻²¹ of their size, so that coefficients are right to the last digit of
+/// double precision.
+const SPREAD_BITS: usize = 70;
+
+/// Extrema are found to 2⁻²⁴ of y and then improved by one more step of Newton's method, which doubles that; δ there is
+/// wrong by the square, 2⁻⁹⁶.
+const EXTREMUM_BITS: usize = 24;
+
+/// Places between neighbouring points where δ is looked at in the end.
+const CHECKS: i64 = 6;
+
+/// Best approximation of order n on [y_a, y_b].
+pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -> Result<Minimax, Failure> {
+    let precision = target.precision;
+    let length = high - low;
+    let mut points: Vec<Real> = start.iter().map(|at| low + &length * precision.real(*at)).collect();
+    let n = points.len();
+    (points[0], points[n - 1]) = (low.clone(), high.clone());
+    let mut values = evaluated(target, &points)?;
+    // Poles lie on the negative axis much as the points do on the positive one.
+    let mut poles: Vec<Real> = points[1..n - 1].iter().step_by(2).cloned().collect();
+    let mut level = precision.integer(0);
+    let mut last_spread: Option<Real> = None;
+    for exchanges in 1..=EXCHANGES {
+        let solution = levelled(&points, &values, &poles, &level, precision).ok_or(Failure::Precision)?;
+        let product = Product::new(&solution, precision)?;
+        if !reproduces(&product, &solution.level, &points, &values, precision) {
+            return Err(Failure::Precision);
+        }
+        points = exchange(&product, target, &points, &solution.level, low, high);
+        values = evaluated(target, &points)?;
+        let deviations: Vec<Real> =
+            points.iter().zip(&values).map(|(y, f)| deviation(&product, y, f, precision)).collect();
+        if !deviations.windows(2).all(|pair| positive(&pair[0]) != positive(&pair[1])) {
+            return Err(Failure::Precision);
+        }
+        let sizes: Vec<Real> = deviations.iter().map(abs).collect();
+        let largest = sizes.iter().fold(&sizes[0], |a, b| if b > a { b } else { a });
+        let smallest = sizes.iter().fold(&sizes[0], |a, b| if b < a { b } else { a });
+        let spread = (largest - smallest) / largest;
+        if spread < precision.tiny(SPREAD_BITS) {
+            let error = largest.clone();
+            check_between(&product, target, &points, &error)?;
+            return Ok(Minimax { product, error, points, spread, exchanges });
+        }
+        if last_spread.is_some_and(|last| last < precision.tiny(20) && spread >= last) {
+            return Err(Failure::Precision);
+        }
+        last_spread = Some(spread);
+        (poles, level) = (product.poles, solution.level);
+    }
+    let spread = last_spread.map_or(1.0, |spread| double(&spread));
+    Err(Failure::NoConvergence { exchanges: EXCHANGES, spread })
+}
+
+/// f at the points, if these are in order.
+fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, Failure> {
+    if !points.windows(2).all(|pair| pair[0] < pair[1]) {
+        return Err(Failure::Precision);
+    }
+    Ok(points.iter().map(|y| target.evaluate(y)).collect())
+}
+
+/// R/f − 1.
+fn deviation(product: &Product, y: &Real, f: &Real, precision: Precision) -> Real {
+    product.evaluate(y) / f - precision.integer(1)
+}
+
+/// Whether poles and zeros are so exact that δ at the points is ±E to all digits that are asked for.
+fn reproduces(product: &Product, level: &Real, points: &[Real], values: &[Real], precision: Precision) -> bool {
+    let allowed = abs(level) * precision.tiny(SPREAD_BITS + 10);
+    points.iter().zip(values).enumerate().all(|(i, (y, f))| {
+        let wanted = if i % 2 == 0 { level.clone() } else { -level };
+        abs(&(deviation(product, y, f, precision) - wanted)) < allowed
+    })
+}
+
+/// Moves each point to the extremum of its sign that it is next to.
+pub(crate) fn exchange(
+    product: &Product,
+    target: &Target,
+    points: &[Real],
+    level: &Real,
+    low: &Real,
+    high: &Real,
+) -> Vec<Real> {
+    let slope = |y: &Real| {
+        let (r, f) = (product.log_derivatives(y, target.precision), target.log_derivatives(y));
+        (r.0 - f.0, r.1 - f.1)
+    };
+    let at = |i: usize| {
+        let y = &points[i];
+        // Whether δ has a maximum to look for, or a minimum.
+        let maximum = positive(level) == i.is_multiple_of(2);
+        let rises = |y: &Real| {
+            let (first, second) = slope(y);
+            // The derivatives of ±δ.
+            if maximum { (first, second) } else { (-first, -second) }
+        };
+        let first = rises(y).0;
+        let right = positive(&first);
+        let limit = match (right, i) {
+            (true, i) => points.get(i + 1).unwrap_or(high),
+            (false, 0) => low,
+            (false, i) => &points[i - 1],
+        };
+        if first == Real::ZERO || y == limit {
+            return y.clone();
+        }
+        match turn(&rises, y, limit, right) {
+            Some(beyond) if right => climb(&rises, y, &beyond, y, target.precision),
+            Some(beyond) => climb(&rises, &beyond, y, y, target.precision),
+            // It goes on up to the end of the interval.
+            None => limit.clone(),
+        }
+    };
+    (0..points.len()).map(at).collect()
+}
+
+/// A place between y and the limit where ±δ goes down again, as it has to before the next point of the other sign.
+fn turn(rises: &impl Fn(&Real) -> (Real, Real), y: &Real, limit: &Real, right: bool) -> Option<Real> {
+    let down = |y: &Real| positive(&rises(y).0) != right;
+    let mut places = vec![y.clone(), limit.clone()];
+    if down(limit) {
+        return Some(limit.clone());
+    }
+    // At most 2⁷ places.
+    for _ in 0..7 {
+        let between: Vec<Real> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
+        if let Some(found) = between.iter().find(|y| down(y)) {
+            return Some(found.clone());
+        }
+        let mut finer = Vec::with_capacity(2 * places.len());
+        for (place, between) in places.iter().zip(&between) {
+            finer.extend([place.clone(), between.clone()]);
+        }
+        finer.extend(places.pop());
+        places = finer;
+    }
+    None
+}
+
+/// The zero of a falling function between `low`, where it is positive, and `high`, where it is negative: Newton's
+/// method, with bisection on a logarithmic scale where that leaves the bracket.
+fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start: &Real, precision: Precision) -> Real {
+    let (mut low, mut high, mut y) = (low.clone(), high.clone(), start.clone());
+    for _ in 0..200 {
+        let (first, second) = rises(&y);
+        if first == Real::ZERO {
+            return y;
+        }
+        if positive(&first) {
+            low = y.clone();
+        } else {
+            high = y.clone();
+        }
+        let newton = (second != Real::ZERO).then(|| &y - &first / &second);
+        let next = match newton {
+            Some(next) if next > low && next < high => next,
+            _ => geometric_mean(&low, &high),
+        };
+        let close = abs(&(&next - &y)) < &y * precision.tiny(EXTREMUM_BITS);
+        y = next;
+        if close {
+            break;
+        }
+    }
+    y
+}
+
+/// Looks at δ between the points.
+pub(crate) fn check_between(product: &Product, target: &Target, points: &[Real], error: &Real) -> Result<(), Failure> {
+    let precision = target.precision;
+    let allowed = error + error * precision.tiny(40);
+    for pair in points.windows(2) {
+        for step in 1..CHECKS {
+            let y = &pair[0] + (&pair[1] - &pair[0]) * precision.integer(step) / precision.integer(CHECKS);
+            let found = abs(&deviation(product, &y, &target.evaluate(&y), precision));
+            if found > allowed {
+                let [level, found] = [error, &found].map(double);
+                return Err(Failure::NotBest { level, found, y });
+            }
+        }
+    }
+    Ok(())
+}

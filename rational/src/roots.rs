@@ -1,0 +1,112 @@
+//! Poles and zeros of a rational function in barycentric form.
+//!
+//! p(y) = Π_l (y − t_l) Σ_l b_l/(y − t_l) is a polynomial of order n, for n + 1 nodes t_l. Where all its roots are real,
+//! Laguerre's method goes from any point above them down to the largest one, without passing it. With this root divided
+//! out it goes on to the next. So n steps down the negative axis find n roots and prove that they are real, or one of
+//! them fails and some are not.
+
+use crate::real::{Precision, Real, abs, positive};
+
+/// Why there is no list of roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootFailure {
+    /// Some root is not real, not negative, or there are two of it.
+    NotNegative,
+    /// Rounding hides the roots.
+    Precision,
+}
+
+/// Laguerre's method has cubic convergence; jumps over the decades between roots take a few steps.
+const ITERATIONS: usize = 200;
+
+/// The moduli of the n negative roots, in ascending order.
+pub(crate) fn negative_roots(nodes: &[Real], b: &[Real], precision: Precision) -> Result<Vec<Real>, RootFailure> {
+    let degree = nodes.len() - 1;
+    let mut roots: Vec<Real> = Vec::with_capacity(degree);
+    for found in 0..degree {
+        let root = next_root(nodes, b, &roots, degree - found, precision)?;
+        if roots.last().is_some_and(|last| root <= *last) {
+            return Err(RootFailure::NotNegative);
+        }
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+/// The smallest modulus of the `left` roots that are not in `roots`.
+fn next_root(
+    nodes: &[Real],
+    b: &[Real],
+    roots: &[Real],
+    left: usize,
+    precision: Precision,
+) -> Result<Real, RootFailure> {
+    let one = precision.integer(1);
+    let left_real = precision.integer(left as i64);
+    let less_one = precision.integer(left as i64 - 1);
+    // x = −y. From just beyond the last root, where it is divided out with little loss, or from 0.
+    let mut x = roots.last().map_or(precision.integer(0), |last| last + (last.clone() >> 24_isize));
+    let mut last_size: Option<Real> = None;
+    for _ in 0..ITERATIONS {
+        // G = −(log p)′ and H = −(log p)″ of the rest, in the variable x, both from sums over the nodes.
+        let (mut g, mut h) = (precision.integer(0), precision.integer(0));
+        let mut sums = [(); 3].map(|()| precision.integer(0));
+        for (t, b) in nodes.iter().zip(b) {
+            let inverse = &one / (&x + t);
+            let mut term = b * &inverse;
+            g -= &inverse;
+            for sum in &mut sums {
+                *sum += &term;
+                term *= &inverse;
+            }
+            h += &inverse * &inverse;
+        }
+        let [s, s1, s2] = sums;
+        if s == Real::ZERO {
+            return Ok(x);
+        }
+        // Σ b/(x + t) and its derivatives −Σ b/(x + t)², 2 Σ b/(x + t)³.
+        let ratio = s1 / &s;
+        g += &ratio;
+        h += &ratio * &ratio - s2 * precision.integer(2) / s;
+        for root in roots {
+            let distance = &x - root;
+            if distance == Real::ZERO {
+                return Err(RootFailure::NotNegative);
+            }
+            let inverse = &one / distance;
+            g += &inverse;
+            h -= &inverse * &inverse;
+        }
+        let square = &g * &g;
+        let discriminant = &less_one * (&left_real * &h - &square);
+        // Not negative for real roots. Rounding may make it so near 0, where roots are equal.
+        if discriminant < -((&left_real * &left_real * square) >> 40_isize) {
+            return Err(RootFailure::NotNegative);
+        }
+        let spread = if positive(&discriminant) { discriminant.sqrt() } else { precision.integer(0) };
+        let slope = if positive(&g) { &g + spread } else { &g - spread };
+        if slope == Real::ZERO {
+            return Err(RootFailure::NotNegative);
+        }
+        let step = &left_real / slope;
+        x += &step;
+        if x == Real::ZERO {
+            return Err(RootFailure::NotNegative);
+        }
+        let size = abs(&step) / abs(&x);
+        if size < precision.tiny(precision.0 / 3) {
+            // The error is the third power of this step, or rounding.
+            return Ok(x);
+        }
+        if !positive(&step) {
+            // All roots that are left are above x, unless rounding has a word in it.
+            return Err(if size < precision.tiny(30) { RootFailure::Precision } else { RootFailure::NotNegative });
+        }
+        if last_size.is_some_and(|last| size >= last && size < precision.tiny(30)) {
+            return Err(RootFailure::Precision);
+        }
+        last_size = Some(size);
+    }
+    Err(RootFailure::Precision)
+}
