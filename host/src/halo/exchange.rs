@@ -24,6 +24,8 @@ pub(crate) struct Exchange<B: Backend> {
     ends: [Option<[End<B>; 2]>; 4],
     /// The fields were packed.
     ready: B::Event,
+    /// Keeps the neighbours' zones accessible.
+    _peers: Peers<B>,
 }
 
 /// One end of one direction.
@@ -156,7 +158,7 @@ impl<B: Backend> Exchange<B> {
             }
         }
         let ready = backend.event(false)?;
-        Ok(Exchange { zones, packed, total, count: 0, ends, ready })
+        Ok(Exchange { zones, packed, total, count: 0, ends, ready, _peers: peers })
     }
     fn turn(&self) -> usize {
         self.count as usize & 1
