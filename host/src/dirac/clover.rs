@@ -79,6 +79,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })
     }
+    pub(super) fn complement(&self) -> Schur {
+        self.schur
+    }
     pub(super) fn wilson(&self) -> &Wilson<B, P, R> {
         &self.wilson
     }

@@ -1,6 +1,6 @@
 //! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
 //! each of them as a preconditioner (Babich et al. 2011, section 8.1).
-use super::clover::EvenOddClover;
+use super::clover::{EvenOddClover, Schur};
 use super::wilson::EvenOddWilson;
 use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -18,6 +18,11 @@ pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B,
     fn domain(&self) -> &Domain<B>;
     /// Extents of a block.
     fn block(&self) -> [usize; 4];
+    /// Whether [`apply_into`](Self::apply_into) is there for a single block.
+    #[doc(hidden)]
+    fn sums_up(&self) -> bool {
+        true
+    }
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
     fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums>;
@@ -42,6 +47,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
     }
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
+    }
+    fn sums_up(&self) -> bool {
+        self.complement() == Schur::Symmetric
     }
     fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums> {
         let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
@@ -81,7 +89,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         let [residual, image] = &mut *self.fields.borrow_mut();
         space.copy(r, residual)?;
         for step in 0..self.params.steps {
-            let sums = if count == 1 {
+            let sums = if count == 1 && self.operator.sums_up() {
                 self.operator.apply_into(residual, image, &self.sums)?
             } else {
                 self.operator.apply(residual, image)?;

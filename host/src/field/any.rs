@@ -67,6 +67,26 @@ macro_rules! on_format {
     };
 }
 
+/// The same for a space, several vectors and one more.
+macro_rules! all_of_format {
+    ($space:expr, $xs:expr, $y:expr; |$s:ident, $all:ident, $one:ident| $then:expr) => {
+        all_of_format!(@each $space, $xs, $y, $s, $all, $one, $then, Double Single Half Fp16)
+    };
+    (@each $space:expr, $xs:expr, $y:expr, $s:ident, $all:ident, $one:ident, $then:expr, $($format:ident)*) => {
+        match ($space, $y) {
+            $((AnySpace::$format($s), AnyField::$format($one)) => {
+                let typed = $xs.iter().map(|x| match x {
+                    AnyField::$format(x) => x,
+                    _ => unreachable!("vectors of one solve have one format"),
+                });
+                let $all: Vec<_> = typed.collect();
+                $then
+            })*
+            _ => unreachable!("vectors and spaces of one solve have one format"),
+        }
+    };
+}
+
 impl<B: Backend, K: FieldKind> AnySpace<B, K> {
     /// Blocks of `nrhs` vectors in `precision`.
     pub fn new(domain: &Domain<B>, nrhs: usize, precision: IterationPrecision) -> Self {
@@ -164,6 +184,28 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
             };
         }
         of!(Double Single Half Fp16)
+    }
+    fn mr_update(
+        &self,
+        alpha: &[Complex64],
+        r: &AnyField<B, K>,
+        x: &mut AnyField<B, K>,
+        t: &mut AnyField<B, K>,
+    ) -> Result {
+        on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), t => AnyField(t);
+            s.mr_update(alpha, r, x, t))
+    }
+    fn multi_dot(
+        &self,
+        xs: &[AnyField<B, K>],
+        y: &AnyField<B, K>,
+        dots: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        all_of_format!(self, xs, y; |s, xs, y| s.products(&xs, y, dots, norm2))
+    }
+    fn multi_axpy(&self, a: &[Complex64], xs: &[AnyField<B, K>], y: &mut AnyField<B, K>) -> Result {
+        all_of_format!(self, xs, y; |s, xs, y| s.add_all(a, &xs, y))
     }
     fn bicgstab_step(
         &self,

@@ -8,6 +8,7 @@ use gpu_kernels::blas::{
     Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
 };
 use gpu_kernels::field::Field;
+use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
@@ -84,6 +85,64 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             b: steps.map(|step| P::Real::from_f64(step.b[j])),
         };
         Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
+    }
+    /// [`multi_dot`](VectorSpace::multi_dot) of vectors that need not lie side by side.
+    pub(crate) fn products(
+        &self,
+        xs: &[&DeviceField<B, K, P>],
+        y: &DeviceField<B, K, P>,
+        dots: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        // Four products in a pass; a last group that is not full has some of them twice.
+        let groups = xs.len().div_ceil(4);
+        let width = 8 * groups + 1;
+        if K::SPINS == 1 || self.nrhs * width > REDUCTION_SLOTS {
+            for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs)) {
+                self.dot(x, y, dots)?;
+            }
+            return self.norm2(y, norm2);
+        }
+        let (backend, sites) = (self.domain.backend(), self.domain.sites());
+        for j in 0..self.nrhs {
+            for (group, xs) in xs.chunks(4).enumerate() {
+                let x = std::array::from_fn(|k| view(xs[k.min(xs.len() - 1)], j));
+                let kernel = MultiDot { x, y: view(y, j) };
+                backend.reduce(&kernel, sites, 1, j * width + 8 * group)?;
+            }
+            backend.reduce(&Norm2 { x: view(y, j) }, sites, 1, j * width + 8 * groups)?;
+        }
+        let mut sums = vec![0.0; self.nrhs * width];
+        self.domain.sums(&mut sums)?;
+        for (j, sums) in sums.chunks_exact(width).enumerate() {
+            for i in 0..xs.len() {
+                dots[i * self.nrhs + j] = Complex64::new(sums[2 * i], sums[2 * i + 1]);
+            }
+            norm2[j] = sums[8 * groups];
+        }
+        Ok(())
+    }
+    /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
+    pub(crate) fn add_all(
+        &self,
+        a: &[Complex64],
+        xs: &[&DeviceField<B, K, P>],
+        y: &mut DeviceField<B, K, P>,
+    ) -> Result {
+        let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
+        let of = |i: usize, j: usize| a[i * self.nrhs + j];
+        for first in (0..full).step_by(4) {
+            self.each(|j| MultiAxpy {
+                x: std::array::from_fn(|k| view(xs[first + k], j)),
+                a: std::array::from_fn(|k| coefficient(of(first + k, j))),
+                y: view(y, j),
+            })?;
+        }
+        for i in full..xs.len() {
+            let a: Vec<_> = (0..self.nrhs).map(|j| of(i, j)).collect();
+            self.axpy(&a, xs[i], y)?;
+        }
+        Ok(())
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
@@ -209,6 +268,23 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
             }
         }
         Ok(())
+    }
+    fn mr_update(&self, alpha: &[Complex64], r: &Self::Vector, x: &mut Self::Vector, t: &mut Self::Vector) -> Result {
+        let (one, minus) = (vec![Complex64::ONE; alpha.len()], alpha.iter().map(|a| -a).collect::<Vec<_>>());
+        self.axpy(alpha, r, x)?;
+        self.axpby(&one, r, &minus, t)
+    }
+    fn multi_dot(
+        &self,
+        xs: &[Self::Vector],
+        y: &Self::Vector,
+        dots: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        self.products(&xs.iter().collect::<Vec<_>>(), y, dots, norm2)
+    }
+    fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {
+        self.add_all(a, &xs.iter().collect::<Vec<_>>(), y)
     }
     fn bicgstab_step(
         &self,

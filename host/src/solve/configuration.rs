@@ -1,8 +1,8 @@
 //! A gauge configuration on a device, in every format that solves need.
-use super::ladder::Formats;
-use super::request::{IterationPrecision, Operator, Reconstruction, with_formats};
+use super::ladder::{AnyPreconditioner, Formats};
+use super::request::{IterationPrecision, Operator, Reconstruction, Schwarz, with_formats};
 use crate::backend::Backend;
-use crate::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
+use crate::dirac::{AnySchwarz, BlockOperator, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson};
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
@@ -11,6 +11,7 @@ use gpu_kernels::storage::{
     CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
     Single,
 };
+use solvers::MrParams;
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -137,6 +138,19 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
     }
 }
 
+impl<B: Backend> Operators<'_, '_, B> {
+    /// The Schur complement cut into blocks.
+    fn in_blocks<P: CloverFormat, R: LinkFormat<P>>(&self, block: [usize; 4]) -> Result<Rc<dyn BlockOperator<B, P>>> {
+        let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson()).in_blocks(block);
+        Ok(match (self.operator, &self.term) {
+            (Operator::Clover(_, schur), Some(term)) => {
+                Rc::new(EvenOddClover::new(wilson, Arc::new(term.convert::<P>()?), schur, self.nrhs)?)
+            }
+            _ => Rc::new(EvenOddWilson::new(wilson, self.nrhs)?),
+        })
+    }
+}
+
 impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
     fn domain(&self) -> &Domain<B> {
         self.configuration.domain()
@@ -146,6 +160,21 @@ impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
     }
     fn release_staged(&self) {
         self.configuration.release_staged();
+    }
+    fn preconditioner(
+        &self,
+        schwarz: &Schwarz,
+        reconstruction: Reconstruction,
+    ) -> Result<Option<AnyPreconditioner<B, FourSpins>>> {
+        let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
+        let block = schwarz.domain.unwrap_or(self.domain().local().size());
+        macro_rules! make {
+            ($precision:ident, $recon:ident) => {{
+                let operator = self.in_blocks::<$precision, $recon>(block)?;
+                AnySchwarz::$precision(MrInBlocks::new(operator, params, self.nrhs)?)
+            }};
+        }
+        Ok(Some(Box::new(with_formats!(schwarz.precision, reconstruction, make))))
     }
     fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, FourSpins>> {
         macro_rules! make {

@@ -1,15 +1,15 @@
 //! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
 use super::report::Climb;
-use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request};
+use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request, Schwarz};
 use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
 use gpu_kernels::storage::Double;
 use solvers::{
-    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, DefectParams, DefectWorkspace, Info,
-    Iteration, Kind, Mixed, Observer, Precise, SolveError, System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr,
-    defect_correction,
+    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, Converted, DefectParams,
+    DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind, Mixed, Observer, Precise, Preconditioner, SolveError,
+    System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -17,6 +17,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 pub(super) type SolverError = SolveError<DeviceError>;
+
+/// A preconditioner of some kind.
+pub(super) type AnyPreconditioner<B, K> = Box<dyn Preconditioner<AnySpace<B, K>>>;
 
 /// An operator in every format that a solve may need.
 pub(super) trait Formats<B: Backend, K: FieldKind> {
@@ -26,6 +29,10 @@ pub(super) trait Formats<B: Backend, K: FieldKind> {
     fn exact(&self) -> Rc<dyn EvenOdd<B, K, Double>>;
     /// In a format.
     fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, K>>;
+    /// The preconditioner of GCR in a format, if the operator has one.
+    fn preconditioner(&self, _: &Schwarz, _: Reconstruction) -> Result<Option<AnyPreconditioner<B, K>>> {
+        Ok(None)
+    }
     /// Frees what the formats are made from; it comes back when it is needed.
     fn release_staged(&self);
 }
@@ -68,7 +75,7 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
     observer: &mut impl Observer,
 ) -> std::result::Result<Climbed, SolverError> {
     let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
-    let mut system = Levels::new(formats, rung, problem)?;
+    let mut system = Levels::new(formats, rung, problem, request)?;
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
     let start = Instant::now();
     let mut climbs: Vec<Climb> = Vec::new();
@@ -108,7 +115,7 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
                     outer: rung.outer,
                     reconstruction: rung.reconstruction,
                 });
-                system = Levels::new(formats, rung, problem)?;
+                system = Levels::new(formats, rung, problem, request)?;
             }
             None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
             // The judged residual is not quite the one that was aimed at: aim again, from where we are.
@@ -184,13 +191,20 @@ struct Levels<B: Backend, K> {
     sloppy: AnyOperator<B, K>,
     /// Whether the operator is Hermitian and positive.
     positive: bool,
+    /// For GCR, and the space that it works in.
+    preconditioner: Option<(AnySpace<B, K>, AnyPreconditioner<B, K>)>,
     /// Right-hand side and solution in the outer precision.
     rhs: AnyField<B, K>,
     x: AnyField<B, K>,
 }
 
 impl<B: Backend, K: FieldKind> Levels<B, K> {
-    fn new(formats: &impl Formats<B, K>, rung: Rung, problem: &mut impl Problem<B, K>) -> Result<Self> {
+    fn new<O>(
+        formats: &impl Formats<B, K>,
+        rung: Rung,
+        problem: &mut impl Problem<B, K>,
+        request: &Request<O>,
+    ) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
@@ -199,13 +213,19 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
             other => formats.any(other, Reconstruction::Eighteen)?,
         };
         let sloppy = formats.any(rung.precision, rung.reconstruction)?;
+        let preconditioner = match request.method {
+            Method::GcrDd => formats.preconditioner(&request.schwarz, rung.reconstruction)?,
+            _ => None,
+        };
+        let preconditioner =
+            preconditioner.map(|inner| (AnySpace::new(domain, nrhs, request.schwarz.precision), inner));
         formats.release_staged();
         let outer_space = AnySpace::new(domain, nrhs, rung.outer);
         let sloppy_space = AnySpace::new(domain, nrhs, rung.precision);
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.read(problem.rhs(), &mut rhs)?;
         outer_space.read(problem.solution(), &mut x)?;
-        Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, rhs, x })
+        Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
     }
     fn hand_back(&self, problem: &mut impl Problem<B, K>) -> Result {
         let space = FieldSpace::new(problem.space().domain(), problem.space().nrhs());
@@ -219,8 +239,21 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
         request: &Request<O>,
         observer: &mut impl Observer,
     ) -> std::result::Result<Info, SolverError> {
-        let Levels { outer_space, outer, sloppy_space, sloppy, positive, rhs, x } = self;
+        let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
         let (positive, system) = (*positive, Mixed::new(outer_space, outer, sloppy_space, sloppy));
+        if request.method == Method::GcrDd {
+            let Some((space, inner)) = preconditioner else {
+                return Err(SolveError::Invalid("GCR with the Schwarz preconditioner is for Wilson and clover operators"));
+            };
+            let Correction::Reliable { delta } = request.correction else {
+                return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
+            };
+            let Request { max_iterations, stagnation_window, schwarz: Schwarz { k_max, .. }, .. } = *request;
+            let params = GcrParams { tol, max_iterations, delta, k_max, stagnation_window, ..Default::default() };
+            let converted = Converted::new(&*space, &**inner).map_err(SolveError::Backend)?;
+            let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
+            return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
+        }
         match request.correction {
             Correction::Reliable { delta } => {
                 // On the very same links and in the same precision the iteration needs no reliable updates.
@@ -294,6 +327,7 @@ fn krylov<Y: System<Error = DeviceError>, O: Copy>(
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
             bicgstab(system, rhs, x, &params, &mut workspace, observer)
         }
+        Method::GcrDd => unreachable!("it is not one of those that take reliable updates"),
         Method::Cg | Method::Cgne if positive => {
             let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
             let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;

@@ -10,7 +10,7 @@ mod staggered;
 
 pub use configuration::Configuration;
 pub use report::{Climb, Report, SolveFailure};
-pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request};
+pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz};
 pub(crate) use request::{with_formats, with_improved_formats, with_naive_formats};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};

@@ -11,6 +11,30 @@ pub enum Method {
     Cg,
     /// CG for the error, M M† y = b with x = M†y (CGNE).
     Cgne,
+    /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1). For Wilson
+    /// and clover operators.
+    GcrDd,
+}
+
+/// The preconditioner of [`Method::GcrDd`]: steps of minimum residual in domains that know nothing of each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schwarz {
+    /// Steps.
+    pub steps: usize,
+    /// Over-relaxation ω.
+    pub omega: f64,
+    /// Precision in the domains.
+    pub precision: IterationPrecision,
+    /// Extents of a domain, even ones that divide the part of each process; `None`: that part as a whole.
+    pub domain: Option<[usize; 4]>,
+    /// Directions after which GCR restarts.
+    pub k_max: usize,
+}
+
+impl Default for Schwarz {
+    fn default() -> Self {
+        Schwarz { steps: 10, omega: 1.0, precision: IterationPrecision::Half, domain: None, k_max: 16 }
+    }
 }
 
 /// Precision of the iteration. The final check is always in double.
@@ -288,6 +312,8 @@ pub struct Request<O = Operator> {
     pub correction: Correction,
     /// Whether a solve that stagnates, breaks down or overflows goes on in the next higher precision.
     pub ladder: bool,
+    /// Of [`Method::GcrDd`].
+    pub schwarz: Schwarz,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit.
     pub stagnation_window: usize,
 }
@@ -314,6 +340,7 @@ impl<O> Request<O> {
             max_iterations: 10_000,
             correction: Correction::default(),
             ladder: true,
+            schwarz: Schwarz::default(),
             stagnation_window: 2000,
         }
     }
