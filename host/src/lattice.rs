@@ -106,11 +106,61 @@ impl Section {
         let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
         (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
     }
+    /// Its sites.
+    pub(crate) fn cuboid(&self) -> Cuboid {
+        Cuboid { origin: self.origin, size: self.local.size }
+    }
+    /// The sites of other boxes that are one step ahead in direction `mu`, as far as they share a plaquette with it;
+    /// `None` where the lattice is not cut. They may lie around its end.
+    pub(crate) fn ahead(&self, mu: usize) -> Option<Cuboid> {
+        let Cuboid { mut origin, mut size } = self.cuboid();
+        if size[mu] == self.global.size[mu] {
+            return None;
+        }
+        origin[mu] = (origin[mu] + size[mu]) % self.global.size[mu];
+        size[mu] = 1;
+        Some(Cuboid { origin, size })
+    }
 }
 
 /// A lattice as a box of itself.
 impl From<Lattice> for Section {
     fn from(lattice: Lattice) -> Self {
         Section { global: lattice, origin: [0; 4], local: lattice }
+    }
+}
+
+/// Any box of sites of a lattice, odd ones too. Sites are counted as in a [`Lattice`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cuboid {
+    /// Its first site.
+    pub origin: [usize; 4],
+    /// Its extents.
+    pub size: [usize; 4],
+}
+
+impl Cuboid {
+    pub fn volume(&self) -> usize {
+        self.size.iter().product()
+    }
+    /// A site, by its number in the box.
+    pub fn site(&self, index: usize) -> [usize; 4] {
+        let mut rest = index;
+        std::array::from_fn(|mu| {
+            let step = rest % self.size[mu];
+            rest /= self.size[mu];
+            self.origin[mu] + step
+        })
+    }
+    /// The number in the box of a site that is in it.
+    pub fn index(&self, site: [usize; 4]) -> usize {
+        (0..4).rev().fold(0, |index, mu| site[mu] - self.origin[mu] + self.size[mu] * index)
+    }
+    /// The sites that both have.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let end = |c: &Self, mu: usize| c.origin[mu] + c.size[mu];
+        let origin: [usize; 4] = std::array::from_fn(|mu| self.origin[mu].max(other.origin[mu]));
+        let size = std::array::from_fn(|mu| end(self, mu).min(end(other, mu)).saturating_sub(origin[mu]));
+        (!size.contains(&0)).then_some(Self { origin, size })
     }
 }

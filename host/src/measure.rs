@@ -1,13 +1,19 @@
 //! Numbers that say whether a gauge field is the right one: plaquettes, link trace, distance from SU(3).
 //!
-//! All are computed in double precision on the host, in parallel, and summed in a fixed order: the same field gives
-//! the same bits whatever the number of threads.
+//! All are computed in double precision on the host, in parallel, and summed in fixed point: the same field gives the
+//! same bits whatever the number of threads, and of processes that have a part of it each.
+mod exact;
+mod part;
+
+pub(crate) use exact::Exact;
+pub(crate) use part::Part;
+
 use crate::field::host::{HostGauge, Matrix};
 use crate::matrix::product;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// Sites per partial sum. Fixed, so that the order of summation does not depend on the number of threads.
+/// Sites per partial sum.
 const BLOCK: usize = 512;
 
 /// Mean of Re tr P / 3 over the lattice, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). One for the unit field.
@@ -34,21 +40,39 @@ pub struct Unitarity {
 
 /// Mean, spatial and temporal plaquette.
 pub fn plaquette(gauge: &HostGauge) -> Plaquette {
-    let volume = gauge.lattice().volume();
-    let [spatial, temporal] = sum_over_sites(volume, |site| site_plaquettes(gauge, site));
-    // Three planes of either sort, three colours.
-    let norm = 9.0 * volume as f64;
-    let (spatial, temporal) = (spatial / norm, temporal / norm);
-    Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal }
+    Plaquette::of_sums(plaquette_sums(&Part::whole(gauge)), gauge.lattice().volume())
 }
 
 /// Mean of Re tr U / 3 over all links.
 pub fn link_trace(gauge: &HostGauge) -> f64 {
-    let volume = gauge.lattice().volume();
-    let [sum] = sum_over_sites(volume, |site| {
+    link_trace_of_sum(trace_sum(gauge), gauge.lattice().volume())
+}
+
+/// Sums of Re tr P over the spatial and over the temporal planes at the sites of a part.
+pub(crate) fn plaquette_sums(part: &Part) -> [Exact; 2] {
+    sum_over_sites(part.gauge.lattice().volume(), |site| site_plaquettes(part, site))
+}
+
+/// Sum of Re tr U over the links of a part.
+pub(crate) fn trace_sum(gauge: &HostGauge) -> Exact {
+    let [sum] = sum_over_sites(gauge.lattice().volume(), |site| {
         [(0..4).map(|mu| gauge.link(site, mu)).map(|u| u[0][0].re + u[1][1].re + u[2][2].re).sum()]
     });
-    sum / (12.0 * volume as f64)
+    sum
+}
+
+/// [`link_trace`] of a lattice of `volume` sites.
+pub(crate) fn link_trace_of_sum(sum: Exact, volume: usize) -> f64 {
+    sum.total() / (12.0 * volume as f64)
+}
+
+impl Plaquette {
+    /// Of the sums over a lattice of `volume` sites.
+    pub(crate) fn of_sums(sums: [Exact; 2], volume: usize) -> Self {
+        // Three planes of either sort, three colours.
+        let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
+        Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal }
+    }
 }
 
 /// Finds the link farthest from SU(3). A link that is not finite counts as farther than any other.
@@ -138,13 +162,14 @@ fn normalise(row: &mut [Complex64; 3]) {
 }
 
 /// Sums of Re tr P at one site: over the spatial and over the temporal planes.
-fn site_plaquettes(gauge: &HostGauge, site: usize) -> [f64; 2] {
-    let forward: [usize; 4] = std::array::from_fn(|mu| gauge.lattice().neighbour(site, mu, true));
+fn site_plaquettes(part: &Part, site: usize) -> [f64; 2] {
+    let coordinates = part.gauge.lattice().coordinates(site);
+    let forward: [&[Matrix]; 4] = std::array::from_fn(|mu| part.forward(coordinates, mu));
     let mut sums = [0.0; 2];
     for nu in 1..4 {
-        for mu in 0..nu {
-            let there = product(gauge.link(site, mu), gauge.link(forward[mu], nu));
-            let back = product(gauge.link(site, nu), gauge.link(forward[nu], mu));
+        for (mu, ahead) in forward[..nu].iter().enumerate() {
+            let there = product(part.gauge.link(site, mu), &ahead[nu]);
+            let back = product(part.gauge.link(site, nu), &forward[nu][mu]);
             let trace = there.iter().flatten().zip(back.iter().flatten());
             sums[usize::from(nu == 3)] += trace.map(|(a, b)| a.re * b.re + a.im * b.im).sum::<f64>();
         }
@@ -152,14 +177,17 @@ fn site_plaquettes(gauge: &HostGauge, site: usize) -> [f64; 2] {
     sums
 }
 
-fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
-    let add = |mut a: [f64; N], b: [f64; N]| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
+fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [Exact; N] {
+    let block = |b: usize| {
+        let mut sums = [Exact::default(); N];
+        for site in b * BLOCK..volume.min((b + 1) * BLOCK) {
+            sums.iter_mut().zip(f(site)).for_each(|(sum, term)| sum.add(term));
+        }
+        sums
     };
-    let block = |b: usize| (b * BLOCK..volume.min((b + 1) * BLOCK)).map(&f).fold([0.0; N], add);
-    let blocks: Vec<[f64; N]> = (0..volume.div_ceil(BLOCK)).into_par_iter().map(block).collect();
-    blocks.into_iter().fold([0.0; N], add)
+    let blocks: Vec<[Exact; N]> = (0..volume.div_ceil(BLOCK)).into_par_iter().map(block).collect();
+    let all = |k: usize| blocks.iter().map(|sums| sums[k]).fold(Exact::default(), Exact::combine);
+    std::array::from_fn(all)
 }
 
 #[cfg(test)]

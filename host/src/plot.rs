@@ -54,7 +54,7 @@ fn save(path: &Path, drawn: Result<String, Box<dyn std::error::Error>>) -> Resul
     let at = |why: String| format!("{}: {why}", path.display());
     let svg = drawn.map_err(|why| at(format!("cannot be drawn: {why}")))?;
     let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
-        file.write_all(svg.as_bytes()).map_err(|source| Problem::Io { action: "write", source })
+        file.write_all(svg.as_bytes()).map_err(|source| Problem::Io { action: "write".into(), source })
     };
     atomic::write(path, fill).map_err(|problem| at(problem.to_string()))
 }

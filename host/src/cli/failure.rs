@@ -64,7 +64,8 @@ impl Failure {
     }
     /// A file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
-        let code = if matches!(error.problem, Problem::Io { .. }) { Code::Failed } else { Code::Refused };
+        let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
+        let code = if system { Code::Failed } else { Code::Refused };
         Self::new(code, describe(&error))
     }
 }

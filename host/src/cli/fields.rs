@@ -5,7 +5,6 @@ use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One right-hand side.
@@ -61,7 +60,7 @@ impl Source {
             }
             Source::Random(_) => Ok(vec![self]),
             Source::File(path, _) => {
-                let fields = block_count::<T>(&path)?;
+                let block = files::inspect_block::<T>(&path).map_err(|e| e.to_string())?;
                 let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
                     (n, l) if n == T::COMPONENTS && l == lattice => Ok(()),
                     (n, l) if n == T::COMPONENTS => {
@@ -74,21 +73,17 @@ impl Source {
                         T::COMPONENTS
                     )),
                 };
-                match fields {
+                match block {
                     None => {
                         let header = files::inspect(&path, &ReadOptions::default()).map_err(|e| e.to_string())?;
                         of(header)?;
                         Ok(vec![Source::File(path, 0)])
                     }
-                    Some(n) => {
-                        let first = read_from_block::<T>(&path, 0)?;
-                        if first.lattice() != lattice {
-                            let l = first.lattice();
-                            let path = path.display();
-                            return Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"));
-                        }
-                        Ok((0..n).map(|i| Source::File(path.clone(), i)).collect())
+                    Some(header) if header.lattice != lattice => {
+                        let (path, l) = (path.display(), header.lattice);
+                        Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"))
                     }
+                    Some(header) => Ok((0..header.fields).map(|i| Source::File(path.clone(), i)).collect()),
                 }
             }
         }
@@ -99,13 +94,14 @@ impl Source {
             Source::Point(site, component) => generate::point(lattice, *site, component)
                 .ok_or_else(|| format!("site {site:?}, component {component:?} is outside the lattice {lattice}")),
             Source::Random(seed) => Ok(generate::random_source(lattice, *seed)),
-            Source::File(path, number) => match block_count::<T>(path)? {
-                Some(_) => read_from_block(path, *number),
-                None => {
-                    let file = files::read_fermion(path, &ReadOptions::default());
-                    file.map(|file| file.field).map_err(|e| e.to_string())
-                }
-            },
+            Source::File(path, number) => {
+                let read = match files::inspect_block::<T>(path) {
+                    Ok(Some(_)) => files::read_block(path, *number),
+                    Ok(None) => files::read_fermion(path, &ReadOptions::default()),
+                    Err(error) => Err(error),
+                };
+                read.map(|file| file.field).map_err(|e| e.to_string())
+            }
         }
     }
 }
@@ -172,92 +168,14 @@ pub fn write_block<T: Fermion>(
     title: &str,
 ) -> Result<(), String> {
     let format = spinor_format(path, if axes.is_empty() { 1 } else { 2 })?;
-    if let ([field], []) = (fields, axes) {
-        // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
-        let endian = files::Endian::Little;
-        let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
-        return files::write_fermion(path, field, &options).map_err(|e| e.to_string());
-    }
-    let [x, y, z, t] = fields[0].lattice().size();
-    let shape: Vec<_> = axes.iter().chain(&[t, z, y, x]).chain(T::SHAPE).map(usize::to_string).collect();
-    let start = npy_start(&format!("({})", shape.join(", ")));
-    let written = files::atomic::write(path, |file| {
-        let io = |source| files::Problem::Io { action: "write", source };
-        file.write_all(&start).map_err(io)?;
-        for field in fields {
-            for number in field.numbers() {
-                file.write_all(&number.re.to_le_bytes()).map_err(io)?;
-                file.write_all(&number.im.to_le_bytes()).map_err(io)?;
-            }
-        }
-        Ok(())
-    });
-    written.map_err(|problem| format!("{}: {problem}", path.display()))
-}
-
-/// Everything before the data of an npy file of little-endian double-precision complex numbers.
-fn npy_start(shape: &str) -> Vec<u8> {
-    let mut text = format!("{{'descr': '<c16', 'fortran_order': False, 'shape': {shape}, }}");
-    // The data starts at a multiple of 64, after a line feed.
-    let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
-    text += &" ".repeat(length - 1 - text.len());
-    text.push('\n');
-    [files::npy::MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
-}
-
-/// The shape of a block of fields as `write_fermions` writes it; `None` if the file is something else.
-fn block_shape<T: Fermion>(path: &Path) -> Result<Option<(Vec<usize>, usize)>, String> {
-    use std::io::Read;
-    let io = |e| format!("{}: cannot open: {e}", path.display());
-    let mut start = Vec::new();
-    std::fs::File::open(path).map_err(io)?.take(1 << 12).read_to_end(&mut start).map_err(io)?;
-    if !start.starts_with(files::npy::MAGIC) || start.len() < 10 {
-        return Ok(None);
-    }
-    let offset = 10 + usize::from(u16::from_le_bytes([start[8], start[9]]));
-    let text = String::from_utf8_lossy(&start[10..offset.min(start.len())]).into_owned();
-    let shape = text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(shape, _)| shape);
-    let shape: Vec<usize> = shape.split(',').filter_map(|n| n.trim().parse().ok()).collect();
-    let is_block = shape.len() > 5 && shape[5..] == *T::SHAPE && text.contains("'<c16'") && !text.contains("True");
-    Ok(is_block.then_some((shape, offset)))
-}
-
-/// How many fields a block file has; `None` if it is no block file.
-fn block_count<T: Fermion>(path: &Path) -> Result<Option<usize>, String> {
-    match block_shape::<T>(path)? {
-        None => Ok(None),
-        Some((shape, offset)) => {
-            let length = std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?.len();
-            let needed = shape.iter().try_fold(16u64, |n, &e| n.checked_mul(e as u64)).unwrap_or(u64::MAX);
-            if length.checked_sub(offset as u64) != Some(needed) {
-                let there = length.saturating_sub(offset as u64);
-                let path = path.display();
-                return Err(format!(
-                    "{path}: the shape {shape:?} takes {needed} bytes from byte {offset}, but {there} are there: the file \
-                     is cut short or its header is wrong; copy it again"
-                ));
-            }
-            if shape[0] == 0 {
-                return Err(format!("{}: holds no field", path.display()));
-            }
-            Ok(Some(shape[0]))
-        }
-    }
-}
-
-/// Field `number` of a block file: its part of the data behind a header of its own.
-fn read_from_block<T: Fermion>(path: &Path, number: usize) -> Result<HostField<T>, String> {
-    use std::io::{Read, Seek, SeekFrom};
-    let io = |e: std::io::Error| format!("{}: cannot read: {e}", path.display());
-    let Some((shape, offset)) = block_shape::<T>(path)? else { return Err(format!("{}: changed", path.display())) };
-    let field = 16 * shape[1..].iter().product::<usize>();
-    let inner = shape[1..].iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let mut bytes = npy_start(&format!("({inner})"));
-    let mut file = std::fs::File::open(path).map_err(io)?;
-    file.seek(SeekFrom::Start((offset + number * field) as u64)).map_err(io)?;
-    file.take(field as u64).read_to_end(&mut bytes).map_err(io)?;
-    let file = files::fermion_from(&mut std::io::Cursor::new(bytes), &ReadOptions::default());
-    file.map(|file| file.field).map_err(|problem| format!("{}: field {number}: {problem}", path.display()))
+    // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
+    let endian = files::Endian::Little;
+    let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
+    let written = match (fields, axes) {
+        ([field], []) => files::write_fermion(path, field, &options),
+        _ => files::write_block(path, fields, axes, &options),
+    };
+    written.map_err(|e| e.to_string())
 }
 
 /// The precision of a gauge file: what was asked for, else what is at hand, as far as the format can hold it.

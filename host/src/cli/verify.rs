@@ -76,7 +76,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         }
         Err(error) => {
             let message = describe(&error);
-            if matches!(error.problem, Problem::Io { action: "open", .. }) {
+            if matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
                 return Err(Failure::refused(message));
             }
             let object = json!({

@@ -1,5 +1,7 @@
 //! Files that appear whole or not at all.
-use super::Problem;
+use super::error::{Problem, Trouble};
+use super::parts::{agree, gather};
+use crate::halo::Network;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -9,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Writes `path` through `fill`: under a temporary name in the same folder, flushed to the device, then renamed. If
 /// anything fails, a file that was at `path` before is still there as it was, and the temporary one is gone.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Problem>) -> Result<(), Problem> {
-    let hidden = name_beside(path)?;
+    let hidden = hidden(path, &suffix())?;
     let file = OpenOptions::new().write(true).create_new(true).open(&hidden);
     let file = file.map_err(Problem::io("create a file in its folder"))?;
     let temporary = Temporary(hidden);
@@ -22,24 +24,107 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), 
     (&file).write_all(&rest).map_err(Problem::io("write"))?;
     file.sync_all().map_err(Problem::io("flush to the device"))?;
     drop(file);
-    fs::rename(&temporary.0, path).map_err(Problem::io("rename the finished file"))?;
-    sync_folder(path);
-    std::mem::forget(temporary);
-    Ok(())
+    Ok(temporary.rename(path)?)
 }
 
-/// A name next to `path` that no other thread or process uses.
-fn name_beside(path: &Path) -> Result<PathBuf, Problem> {
+/// *Collective.* [`write`] by many processes, each its own part. Rank 0 makes the temporary file, of `length` bytes;
+/// then each process writes its part through `fill`, and rank 0 through `finish`, with what every `fill` returned, the
+/// rest. All processes succeed, or all fail alike and no file is left. The folder has to be one that all of them share.
+pub(crate) fn write_parts(
+    path: &Path,
+    length: u64,
+    network: &dyn Network,
+    fill: impl FnOnce(&File) -> Result<Vec<u8>, Trouble>,
+    finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), Trouble>,
+) -> Result<(), Problem> {
+    let result = attempt(path, length, network, fill, finish);
+    if !matches!(result, Err(Problem::Comm(_))) {
+        // Nobody leaves before rank 0 has removed what has to go.
+        network.barrier()?;
+    }
+    result
+}
+
+fn attempt(
+    path: &Path,
+    length: u64,
+    network: &dyn Network,
+    fill: impl FnOnce(&File) -> Result<Vec<u8>, Trouble>,
+    finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), Trouble>,
+) -> Result<(), Problem> {
+    hidden(path, "")?;
+    let first = network.rank() == 0;
+    let created = if first { create(path, length).map(Some) } else { Ok(None) };
+    let tell = |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
+    let (created, told) = gather(network, created, tell)?;
+    let (temporary, file) = match created {
+        Some(Created { temporary, file, .. }) => (Some(temporary), Ok(file)),
+        None => {
+            let name = hidden(path, &String::from_utf8_lossy(&told[0]))?;
+            let file = OpenOptions::new().write(true).open(name);
+            (None, file.map_err(Trouble::io("open the file that rank 0 has created")))
+        }
+    };
+    let file = agree(network, file)?;
+    let (_, told) = gather(network, fill(&file), Vec::clone)?;
+    let finished = if first { finish(&file, told) } else { Ok(()) };
+    let flushed = finished.and_then(|()| file.sync_all().map_err(Trouble::io("flush to the device")));
+    drop(file);
+    agree(network, flushed)?;
+    let renamed = match temporary {
+        Some(temporary) => temporary.rename(path),
+        None => Ok(()),
+    };
+    agree(network, renamed)
+}
+
+/// A temporary file just made.
+struct Created {
+    suffix: String,
+    temporary: Temporary,
+    file: File,
+}
+
+fn create(path: &Path, length: u64) -> Result<Created, Trouble> {
+    let suffix = suffix();
+    let failed = Trouble::io("create a file in its folder");
+    let invalid = |problem: Problem| std::io::Error::other(problem.to_string());
+    let created = hidden(path, &suffix).map_err(invalid).and_then(|hidden| {
+        let file = OpenOptions::new().write(true).create_new(true).open(&hidden)?;
+        Ok((Temporary(hidden), file))
+    });
+    let (temporary, file) = created.map_err(failed)?;
+    file.set_len(length).map_err(Trouble::io("make room for the data"))?;
+    Ok(Created { suffix, temporary, file })
+}
+
+/// What no other thread or process of this machine puts behind a name.
+fn suffix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A name next to `path`.
+fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, Problem> {
     let name = path.file_name().ok_or(Problem::Unwritable { why: "the path names no file" })?;
     let mut hidden = OsString::from(".");
     hidden.push(name);
-    hidden.push(format!(".{}-{}.part", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    hidden.push(format!(".{suffix}.part"));
     Ok(path.with_file_name(hidden))
 }
 
 /// A file that is removed when this is dropped.
 struct Temporary(PathBuf);
+
+impl Temporary {
+    /// Gives the finished file its name.
+    fn rename(self, path: &Path) -> Result<(), Trouble> {
+        fs::rename(&self.0, path).map_err(Trouble::io("rename the finished file"))?;
+        sync_folder(path);
+        std::mem::forget(self);
+        Ok(())
+    }
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -59,7 +144,9 @@ fn sync_folder(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use comms::{Communicator, Threads};
     use std::io;
+    use std::os::unix::fs::FileExt;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("ferrite-atomic-{name}-{}", std::process::id()));
@@ -95,6 +182,50 @@ mod tests {
         fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(write(&taken, |_| Ok(())).unwrap_err().to_string().contains("rename"));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// What each of three ranks says when the named step fails on one of them.
+    fn sentences(path: &Path, step: &str, rank: usize) -> Vec<String> {
+        let full = |action| Trouble { action: String::from(action).into(), source: io::ErrorKind::StorageFull.into() };
+        let told = Threads::run(3, |world| {
+            let me = Communicator::rank(&world);
+            let fails = |now: &str| if now == step && me == rank { Err(full("write")) } else { Ok(()) };
+            let fill = |file: &File| {
+                file.write_all_at(&[me as u8; 1000], 1000 * me as u64).unwrap();
+                fails("fill").map(|()| vec![me as u8])
+            };
+            let finish = |file: &File, told: Vec<Vec<u8>>| {
+                assert_eq!((me, told), (0, vec![vec![0], vec![1], vec![2]]));
+                file.write_all_at(b"head", 0).unwrap();
+                fails("finish")
+            };
+            let result = write_parts(path, 3000, &world, fill, finish);
+            let left = fs::read_dir(path.parent().unwrap()).map_or(0, Iterator::count);
+            Ok::<_, io::Error>(format!("{}; {left} files", result.map_or_else(|e| e.to_string(), |()| "done".into())))
+        });
+        told.unwrap()
+    }
+
+    #[test]
+    fn many_processes_write_one_file_or_none() {
+        let folder = folder("parts");
+        let path = folder.join("field");
+        let failed = |on: &str| vec![format!("cannot write: no storage space{on}; 0 files"); 3];
+        assert_eq!(sentences(&path, "fill", 2), failed(", on rank 2"));
+        assert_eq!(sentences(&path, "fill", 1), failed(", on rank 1"));
+        assert_eq!(sentences(&path, "fill", 0), failed(""));
+        assert_eq!(sentences(&path, "finish", 0), failed(""));
+        assert_eq!(sentences(&path, "", 0), ["done; 1 files"; 3]);
+        let content = fs::read(&path).unwrap();
+        assert_eq!((content.len(), &content[..4]), (3000, &b"head"[..]));
+        assert_eq!([content[4], content[999], content[1000], content[2999]], [0, 0, 1, 2]);
+        // What stood there before stays.
+        assert_eq!(sentences(&path, "fill", 2), ["cannot write: no storage space, on rank 2; 1 files"; 3]);
+        assert_eq!(fs::read(&path).unwrap(), content);
+        let nowhere = sentences(&folder.join("missing").join("field"), "", 0);
+        assert!(nowhere[0].starts_with("cannot create a file in its folder: No such file"), "{nowhere:?}");
+        assert!(nowhere.iter().all(|said| *said == nowhere[0]));
         fs::remove_dir_all(&folder).unwrap();
     }
 }

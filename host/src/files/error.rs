@@ -1,5 +1,7 @@
 //! What can be wrong with a file, in sentences.
 use crate::lattice::LatticeError;
+use comms::CommError;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A file that could not be read or written, and why.
@@ -26,7 +28,7 @@ pub enum Problem {
     #[error("cannot {action}: {source}")]
     Io {
         /// What was tried.
-        action: &'static str,
+        action: Cow<'static, str>,
         /// What the system said.
         source: std::io::Error,
     },
@@ -183,6 +185,23 @@ pub enum Problem {
         /// What is accepted.
         limit: f64,
     },
+    /// In one of several fields of a file.
+    #[error("field {number}: {problem}")]
+    InField {
+        /// Which one, from 0.
+        number: usize,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
+    /// The processes do not have one box of the lattice each.
+    #[error("the parts of the processes are not right: {why}")]
+    Parts {
+        /// What does not fit.
+        why: String,
+    },
+    /// The processes lost each other. The only problem that others may not know of: end them, too.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// The format cannot hold what it was asked to.
     #[error("cannot be written: {why}")]
     Unwritable {
@@ -193,7 +212,13 @@ pub enum Problem {
 
 impl Problem {
     pub(crate) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self::Io { action, source }
+        move |source| Self::Io { action: action.into(), source }
+    }
+    pub(crate) fn in_field(number: usize) -> impl FnOnce(Self) -> Self {
+        move |problem| match problem {
+            Self::Io { .. } | Self::Comm(_) => problem,
+            _ => Self::InField { number, problem: Box::new(problem) },
+        }
     }
     pub(crate) fn field(
         place: impl Into<String>,
@@ -205,5 +230,25 @@ impl Problem {
         let found: String = found.into();
         let found = if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found };
         Self::Field { place: place.into(), field, found, expected: expected.into() }
+    }
+}
+
+/// What the operating system refused one process. The only kind of problem that a process can have for itself: all
+/// others follow from what every one of them knows.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub action: Cow<'static, str>,
+    pub source: std::io::Error,
+}
+
+impl Trouble {
+    pub fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self { action: action.into(), source }
+    }
+}
+
+impl From<Trouble> for Problem {
+    fn from(Trouble { action, source }: Trouble) -> Self {
+        Self::Io { action, source }
     }
 }

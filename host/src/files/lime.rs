@@ -4,7 +4,7 @@
 //! The reader takes what programs in use have written: message flags are not relied upon (some set them wrongly), the
 //! padding of the last record may be missing, zeros may follow. The writer sets flags and padding as the format asks.
 use super::Problem;
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First four bytes of every record.
 pub const MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
@@ -93,11 +93,11 @@ pub fn text<R: Read + Seek>(reader: &mut R, record: &Record) -> Result<Option<St
     Ok(String::from_utf8(bytes).ok().map(|text| text.trim_end_matches('\0').to_owned()))
 }
 
-/// Writes one record whose data is at hand.
-pub(crate) fn write(writer: &mut impl Write, kind: &str, flags: Flags, data: &[u8]) -> Result<(), Problem> {
-    write_header(writer, kind, flags, data.len() as u64)?;
-    writer.write_all(data).map_err(Problem::io("write"))?;
-    write_padding(writer, data.len() as u64)
+/// Appends one record.
+pub(crate) fn append(file: &mut Vec<u8>, kind: &str, flags: Flags, data: &[u8]) {
+    append_header(file, kind, flags, data.len() as u64);
+    file.extend(data);
+    append_padding(file, data.len() as u64);
 }
 
 /// Place of a record in its message.
@@ -108,8 +108,8 @@ pub(crate) enum Flags {
     End,
 }
 
-/// Header of a record whose `length` bytes of data and padding follow.
-pub(crate) fn write_header(writer: &mut impl Write, kind: &str, flags: Flags, length: u64) -> Result<(), Problem> {
+/// Appends the header of a record, which `length` bytes of data and padding follow.
+pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: Flags, length: u64) {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
     header[4..6].copy_from_slice(&1u16.to_be_bytes());
@@ -120,13 +120,13 @@ pub(crate) fn write_header(writer: &mut impl Write, kind: &str, flags: Flags, le
     };
     header[8..16].copy_from_slice(&length.to_be_bytes());
     header[16..16 + kind.len()].copy_from_slice(kind.as_bytes());
-    writer.write_all(&header).map_err(Problem::io("write"))
+    file.extend(header);
 }
 
-/// Zeros up to the next multiple of 8.
-pub(crate) fn write_padding(writer: &mut impl Write, length: u64) -> Result<(), Problem> {
+/// Appends zeros up to the next multiple of 8.
+pub(crate) fn append_padding(file: &mut Vec<u8>, length: u64) {
     let padding = (length.next_multiple_of(8) - length) as usize;
-    writer.write_all(&[0; 8][..padding]).map_err(Problem::io("write"))
+    file.extend(&[0; 8][..padding]);
 }
 
 #[cfg(test)]
@@ -135,8 +135,8 @@ mod tests {
 
     fn two_records() -> Vec<u8> {
         let mut file = Vec::new();
-        write(&mut file, "first", Flags::Begin, b"hello").unwrap();
-        write(&mut file, "second", Flags::End, b"world, world").unwrap();
+        append(&mut file, "first", Flags::Begin, b"hello");
+        append(&mut file, "second", Flags::End, b"world, world");
         file
     }
 

@@ -1,9 +1,10 @@
 //! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none).
 //! Single precision, three rows, in the byte order of the magic number, which may be either.
-use super::payload::{self, ChecksumKind, Form, LINKS, Sum};
+use super::frame::Frame;
+use super::payload::{ChecksumKind, Form, LINKS, Sum};
 use super::{Endian, Format, Header, Precision, Problem, WriteOptions, lattice_from};
-use crate::field::host::HostGauge;
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use crate::lattice::Lattice;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// Version 5: header of 96 bytes.
 pub const MAGIC: u32 = 20103;
@@ -84,26 +85,25 @@ fn endian_free(bytes: [u8; 4]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes version 5. The links are encoded twice, first for the checksums, which stand before them.
-pub(crate) fn write(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptions) -> Result<(), Problem> {
+/// A file of version 5.
+pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != Precision::Single {
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
     }
     let endian = options.endian;
     let form = Form { components: LINKS, precision: Precision::Single, endian, kind: ChecksumKind::Milc };
-    let values = bytemuck::cast_slice(gauge.links());
-    let Sum([sum29, sum31]) = payload::encode(values, &form, |_| Ok(()))?;
-    let mut header = [0; V5];
-    let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));
-    put(0, MAGIC);
-    for (at, extent) in [4, 8, 12, 16].into_iter().zip(gauge.lattice().size()) {
-        put(at, extent as u32);
-    }
-    put(88, sum29);
-    put(92, sum31);
     let stamp = super::utc_now();
-    header[20..20 + stamp.len()].copy_from_slice(stamp.as_bytes());
-    writer.write_all(&header).map_err(Problem::io("write"))?;
-    payload::encode(values, &form, |bytes| writer.write_all(bytes).map_err(Problem::io("write")))?;
-    Ok(())
+    let head = move |Sum([sum29, sum31]): Sum| {
+        let mut header = vec![0; V5];
+        let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));
+        put(0, MAGIC);
+        for (at, extent) in [4, 8, 12, 16].into_iter().zip(lattice.size()) {
+            put(at, extent as u32);
+        }
+        put(88, sum29);
+        put(92, sum31);
+        header[20..20 + stamp.len()].copy_from_slice(stamp.as_bytes());
+        header
+    };
+    Ok(Frame::headed(lattice, form, head))
 }

@@ -14,6 +14,13 @@
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
 //!
+//! Functions that end in `_part` or `_with` are for many processes, which call them together, with the same options. Each
+//! reads or writes its own [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections
+//! have to make up the lattice. Files, and what is said about them, do not depend on how it is cut. The field of an answer
+//! is that of the section; header, checksum, plaquettes and the worst link are those of the whole field. All processes
+//! succeed, or all get the same [`FileError`], so that one of them can print it and all leave. Only a
+//! [`Problem::Comm`] may be one process's own.
+//!
 //! ```
 //! use ferrite::field::host::HostGauge;
 //! use ferrite::files::{Format, ReadOptions, WriteOptions, read_gauge, write_gauge};
@@ -29,27 +36,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 pub mod atomic;
+mod checks;
 mod error;
+mod frame;
 pub mod ildg;
+mod image;
 pub mod lime;
 pub mod milc;
 pub mod nersc;
 pub mod npy;
+mod parts;
 pub mod payload;
+mod read;
+mod runs;
 pub mod scidac;
+mod source;
+mod write;
 mod xml;
 
 pub use error::{FileError, Problem};
+pub use read::{
+    fermion_from, field_from, gauge_from, header_from, inspect, inspect_block, inspect_block_with, inspect_with,
+    read_block, read_block_part, read_fermion, read_fermion_part, read_field, read_gauge, read_gauge_part,
+};
+pub use write::{
+    fermion_to, gauge_to, write_block, write_block_part, write_fermion, write_fermion_part, write_gauge,
+    write_gauge_part,
+};
 
-use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
+use crate::field::host::{HostField, HostGauge};
 use crate::lattice::Lattice;
-use crate::measure::{self, Plaquette, Unitarity};
+use crate::measure::{Plaquette, Unitarity};
 use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, Sum, TWO_ROWS};
-use rayon::prelude::*;
-use std::fs::File;
-use std::io::{Read, Seek, Write};
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bits of a stored real number.
@@ -335,221 +354,6 @@ pub struct RawField {
     pub header: Header,
     /// Whether the data is what was written.
     pub checksum: Checksum,
-}
-
-/// Reads the header only.
-pub fn inspect(path: &Path, options: &ReadOptions) -> Result<Header, FileError> {
-    with_file(path, |file| header_from(file, options))
-}
-
-/// Reads and checks a gauge field.
-pub fn read_gauge(path: &Path, options: &ReadOptions) -> Result<GaugeFile, FileError> {
-    with_file(path, |file| gauge_from(file, options))
-}
-
-/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
-/// [`HostColour`](crate::field::host::HostColour).
-pub fn read_fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
-    with_file(path, |file| fermion_from(file, options))
-}
-
-/// Reads a field of any sort and checks its checksum.
-pub fn read_field(path: &Path, options: &ReadOptions) -> Result<RawField, FileError> {
-    with_file(path, |file| field_from(file, options))
-}
-
-/// Writes a gauge field. Refuses numbers that are not finite, and to leave out third rows of links off SU(3).
-pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions) -> Result<(), FileError> {
-    atomic::write(path, |file| gauge_to(file, gauge, options)).map_err(FileError::at(path))
-}
-
-/// Writes a fermion field as SciDAC LIME ([`Format::Scidac`]) or [`Format::Npy`].
-pub fn write_fermion<T: Fermion>(path: &Path, field: &HostField<T>, options: &WriteOptions) -> Result<(), FileError> {
-    atomic::write(path, |file| fermion_to(file, field, options)).map_err(FileError::at(path))
-}
-
-fn with_file<T>(path: &Path, read: impl FnOnce(&mut File) -> Result<T, Problem>) -> Result<T, FileError> {
-    let file = File::open(path).map_err(Problem::io("open"));
-    file.and_then(|mut file| read(&mut file)).map_err(FileError::at(path))
-}
-
-/// Recognises the format and reads the header.
-pub fn header_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
-    let mut start = Vec::new();
-    reader.rewind().map_err(Problem::io("seek to the start"))?;
-    reader.by_ref().take(12).read_to_end(&mut start).map_err(Problem::io("read"))?;
-    let first = start.first_chunk::<4>();
-    let header = if start.starts_with(nersc::MAGIC) {
-        nersc::header(reader)
-    } else if start.starts_with(npy::MAGIC) {
-        npy::header(reader)
-    } else if first == Some(&lime::MAGIC) {
-        scidac::header(reader, options)
-    } else if first.is_some_and(|&first| milc::recognise(first).is_some()) {
-        milc::header(reader)
-    } else {
-        let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
-        Err(Problem::UnknownFormat { start })
-    }?;
-    if options.verify && header.data_length > header.needed() {
-        let offset = header.offset + header.needed();
-        return Err(Problem::Trailing { offset, extra: header.data_length - header.needed() });
-    }
-    match options.lattice {
-        Some(lattice) if lattice != header.lattice => Err(Problem::Disagree {
-            what: "the lattice",
-            first: lattice.to_string(),
-            first_place: "the caller",
-            second: header.lattice.to_string(),
-            second_place: "the file",
-        }),
-        _ => Ok(header),
-    }
-}
-
-/// [`read_gauge`] from anything that can be read and sought.
-pub fn gauge_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<GaugeFile, Problem> {
-    let header = header_from(reader, options)?;
-    require_components(&header, "a gauge field", LINKS)?;
-    let volume = header.lattice.volume();
-    let mut links = vec![Matrix::default(); 4 * volume];
-    let sum = payload::read_into(reader, &header, 0..volume, bytemuck::cast_slice_mut(&mut links))?;
-    let checksum = Checksum::compare(header.checksum, sum);
-    checksum.require(options)?;
-    let mut gauge = HostGauge::from_links(header.lattice, links);
-    let unitarity = check_links(&gauge, header.precision, options)?;
-    let (plaquette, link_trace) = (measure::plaquette(&gauge), measure::link_trace(&gauge));
-    if options.verify {
-        let stored = [("plaquette", header.plaquette, plaquette.mean), ("link trace", header.link_trace, link_trace)];
-        for (name, stored, computed) in stored {
-            check_value(name, stored, computed, header.precision)?;
-        }
-    }
-    if options.reunitarise {
-        gauge.reunitarise();
-    }
-    Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
-}
-
-/// [`read_fermion`] from anything that can be read and sought.
-pub fn fermion_from<T: Fermion>(
-    reader: &mut (impl Read + Seek),
-    options: &ReadOptions,
-) -> Result<FermionFile<T>, Problem> {
-    let header = header_from(reader, options)?;
-    let wanted = if T::COMPONENTS == Spinor::COMPONENTS { "a spinor field" } else { "a field of colour vectors" };
-    require_components(&header, wanted, T::COMPONENTS)?;
-    let volume = header.lattice.volume();
-    let mut sites = vec![T::default(); volume];
-    let sum = payload::read_into(reader, &header, 0..volume, bytemuck::cast_slice_mut(&mut sites))?;
-    let checksum = Checksum::compare(header.checksum, sum);
-    checksum.require(options)?;
-    let field = HostField::from_sites(header.lattice, sites);
-    check_fermion(&field)?;
-    Ok(FermionFile { field, header, checksum })
-}
-
-/// [`read_field`] from anything that can be read and sought.
-pub fn field_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<RawField, Problem> {
-    let header = header_from(reader, options)?;
-    let (values, sum) = payload::read_sites(reader, &header, 0..header.lattice.volume())?;
-    let checksum = Checksum::compare(header.checksum, sum);
-    checksum.require(options)?;
-    Ok(RawField { values, header, checksum })
-}
-
-/// [`write_gauge`] to anything that can be written.
-pub fn gauge_to(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptions) -> Result<(), Problem> {
-    let two_rows = options.format == Format::Nersc;
-    let checks = ReadOptions { allow_non_unitary: !two_rows, ..Default::default() };
-    check_links(gauge, options.precision, &checks)?;
-    let (lattice, values) = (gauge.lattice(), bytemuck::cast_slice(gauge.links()));
-    match options.format {
-        Format::Nersc | Format::Nersc3x3 => nersc::write(writer, gauge, options),
-        Format::Ildg | Format::Scidac => {
-            scidac::write(writer, &scidac::Field { lattice, values, components: LINKS }, options)
-        }
-        Format::Milc => milc::write(writer, gauge, options),
-        Format::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
-        Format::Npy => npy::write(writer, lattice, &[4, 3, 3], values, options.precision, options.endian),
-    }
-}
-
-/// [`write_fermion`] to anything that can be written.
-pub fn fermion_to<T: Fermion>(
-    writer: &mut impl Write,
-    field: &HostField<T>,
-    options: &WriteOptions,
-) -> Result<(), Problem> {
-    check_fermion(field)?;
-    let (lattice, values, components) = (field.lattice(), field.numbers(), T::COMPONENTS);
-    match options.format {
-        Format::Scidac => scidac::write(writer, &scidac::Field { lattice, values, components }, options),
-        Format::Npy => npy::write(writer, lattice, T::SHAPE, values, options.precision, options.endian),
-        _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
-    }
-}
-
-fn require_components(header: &Header, wanted: &'static str, expected: usize) -> Result<(), Problem> {
-    if header.values_per_site() == expected {
-        return Ok(());
-    }
-    Err(Problem::Components { found: header.components, wanted, expected })
-}
-
-/// How far from SU(3) links may be. Rounding to single precision moves them by up to 6e-7 in the files of other codes.
-/// Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their
-/// limit cannot be at the rounding of doubles. Flipped high bits and links that are not thin are far above either.
-fn unitarity_limit(precision: Precision) -> f64 {
-    match precision {
-        Precision::Single => 1e-4,
-        Precision::Double => 1e-5,
-    }
-}
-
-fn check_links(gauge: &HostGauge, precision: Precision, options: &ReadOptions) -> Result<Unitarity, Problem> {
-    const NAMES: [&str; 4] = ["link U_x", "link U_y", "link U_z", "link U_t"];
-    let finite = |link: &Matrix| link.iter().flatten().all(|c| c.is_finite());
-    if let Some(bad) = gauge.links().par_iter().position_first(|link| !finite(link)) {
-        let site = gauge.lattice().coordinates(bad / 4);
-        return Err(Problem::NotFinite { what: NAMES[bad % 4], site });
-    }
-    let worst = measure::unitarity(gauge);
-    let limit = unitarity_limit(precision);
-    // Finite numbers may overflow in the product; NaN must not pass.
-    let within = worst.violation <= limit;
-    if options.allow_non_unitary || within {
-        return Ok(worst);
-    }
-    let site = gauge.lattice().coordinates(worst.site);
-    Err(Problem::NotUnitary { what: NAMES[worst.mu], site, violation: worst.violation, limit })
-}
-
-fn check_fermion<T: Fermion>(field: &HostField<T>) -> Result<(), Problem> {
-    match field.numbers().par_iter().position_first(|number| !number.is_finite()) {
-        None => Ok(()),
-        Some(bad) => {
-            let site = field.lattice().coordinates(bad / T::COMPONENTS);
-            Err(Problem::NotFinite { what: T::NAME, site })
-        }
-    }
-}
-
-/// Headers are compared loosely: writers sum in the precision of their links. The checksum finds flipped bits; this
-/// finds links in another order or normalisation, which move the plaquette by far more.
-fn check_value(
-    name: &'static str,
-    stored: Option<Printed>,
-    computed: f64,
-    precision: Precision,
-) -> Result<(), Problem> {
-    let Some(Printed { value: stored, resolution }) = stored else { return Ok(()) };
-    let sums = if precision == Precision::Single { 1e-5 } else { 1e-6 };
-    let tolerance = sums + resolution.min(1e-2);
-    if (stored - computed).abs() <= tolerance {
-        return Ok(());
-    }
-    Err(Problem::HeaderValue { name, stored, computed, tolerance })
 }
 
 fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {

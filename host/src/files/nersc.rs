@@ -1,12 +1,12 @@
 //! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
+use super::frame::Frame;
 use super::payload::{self, ChecksumKind, Form, LINKS, Sum, TWO_ROWS};
 use super::{Endian, Format, Header, Precision, Printed, Problem, WriteOptions, lattice_from};
-use crate::field::host::HostGauge;
 use crate::lattice::Lattice;
-use crate::measure;
+use crate::measure::Plaquette;
 use num_complex::Complex64;
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"BEGIN_HEADER";
@@ -86,17 +86,21 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     };
     header.check_length(length)?;
     if !endian_known {
+        let mut bytes = vec![0; header.site_bytes()];
+        reader.seek(SeekFrom::Start(offset)).map_err(Problem::io("seek to the data"))?;
+        reader.read_exact(&mut bytes).map_err(Problem::io("read the data"))?;
         let mut off = |endian| {
             header.endian = endian;
-            let (values, _) = payload::read_sites(reader, &header, 0..1)?;
+            let mut values = [Complex64::ZERO; LINKS];
+            payload::decode(&bytes, &mut values, &header);
             // A row decoded in the wrong order is huge, tiny or not a number.
             let worst = values.chunks_exact(9).flat_map(|link| link.chunks_exact(3).take(2)).map(|row| {
                 let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>();
                 if norm.is_finite() { (norm - 1.0).abs() } else { f64::INFINITY }
             });
-            Ok::<_, Problem>(worst.fold(0.0, f64::max))
+            worst.fold(0.0, f64::max)
         };
-        let (big, little) = (off(Endian::Big)?, off(Endian::Little)?);
+        let (big, little) = (off(Endian::Big), off(Endian::Little));
         header.endian = if little < big { Endian::Little } else { Endian::Big };
     }
     Ok(header)
@@ -119,51 +123,31 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
-/// Writes a gauge field in three rows, or two if `options.format` is [`Format::Nersc`]. The links are encoded twice,
-/// first for the checksum, which stands before them.
-pub(crate) fn write(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptions) -> Result<(), Problem> {
+/// A file of links in three rows, or two if `options.format` is [`Format::Nersc`].
+pub(crate) fn frame(
+    lattice: Lattice,
+    plaquette: &Plaquette,
+    link_trace: f64,
+    options: &WriteOptions,
+) -> Result<Frame, Problem> {
     let (components, datatype) = match options.format {
         Format::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
         _ => (TWO_ROWS, "4D_SU3_GAUGE"),
     };
     let form = Form { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };
-    let values = bytemuck::cast_slice(gauge.links());
-    let sum = payload::encode(values, &form, |_| Ok(()))?;
-    let header = header_text(gauge.lattice(), datatype, &form, sum, gauge, options);
-    if header.len() as u64 > LONGEST {
-        return Err(Problem::Unwritable { why: "title and metadata make the NERSC header longer than 64 KiB" });
-    }
-    writer.write_all(header.as_bytes()).map_err(Problem::io("write"))?;
-    payload::encode(values, &form, |bytes| writer.write_all(bytes).map_err(Problem::io("write")))?;
-    Ok(())
-}
-
-fn header_text(
-    lattice: Lattice,
-    datatype: &str,
-    form: &Form,
-    sum: Sum,
-    gauge: &HostGauge,
-    options: &WriteOptions,
-) -> String {
-    let mut text = format!("BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = {datatype}\nSTORAGE_FORMAT = 1.0\n");
-    let mut put = |key: &str, value: &str| {
-        // A line break or `=` inside would start another line or move the value.
-        let clean = |s: &str| s.replace(['\n', '\r'], " ");
-        text += &format!("{} = {}\n", clean(key).replace('=', " "), clean(value));
-    };
+    let mut start = format!("BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = {datatype}\nSTORAGE_FORMAT = 1.0\n");
     for (i, extent) in lattice.size().into_iter().enumerate() {
-        put(&format!("DIMENSION_{}", i + 1), &extent.to_string());
+        put(&mut start, &format!("DIMENSION_{}", i + 1), &extent.to_string());
     }
-    put("LINK_TRACE", &format!("{:.12}", measure::link_trace(gauge)));
-    put("PLAQUETTE", &format!("{:.12}", measure::plaquette(gauge).mean));
+    put(&mut start, "LINK_TRACE", &format!("{link_trace:.12}"));
+    put(&mut start, "PLAQUETTE", &format!("{:.12}", plaquette.mean));
     for i in 1..=4 {
-        put(&format!("BOUNDARY_{i}"), "PERIODIC");
+        put(&mut start, &format!("BOUNDARY_{i}"), "PERIODIC");
     }
-    put("CHECKSUM", &ChecksumKind::Nersc.print(sum));
+    let mut end = String::new();
     let size = 8 * form.precision.bytes();
     let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
-    put("FLOATING_POINT", &format!("IEEE{size}{order}"));
+    put(&mut end, "FLOATING_POINT", &format!("IEEE{size}{order}"));
     let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
     let now = super::utc_now();
     let defaults = [
@@ -175,10 +159,25 @@ fn header_text(
         ("ARCHIVE_DATE", &now),
     ];
     for (key, value) in defaults.into_iter().filter(|(key, _)| !given(key)) {
-        put(key, value);
+        put(&mut end, key, value);
     }
     for (key, value) in &options.metadata {
-        put(key, value);
+        put(&mut end, key, value);
     }
-    text + "END_HEADER\n"
+    let head = move |sum: Sum| {
+        let mut text = start.clone();
+        put(&mut text, "CHECKSUM", &ChecksumKind::Nersc.print(sum));
+        (text + &end + "END_HEADER\n").into_bytes()
+    };
+    if head(Sum::default()).len() as u64 > LONGEST {
+        return Err(Problem::Unwritable { why: "title and metadata make the NERSC header longer than 64 KiB" });
+    }
+    Ok(Frame::headed(lattice, form, head))
+}
+
+/// Adds a line to a header.
+fn put(text: &mut String, key: &str, value: &str) {
+    // A line break or `=` inside would start another line or move the value.
+    let clean = |s: &str| s.replace(['\n', '\r'], " ");
+    *text += &format!("{} = {}\n", clean(key).replace('=', " "), clean(value));
 }

@@ -1,10 +1,11 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
-use super::payload::{self, ChecksumKind, Form};
-use super::{Endian, Format, Header, Precision, Problem, lattice_from};
+use super::frame::Frame;
+use super::payload::{ChecksumKind, Form};
+use super::{Endian, Format, Header, Precision, Problem, WriteOptions, lattice_from};
+use crate::field::host::Fermion;
 use crate::lattice::Lattice;
-use num_complex::Complex64;
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -15,26 +16,39 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// Reads the header: complex64 or complex128 in either byte order, four lattice axes followed by those of the site.
-pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
-    let available = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+/// An array of complex numbers in C order.
+pub(crate) struct Array {
+    pub precision: Precision,
+    pub endian: Endian,
+    /// Lengths of the axes, the slowest first.
+    pub axes: Vec<usize>,
+    /// First byte of the data.
+    pub offset: u64,
+    /// Length of the file.
+    pub length: u64,
+}
+
+/// Reads what comes before the data.
+pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
+    let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     let mut bytes = Vec::new();
     // NumPy's headers are some hundred bytes long; anything longer than this is not one.
     reader.by_ref().take(1 << 16).read_to_end(&mut bytes).map_err(Problem::io("read the npy header"))?;
-    let cut = |needed: usize| Problem::Truncated { what: PLACE.into(), offset: 0, needed: needed as u64, available };
+    let cut =
+        |needed: usize| Problem::Truncated { what: PLACE.into(), offset: 0, needed: needed as u64, available: length };
     if bytes.len() < 12 {
         return Err(cut(12));
     }
     if !bytes.starts_with(MAGIC) {
         return Err(Problem::field(PLACE, "magic", String::from_utf8_lossy(&bytes[..6]), "\\x93NUMPY"));
     }
-    let (start, length) = match bytes[6] {
+    let (start, size) = match bytes[6] {
         1 => (10, u16::from_le_bytes([bytes[8], bytes[9]]) as usize),
         2 | 3 => (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize),
         version => return Err(Problem::field(PLACE, "version", version.to_string(), "1, 2 or 3")),
     };
-    let offset = start + length;
+    let offset = start + size;
     let dictionary = bytes.get(start..offset).ok_or(cut(offset))?;
     let dictionary = String::from_utf8_lossy(dictionary);
     let (precision, endian) = match quoted(item(&dictionary, "descr")?) {
@@ -51,33 +65,85 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     }
     let shape = item(&dictionary, "shape")?;
     let inside = shape.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inside, _)| inside);
-    let bad = || Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3)");
     let axes = inside.split(',').map(str::trim).filter(|axis| !axis.is_empty());
-    let axes: Vec<usize> = axes.map(|axis| axis.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
-    let Some((&[t, z, y, x], site)) = axes.split_first_chunk::<4>() else { return Err(bad()) };
+    let axes = axes.map(|axis| axis.parse().map_err(|_| bad_shape(shape))).collect::<Result<_, _>>()?;
+    Ok(Array { precision, endian, axes, offset: offset as u64, length })
+}
+
+fn bad_shape(shape: &str) -> Problem {
+    Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3)")
+}
+
+/// Numbers in parentheses.
+fn shape(axes: &[usize]) -> String {
+    format!("({})", axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+}
+
+/// Reads the header: complex64 or complex128 in either byte order, four lattice axes followed by those of the site.
+pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
+    let array = array(reader)?;
+    let bad = || bad_shape(&shape(&array.axes));
+    let Some((lattice, site)) = array.axes.split_first_chunk::<4>() else { return Err(bad()) };
     let components = match site {
         [4, 3, 3] => 36,
         [4, 3] => 12,
         [3] => 3,
         _ => return Err(bad()),
     };
-    let offset = offset as u64;
-    let header = Header {
-        lattice: lattice_from([x, y, z, t], PLACE)?,
-        format: Format::Npy,
-        checksum: None,
-        plaquette: None,
-        link_trace: None,
-        metadata: Vec::new(),
-        data_length: available.saturating_sub(offset),
-        fields: 1,
-        precision,
-        endian,
-        components,
-        offset,
-    };
-    header.check_length(available)?;
+    let header = array.header(*lattice, components)?;
+    header.check_length(array.length)?;
     Ok(header)
+}
+
+/// Reads the header of a block of fields of type `T`: one axis for their number before those of a field. The header
+/// returned is that of the first field. `None` if the file is no such block.
+pub(crate) fn block_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result<Option<Header>, Problem> {
+    let mut start = Vec::new();
+    reader.rewind().map_err(Problem::io("seek to the start"))?;
+    reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(Problem::io("read"))?;
+    if start != MAGIC {
+        return Ok(None);
+    }
+    let array = array(reader)?;
+    let (count, lattice) = match *array.axes {
+        [count, t, z, y, x, ref site @ ..] if site == T::SHAPE => (count, [t, z, y, x]),
+        _ => return Ok(None),
+    };
+    if count == 0 {
+        return Err(Problem::field(PLACE, "shape", shape(&array.axes), "at least one field"));
+    }
+    let mut header = array.header(lattice, T::COMPONENTS)?;
+    header.fields = count;
+    let what = || format!("the data of shape {} in {} precision", shape(&array.axes), header.precision);
+    let (offset, available) = (header.offset, array.length.saturating_sub(header.offset));
+    let needed = header.needed().saturating_mul(count as u64);
+    if needed > available {
+        return Err(Problem::Truncated { what: what(), offset, needed, available });
+    }
+    if needed < available {
+        return Err(Problem::Trailing { offset: offset + needed, extra: available - needed });
+    }
+    header.data_length = header.needed();
+    Ok(Some(header))
+}
+
+impl Array {
+    fn header(&self, [t, z, y, x]: [usize; 4], components: usize) -> Result<Header, Problem> {
+        Ok(Header {
+            lattice: lattice_from([x, y, z, t], PLACE)?,
+            format: Format::Npy,
+            checksum: None,
+            plaquette: None,
+            link_trace: None,
+            metadata: Vec::new(),
+            data_length: self.length.saturating_sub(self.offset),
+            fields: 1,
+            precision: self.precision,
+            endian: self.endian,
+            components,
+            offset: self.offset,
+        })
+    }
 }
 
 /// What follows `'key':` in the dictionary.
@@ -93,31 +159,22 @@ fn quoted(text: &str) -> &str {
     text.split(['\'', '"']).nth(1).unwrap_or("")
 }
 
-/// Writes `values`, `site_shape` of them per site, for example `[4, 3]`.
-pub(crate) fn write(
-    writer: &mut impl Write,
-    lattice: Lattice,
-    site_shape: &[usize],
-    values: &[Complex64],
-    precision: Precision,
-    endian: Endian,
-) -> Result<(), Problem> {
+/// A file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many as the axes before those of the
+/// lattice have places.
+pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
     let [x, y, z, t] = lattice.size();
-    let shape = [&[t, z, y, x], site_shape].concat();
-    let shape = shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let order = if endian == Endian::Big { '>' } else { '<' };
-    let comma = if site_shape.is_empty() { "," } else { "" };
-    let descr = format!("{order}c{}", 2 * precision.bytes());
-    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}{comma}), }}");
+    let shape = shape(&[axes, &[t, z, y, x], site_shape].concat());
+    let order = if options.endian == Endian::Big { '>' } else { '<' };
+    let descr = format!("{order}c{}", 2 * options.precision.bytes());
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // The data starts at a multiple of 64, after a line feed.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     text += &" ".repeat(length - 1 - text.len());
     text.push('\n');
     let start = [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat();
-    writer.write_all(&start).map_err(Problem::io("write"))?;
-    // The kind does not matter: the checksum has no place in this format.
     let components = site_shape.iter().product();
-    let form = Form { components, precision, endian, kind: ChecksumKind::Nersc };
-    payload::encode(values, &form, |bytes| writer.write_all(bytes).map_err(Problem::io("write")))?;
-    Ok(())
+    // The kind does not matter: the checksum has no place in this format.
+    let kind = ChecksumKind::Nersc;
+    let form = Form { components, precision: options.precision, endian: options.endian, kind };
+    Frame::headed(lattice, form, move |_| start.clone())
 }

@@ -1,16 +1,20 @@
-//! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through blocks
-//! of sites, so that a large file needs no second copy in memory, and any range of sites can be read alone.
+//! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through pieces
+//! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
+use super::error::Trouble;
+use super::runs::Runs;
+use super::source::{ReadAt, Seeking};
 use super::{Endian, Header, Precision, Problem};
 use crate::measure::third_row;
 use num_complex::Complex64;
 use rayon::prelude::*;
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
-/// Bytes read or written at once.
-const CHUNK: usize = 16 << 20;
-/// Sites handled by one task.
-const BLOCK: usize = 64;
+/// Bytes that a task reads or writes at once, where the file has them together: what file systems that are spread over
+/// many machines like best.
+const PIECE: usize = 4 << 20;
 /// Complex numbers per site of four links in full and in two rows.
 pub(crate) const LINKS: usize = 36;
 pub(crate) const TWO_ROWS: usize = 24;
@@ -37,6 +41,16 @@ impl Sum {
         match kind {
             ChecksumKind::Nersc => Self([a.wrapping_add(c), 0]),
             ChecksumKind::Scidac | ChecksumKind::Milc => Self([a ^ c, b ^ d]),
+        }
+    }
+    /// For other processes.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        match *bytes.as_chunks().0 {
+            [a, b] => Self([a, b].map(u32::from_le_bytes)),
+            _ => Self::default(),
         }
     }
 }
@@ -83,46 +97,70 @@ impl ChecksumKind {
 
 /// Reads the given sites (lexicographic indices) of the field that `header` describes, as `header.values_per_site()`
 /// complex numbers each, and the checksum of their bytes. Links stored in two rows get their third.
-pub fn read_sites<R: Read + Seek>(
+pub fn read_sites<R: Read + Seek + Send>(
     reader: &mut R,
     header: &Header,
     sites: Range<usize>,
 ) -> Result<(Vec<Complex64>, Sum), Problem> {
     let mut values = vec![Complex64::ZERO; sites.len() * header.values_per_site()];
-    let sum = read_into(reader, header, sites, &mut values)?;
+    let sum = read(&Seeking::new(reader), header, &Runs::range(header.lattice, sites), &mut values)?;
     Ok((values, sum))
 }
 
-pub(crate) fn read_into<R: Read + Seek>(
-    reader: &mut R,
+/// Reads the sites of a box.
+pub(crate) fn read(
+    source: &dyn ReadAt,
     header: &Header,
-    sites: Range<usize>,
+    runs: &Runs,
     values: &mut [Complex64],
-) -> Result<Sum, Problem> {
+) -> Result<Sum, Trouble> {
     let (bytes_in, values_out) = (header.site_bytes(), header.values_per_site());
     let kind = header.checksum.map(|(kind, _)| kind);
-    let start = header.offset + sites.start as u64 * bytes_in as u64;
-    reader.seek(SeekFrom::Start(start)).map_err(Problem::io("seek to the data"))?;
-    let chunk = (CHUNK / bytes_in).clamp(1, sites.len().max(1));
-    let mut buffer = vec![0; chunk * bytes_in];
-    let mut total = Sum::default();
-    let mut first = sites.start;
-    for values in values.chunks_mut(chunk * values_out) {
+    let piece = (PIECE / bytes_in).max(1);
+    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &mut [Complex64])| -> io::Result<Sum> {
         let count = values.len() / values_out;
-        let bytes = &mut buffer[..count * bytes_in];
-        reader.read_exact(bytes).map_err(Problem::io("read the data"))?;
-        let sum = values
-            .par_chunks_mut(BLOCK * values_out)
-            .zip(bytes.par_chunks(BLOCK * bytes_in))
-            .enumerate()
-            .map(|(block, (values, bytes))| {
-                decode(bytes, values, header);
-                let first = first + block * BLOCK;
-                kind.map_or(Sum::default(), |kind| kind.of(bytes, bytes_in, first, header.endian))
-            })
-            .reduce(Sum::default, |a, b| kind.map_or(a, |kind| a.combine(kind, b)));
+        buffer.resize(count * bytes_in, 0);
+        let (mut total, mut rest) = (Sum::default(), &mut buffer[..]);
+        for (first, count) in runs.pieces(number * piece..number * piece + count) {
+            let bytes = rest.split_off_mut(..count * bytes_in).unwrap_or_default();
+            source.read_exact_at(bytes, header.offset + first as u64 * bytes_in as u64)?;
+            if let Some(kind) = kind {
+                total = total.combine(kind, kind.of(bytes, bytes_in, first, header.endian));
+            }
+        }
+        decode(buffer, values, header);
+        Ok(total)
+    };
+    let sums: Vec<_> = values.par_chunks_mut(piece * values_out).enumerate().map_init(Vec::new, task).collect();
+    combined(sums, kind).map_err(Trouble::io("read the data"))
+}
+
+/// Writes the sites of a box into a field that starts at `offset`, and returns the checksum of their bytes.
+pub(crate) fn write(file: &File, offset: u64, values: &[Complex64], form: &Form, runs: &Runs) -> Result<Sum, Trouble> {
+    let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
+    let piece = (PIECE / bytes_out).max(1);
+    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &[Complex64])| -> io::Result<Sum> {
+        let count = values.len() / values_in;
+        buffer.resize(count * bytes_out, 0);
+        encode_sites(values, buffer, form);
+        let (mut total, mut rest) = (Sum::default(), &buffer[..]);
+        for (first, count) in runs.pieces(number * piece..number * piece + count) {
+            let bytes = rest.split_off(..count * bytes_out).unwrap_or_default();
+            total = total.combine(form.kind, form.kind.of(bytes, bytes_out, first, form.endian));
+            file.write_all_at(bytes, offset + first as u64 * bytes_out as u64)?;
+        }
+        Ok(total)
+    };
+    let sums: Vec<_> = values.par_chunks(piece * values_in).enumerate().map_init(Vec::new, task).collect();
+    combined(sums, Some(form.kind)).map_err(Trouble::io("write"))
+}
+
+/// The sum of all pieces, or the error of the first that has one.
+fn combined(sums: Vec<io::Result<Sum>>, kind: Option<ChecksumKind>) -> io::Result<Sum> {
+    let mut total = Sum::default();
+    for sum in sums {
+        let sum = sum?;
         total = kind.map_or(total, |kind| total.combine(kind, sum));
-        first += count;
     }
     Ok(total)
 }
@@ -135,22 +173,13 @@ pub(crate) fn encode(
     mut sink: impl FnMut(&[u8]) -> Result<(), Problem>,
 ) -> Result<Sum, Problem> {
     let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
-    let chunk = (CHUNK / bytes_out).max(1);
-    let mut buffer = vec![0; chunk.min(values.len() / values_in) * bytes_out];
-    let mut total = Sum::default();
-    for (number, values) in values.chunks(chunk * values_in).enumerate() {
-        let bytes = &mut buffer[..values.len() / values_in * bytes_out];
-        let sum = bytes
-            .par_chunks_mut(BLOCK * bytes_out)
-            .zip(values.par_chunks(BLOCK * values_in))
-            .enumerate()
-            .map(|(block, (bytes, values))| {
-                encode_block(values, bytes, form);
-                form.kind.of(bytes, bytes_out, number * chunk + block * BLOCK, form.endian)
-            })
-            .reduce(Sum::default, |a, b| a.combine(form.kind, b));
-        total = total.combine(form.kind, sum);
-        sink(bytes)?;
+    let piece = (PIECE / bytes_out).max(1);
+    let (mut buffer, mut total) = (Vec::new(), Sum::default());
+    for (number, values) in values.chunks(piece * values_in).enumerate() {
+        buffer.resize(values.len() / values_in * bytes_out, 0);
+        encode_sites(values, &mut buffer, form);
+        total = total.combine(form.kind, form.kind.of(&buffer, bytes_out, number * piece, form.endian));
+        sink(&buffer)?;
     }
     Ok(total)
 }
@@ -174,7 +203,8 @@ impl Form {
     }
 }
 
-fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
+/// The numbers of whole sites.
+pub(crate) fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
     if header.components != TWO_ROWS {
         return decode_reals(bytes, bytemuck::cast_slice_mut(values), header.precision, header.endian);
     }
@@ -197,7 +227,8 @@ fn decode_reals(bytes: &[u8], out: &mut [f64], precision: Precision, endian: End
     }
 }
 
-fn encode_block(values: &[Complex64], bytes: &mut [u8], form: &Form) {
+/// The bytes of whole sites.
+fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &Form) {
     if form.components != TWO_ROWS {
         return encode_reals(bytemuck::cast_slice(values), bytes, form);
     }

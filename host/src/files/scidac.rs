@@ -4,12 +4,12 @@
 //! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. So a
 //! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
 //! one, and in a file with a single data record everything belongs to that.
+use super::frame::Frame;
 use super::lime::{self, Flags, Record};
-use super::payload::{self, ChecksumKind, Form, LINKS, Sum};
+use super::payload::{ChecksumKind, Form, LINKS, Sum};
 use super::{Endian, Format, Header, Precision, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml};
 use crate::lattice::Lattice;
-use num_complex::Complex64;
-use std::io::{Cursor, Read, Seek, Write};
+use std::io::{Cursor, Read, Seek};
 
 const FILE: &str = "scidac-private-file-xml record";
 const RECORD: &str = "scidac-private-record-xml record";
@@ -214,68 +214,59 @@ fn xlf_plaquette(text: &str) -> Option<Printed> {
     Printed::parse(rest.split([',', ' ', '\n', '\t']).next()?)
 }
 
-/// What is written: a field of `components` complex numbers per site.
-pub(crate) struct Field<'a> {
-    pub lattice: Lattice,
-    pub values: &'a [Complex64],
-    pub components: usize,
-}
-
-impl Field<'_> {
-    /// Type name, spins and number of objects per site.
-    fn kind(&self) -> (&'static str, usize, usize) {
-        match self.components {
-            LINKS => ("ColorMatrix", 1, 4),
-            12 => ("DiracFermion", 4, 1),
-            _ => ("ColorVector", 1, 1),
-        }
+/// Type name, spins and number of objects per site of a field of so many complex numbers per site.
+fn kind(components: usize) -> (&'static str, usize, usize) {
+    match components {
+        LINKS => ("ColorMatrix", 1, 4),
+        12 => ("DiracFermion", 4, 1),
+        _ => ("ColorVector", 1, 1),
     }
 }
 
-/// Writes a file of two messages, file description and field, with the records in the order and with the flags that
-/// the SciDAC library gives them; those of ILDG only if `options.format` is [`Format::Ildg`].
-pub(crate) fn write(writer: &mut impl Write, field: &Field, options: &WriteOptions) -> Result<(), Problem> {
-    let [x, y, z, t] = field.lattice.size();
+/// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
+/// library gives them; those of ILDG only if `options.format` is [`Format::Ildg`].
+pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
+    let [x, y, z, t] = lattice.size();
     let ildg = options.format == Format::Ildg;
     let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+    let mut head = Vec::new();
+    let mut put = |kind: &str, flags: Flags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
     let file = format!(
         "{prolog}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
          <volfmt>0</volfmt></scidacFile>"
     );
-    lime::write(writer, "scidac-private-file-xml", Flags::Begin, file.as_bytes())?;
-    let title = format!("{prolog}<title>{}</title>", xml::escape(&options.title));
-    lime::write(writer, "scidac-file-xml", Flags::End, title.as_bytes())?;
+    put("scidac-private-file-xml", Flags::Begin, &file);
+    put("scidac-file-xml", Flags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
 
-    let (kind, spins, count) = field.kind();
+    let (name, spins, count) = kind(components);
     let letter = if options.precision == Precision::Single { 'F' } else { 'D' };
-    let form = Form {
-        components: field.components,
-        precision: options.precision,
-        endian: Endian::Big,
-        kind: ChecksumKind::Scidac,
-    };
+    let form = Form { components, precision: options.precision, endian: Endian::Big, kind: ChecksumKind::Scidac };
     let private = format!(
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
-         <datatype>QDP_{letter}3_{kind}</datatype><precision>{letter}</precision><colors>3</colors>\
+         <datatype>QDP_{letter}3_{name}</datatype><precision>{letter}</precision><colors>3</colors>\
          <spins>{spins}</spins><typesize>{}</typesize><datacount>{count}</datacount></scidacRecord>",
         super::utc_now(),
         form.site_bytes() / count,
     );
-    lime::write(writer, "scidac-private-record-xml", Flags::Begin, private.as_bytes())?;
+    put("scidac-private-record-xml", Flags::Begin, &private);
     let info: String =
         options.metadata.iter().map(|(k, v)| format!("{} = {}\n", xml::escape(k), xml::escape(v))).collect();
-    lime::write(writer, "scidac-record-xml", Flags::Middle, format!("{prolog}<info>{info}</info>").as_bytes())?;
+    put("scidac-record-xml", Flags::Middle, &format!("{prolog}<info>{info}</info>"));
     if ildg {
-        lime::write(writer, "ildg-format", Flags::Middle, ildg::print(field.lattice, options.precision).as_bytes())?;
-        lime::write(writer, "ildg-data-lfn", Flags::Middle, options.lfn.as_bytes())?;
+        put("ildg-format", Flags::Middle, &ildg::print(lattice, options.precision));
+        put("ildg-data-lfn", Flags::Middle, &options.lfn);
     }
     let kind = if ildg { "ildg-binary-data" } else { "scidac-binary-data" };
-    let length = (field.lattice.volume() * form.site_bytes()) as u64;
-    lime::write_header(writer, kind, Flags::Middle, length)?;
-    let put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
-    let Sum([a, b]) = payload::encode(field.values, &form, put)?;
-    lime::write_padding(writer, length)?;
-    let sums =
-        format!("{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>");
-    lime::write(writer, "scidac-checksum", Flags::End, sums.as_bytes())
+    let length = (lattice.volume() * form.site_bytes()) as u64;
+    lime::append_header(&mut head, kind, Flags::Middle, length);
+    let tail = move |Sum([a, b]): Sum| {
+        let mut tail = Vec::new();
+        lime::append_padding(&mut tail, length);
+        let sums = format!(
+            "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
+        );
+        lime::append(&mut tail, "scidac-checksum", Flags::End, sums.as_bytes());
+        tail
+    };
+    Frame { lattice, form, head: Box::new(move |_| head.clone()), tail: Box::new(tail) }
 }

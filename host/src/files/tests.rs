@@ -1,6 +1,6 @@
 use super::*;
-use crate::field::host::HostSpinor;
-use std::io::Cursor;
+use crate::field::host::{HostSpinor, Spinor};
+use std::io::{Cursor, Write};
 
 /// Numbers from −1 to 1 that look random, the same every time.
 fn noise(seed: u64) -> impl FnMut() -> f64 {
@@ -158,7 +158,7 @@ fn written_lime_is_strict() {
 fn lime_file(records: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (kind, data) in records {
-        lime::write(&mut bytes, kind, lime::Flags::Middle, data).unwrap();
+        lime::append(&mut bytes, kind, lime::Flags::Middle, data);
     }
     bytes
 }

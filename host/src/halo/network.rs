@@ -21,6 +21,8 @@ pub trait Message: Send {
     fn test(&mut self) -> Result<bool, CommError>;
     /// Waits for its end.
     fn wait(&mut self) -> Result<(), CommError>;
+    /// Its memory, while it is not under way.
+    fn bytes(&self) -> Result<&[u8], CommError>;
 }
 
 struct Of<T>(T);
@@ -34,6 +36,9 @@ impl<T: Transfer<HostBuffer> + Send> Message for Of<T> {
     }
     fn wait(&mut self) -> Result<(), CommError> {
         self.0.wait()
+    }
+    fn bytes(&self) -> Result<&[u8], CommError> {
+        Ok(comms::Buffer::bytes(self.0.buffer()?))
     }
 }
 

@@ -1,0 +1,104 @@
+//! Whether a field can be what it is said to be. All checks are collective: every process finds the same.
+use super::parts::Parts;
+use super::{Precision, Printed, Problem, ReadOptions};
+use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
+use crate::measure::{self, Exact, Part, Plaquette, Unitarity};
+use num_complex::Complex64;
+use rayon::prelude::*;
+
+/// How far from SU(3) links may be. Rounding to single precision moves them by up to 6e-7 in the files of other codes.
+/// Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their
+/// limit cannot be at the rounding of doubles. Flipped high bits and links that are not thin are far above either.
+fn unitarity_limit(precision: Precision) -> f64 {
+    match precision {
+        Precision::Single => 1e-4,
+        Precision::Double => 1e-5,
+    }
+}
+
+/// That all links are finite and, unless `options` allow otherwise, in SU(3). Returns the farthest from it, with its site
+/// in the whole lattice.
+pub(crate) fn links(
+    gauge: &HostGauge,
+    precision: Precision,
+    options: &ReadOptions,
+    parts: &Parts,
+) -> Result<Unitarity, Problem> {
+    const NAMES: [&str; 4] = ["link U_x", "link U_y", "link U_z", "link U_t"];
+    let section = parts.mine();
+    let finite = |link: &Matrix| link.iter().flatten().all(|c| c.is_finite());
+    let bad = gauge.links().par_iter().position_first(|link| !finite(link));
+    let bad = bad.map_or(u64::MAX, |bad| (4 * section.global_index(bad / 4) + bad % 4) as u64);
+    let worst = measure::unitarity(gauge);
+    let index = (4 * section.global_index(worst.site) + worst.mu) as u64;
+    let all = parts.collect([bad, worst.violation.to_bits(), index])?;
+    let place = |index: u64| (NAMES[(index % 4) as usize], section.global.coordinates((index / 4) as usize));
+    if let Some(bad) = first(all.iter().map(|[bad, ..]| *bad)) {
+        let (what, site) = place(bad);
+        return Err(Problem::NotFinite { what, site });
+    }
+    // NaN must win, hence the total order, in which a positive NaN is above infinity; of equals, the first link.
+    let farther =
+        |a: &[u64; 3], b: &[u64; 3]| f64::from_bits(a[1]).total_cmp(&f64::from_bits(b[1])).then(b[2].cmp(&a[2]));
+    let [_, violation, index] = all.into_iter().max_by(farther).unwrap_or_default();
+    let violation = f64::from_bits(violation);
+    let limit = unitarity_limit(precision);
+    // Finite numbers may overflow in the product; NaN must not pass.
+    let within = violation <= limit;
+    if options.allow_non_unitary || within {
+        return Ok(Unitarity { violation, site: (index / 4) as usize, mu: (index % 4) as usize });
+    }
+    let (what, site) = place(index);
+    Err(Problem::NotUnitary { what, site, violation, limit })
+}
+
+/// That all numbers are finite.
+pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &Parts) -> Result<(), Problem> {
+    let section = parts.mine();
+    let bad = field.numbers().par_iter().position_first(|number: &Complex64| !number.is_finite());
+    let bad = bad.map_or(u64::MAX, |bad| section.global_index(bad / T::COMPONENTS) as u64);
+    let all = parts.collect([bad])?;
+    match first(all.into_iter().flatten()) {
+        None => Ok(()),
+        Some(bad) => {
+            let site = section.global.coordinates(bad as usize);
+            Err(Problem::NotFinite { what: T::NAME, site })
+        }
+    }
+}
+
+/// The first of the places where something is; `u64::MAX` stands for none.
+fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
+    places.min().filter(|place| *place != u64::MAX)
+}
+
+/// Plaquettes and link trace of the whole field.
+pub(crate) fn measured(gauge: &HostGauge, parts: &Parts) -> Result<(Plaquette, f64), Problem> {
+    let part = Part::exchange(gauge, &parts.sections, parts.network)?;
+    let [spatial, temporal] = measure::plaquette_sums(&part);
+    let mine = [spatial, temporal, measure::trace_sum(gauge)].map(Exact::words);
+    let all = parts.collect::<9>(std::array::from_fn(|k| mine[k / 3][k % 3]))?;
+    let total = |k: usize| {
+        let sums = all.iter().map(|words| Exact::from_words(words.as_chunks().0[k]));
+        sums.fold(Exact::default(), Exact::combine)
+    };
+    let volume = parts.mine().global.volume();
+    Ok((Plaquette::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))
+}
+
+/// Headers are compared loosely: writers sum in the precision of their links. The checksum finds flipped bits; this
+/// finds links in another order or normalisation, which move the plaquette by far more.
+pub(crate) fn value(
+    name: &'static str,
+    stored: Option<Printed>,
+    computed: f64,
+    precision: Precision,
+) -> Result<(), Problem> {
+    let Some(Printed { value: stored, resolution }) = stored else { return Ok(()) };
+    let sums = if precision == Precision::Single { 1e-5 } else { 1e-6 };
+    let tolerance = sums + resolution.min(1e-2);
+    if (stored - computed).abs() <= tolerance {
+        return Ok(());
+    }
+    Err(Problem::HeaderValue { name, stored, computed, tolerance })
+}

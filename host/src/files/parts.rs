@@ -1,0 +1,175 @@
+//! Many processes with one file: who has which part of the field, and one verdict for all.
+use super::error::{Problem, Trouble};
+use crate::halo::Network;
+use crate::lattice::{Lattice, Section};
+use comms::Solo;
+use std::borrow::Cow;
+use std::io;
+
+/// The parts of a field that the processes have.
+pub(crate) struct Parts<'a> {
+    pub network: &'a dyn Network,
+    /// By rank.
+    pub sections: Vec<Section>,
+}
+
+impl<'a> Parts<'a> {
+    /// For one process with the whole field.
+    pub fn alone<T>(lattice: Lattice, work: impl FnOnce(&Parts) -> T) -> T {
+        work(&Parts { network: &Solo::new(), sections: vec![lattice.into()] })
+    }
+    /// *Collective.* Each process tells its section, and the lattices of the fields that it has; or its trouble with a
+    /// file. Fails on all processes if one has trouble, or if the sections are not those of the fields or do not make
+    /// up the lattice.
+    pub fn meet<T>(
+        network: &'a dyn Network,
+        section: &Section,
+        fields: &[Lattice],
+        mine: Result<T, Trouble>,
+    ) -> Result<(T, Self), Problem> {
+        let fits = fields.iter().all(|field| *field == section.local);
+        let Section { global, origin, local } = section;
+        let numbers = [global.size(), *origin, local.size(), [usize::from(fits), 0, 0, 0]];
+        let bytes: Vec<u8> = numbers.iter().flatten().flat_map(|n| (*n as u64).to_le_bytes()).collect();
+        let (mine, all) = gather(network, mine, |_| bytes)?;
+        let mut sections = Vec::new();
+        for (rank, bytes) in all.iter().enumerate() {
+            let words: Vec<usize> = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b) as usize).collect();
+            let ([global, origin, local, [fits, ..]], _) = words
+                .as_chunks::<4>()
+                .0
+                .split_first_chunk()
+                .ok_or_else(|| Problem::Parts { why: format!("rank {rank} does not tell its part") })?;
+            let wrong = |source| Problem::Lattice { place: "the part of a process", source };
+            let lattice = |size: &[usize; 4]| Lattice::new(*size).map_err(wrong);
+            sections.push(Section { global: lattice(global)?, origin: *origin, local: lattice(local)? });
+            if *fits == 0 {
+                return Err(Problem::Parts {
+                    why: format!("the field of rank {rank} has other extents than its part"),
+                });
+            }
+        }
+        check_cover(&sections)?;
+        Ok((mine, Self { network, sections }))
+    }
+    /// This process's.
+    pub fn mine(&self) -> &Section {
+        &self.sections[self.network.rank()]
+    }
+    /// *Collective.* Everybody's numbers, in order of rank.
+    pub fn collect<const N: usize>(&self, numbers: [u64; N]) -> Result<Vec<[u64; N]>, Problem> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let all = self.network.all_gather(&bytes)?;
+        let of = |bytes: &Vec<u8>, k: usize| bytes.as_chunks().0.get(k).map_or(0, |b| u64::from_le_bytes(*b));
+        Ok(all.iter().map(|bytes| std::array::from_fn(|k| of(bytes, k))).collect())
+    }
+}
+
+/// Whether every site is in one section and no more.
+fn check_cover(sections: &[Section]) -> Result<(), Problem> {
+    let global = sections[0].global;
+    for (rank, section) in sections.iter().enumerate() {
+        let wrong = |why: String| Err(Problem::Parts { why });
+        if section.global != global {
+            return wrong(format!("rank 0 has a part of a {global} lattice, but rank {rank} of a {}", section.global));
+        }
+        let inside = |mu: usize| section.origin[mu].checked_add(section.local.size()[mu]);
+        if (0..4).any(|mu| inside(mu).is_none_or(|end| end > global.size()[mu])) {
+            return wrong(format!("the part of rank {rank} reaches beyond the {global} lattice"));
+        }
+        let shared = |other: &Section| section.cuboid().intersection(&other.cuboid()).is_some();
+        if let Some(other) = sections[..rank].iter().position(shared) {
+            return wrong(format!("rank {other} and rank {rank} both have some sites"));
+        }
+    }
+    if sections.iter().map(|section| section.local.volume()).sum::<usize>() != global.volume() {
+        return Err(Problem::Parts { why: format!("nobody has some sites of the {global} lattice") });
+    }
+    Ok(())
+}
+
+/// *Collective.* What every process has to tell, in order of rank; or on all of them the trouble of the lowest rank
+/// that has one. Nobody goes on alone.
+pub(crate) fn gather<T>(
+    network: &dyn Network,
+    mine: Result<T, Trouble>,
+    tell: impl FnOnce(&T) -> Vec<u8>,
+) -> Result<(T, Vec<Vec<u8>>), Problem> {
+    if network.size() == 1 {
+        let mine = mine?;
+        let told = tell(&mine);
+        return Ok((mine, vec![told]));
+    }
+    let message = match &mine {
+        Ok(mine) => [&[0], &tell(mine)[..]].concat(),
+        Err(trouble) => trouble.to_bytes(),
+    };
+    let mut all = network.all_gather(&message)?;
+    for (rank, message) in all.iter_mut().enumerate() {
+        if message.first() != Some(&0) {
+            return Err(Trouble::from_bytes(message, rank).into());
+        }
+        message.remove(0);
+    }
+    Ok((mine?, all))
+}
+
+/// *Collective.* [`gather`] of nothing but trouble.
+pub(crate) fn agree<T>(network: &dyn Network, mine: Result<T, Trouble>) -> Result<T, Problem> {
+    Ok(gather(network, mine, |_| Vec::new())?.0)
+}
+
+impl Trouble {
+    /// Not empty, and not starting with 0.
+    fn to_bytes(&self) -> Vec<u8> {
+        let (kind, source) = match self.source.raw_os_error() {
+            Some(code) => (1, code.to_le_bytes().to_vec()),
+            None => (2, self.source.to_string().into_bytes()),
+        };
+        [&[kind, self.action.len() as u8], self.action.as_bytes(), &source].concat()
+    }
+    /// The trouble of another process. Says whose it is, if it is not rank 0, which looks like the only one to users.
+    fn from_bytes(bytes: &[u8], rank: usize) -> Self {
+        let (head, rest) = bytes.split_first_chunk().unwrap_or((&[2, 0], &[]));
+        let (action, source) = rest.split_at_checked(usize::from(head[1])).unwrap_or_default();
+        let source = match (head[0], source.first_chunk()) {
+            (1, Some(code)) => io::Error::from_raw_os_error(i32::from_le_bytes(*code)),
+            _ => io::Error::other(String::from_utf8_lossy(source).into_owned()),
+        };
+        let source =
+            if rank == 0 { source } else { io::Error::new(source.kind(), format!("{source}, on rank {rank}")) };
+        Self { action: Cow::Owned(String::from_utf8_lossy(action).into_owned()), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comms::{Communicator, Threads};
+
+    #[test]
+    fn the_lowest_rank_in_trouble_speaks_for_all() {
+        let told = |bad: &[usize]| {
+            let said = Threads::run(4, |world| {
+                let me = Communicator::rank(&world);
+                let missing = || io::Error::from_raw_os_error(2);
+                let source = || if me == 2 { io::Error::other("gone") } else { missing() };
+                let mine =
+                    if bad.contains(&me) { Err(Trouble { action: "open".into(), source: source() }) } else { Ok(me) };
+                let result = gather(&world, mine, |me| vec![*me as u8; *me]);
+                Ok::<_, io::Error>(match result {
+                    Ok((mine, all)) => format!("{} {all:?}", mine == me),
+                    Err(problem) => problem.to_string(),
+                })
+            });
+            let said = said.unwrap();
+            assert!(said.iter().all(|s| *s == said[0]), "{said:?}");
+            said[0].clone()
+        };
+        let alone = Problem::io("open")(io::Error::from_raw_os_error(2)).to_string();
+        assert_eq!(told(&[]), "true [[], [1], [2, 2], [3, 3, 3]]");
+        assert_eq!(told(&[0, 1, 2, 3]), alone);
+        assert_eq!(told(&[3, 1]), format!("{alone}, on rank 1"));
+        assert_eq!(told(&[3, 2]), "cannot open: gone, on rank 2");
+    }
+}

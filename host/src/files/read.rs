@@ -1,0 +1,366 @@
+//! Reading and checking fields, by one process or by many.
+use super::error::Trouble;
+use super::image::Image;
+use super::parts::{Parts, gather};
+use super::payload::{self, LINKS, Sum};
+use super::source::{ReadAt, Seeking};
+use super::{Checksum, FermionFile, FileError, GaugeFile, Header, Problem, RawField, ReadOptions};
+use super::{checks, lime, milc, nersc, npy, scidac};
+use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
+use crate::halo::Network;
+use crate::lattice::Section;
+use num_complex::Complex64;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+/// Reads the header only.
+pub fn inspect(path: &Path, options: &ReadOptions) -> Result<Header, FileError> {
+    with_file(path, |file| header_from(file, options))
+}
+
+/// *Collective.* [`inspect`] by many processes.
+pub fn inspect_with(path: &Path, options: &ReadOptions, network: &dyn Network) -> Result<Header, FileError> {
+    let header = shared_header(path, network, |image| header_from(image, options));
+    header.map(|(_, header)| header).map_err(FileError::at(path))
+}
+
+/// Reads and checks a gauge field.
+pub fn read_gauge(path: &Path, options: &ReadOptions) -> Result<GaugeFile, FileError> {
+    with_file(path, |file| {
+        let header = header_from(file, options)?;
+        Parts::alone(header.lattice, |parts| gauge_at(file, header, options, parts))
+    })
+}
+
+/// *Collective.* [`read_gauge`] by many processes, each its own section.
+pub fn read_gauge_part(
+    path: &Path,
+    section: &Section,
+    options: &ReadOptions,
+    network: &dyn Network,
+) -> Result<GaugeFile, FileError> {
+    with_parts(
+        path,
+        section,
+        network,
+        |image| header_of(image, options, section),
+        |file, header, parts| gauge_at(file, header, options, parts),
+    )
+}
+
+/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
+/// [`HostColour`](crate::field::host::HostColour).
+pub fn read_fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
+    with_file(path, |file| {
+        let header = header_from(file, options)?;
+        Parts::alone(header.lattice, |parts| fermion_at(file, header, options, parts))
+    })
+}
+
+/// *Collective.* [`read_fermion`] by many processes, each its own section.
+pub fn read_fermion_part<T: Fermion>(
+    path: &Path,
+    section: &Section,
+    options: &ReadOptions,
+    network: &dyn Network,
+) -> Result<FermionFile<T>, FileError> {
+    with_parts(
+        path,
+        section,
+        network,
+        |image| header_of(image, options, section),
+        |file, header, parts| fermion_at(file, header, options, parts),
+    )
+}
+
+/// Reads the header of a block of fields, as [`write_block`](super::write_block) writes it with one axis: that of the
+/// first field, with their number in [`Header::fields`]. `None` if the file is something else.
+pub fn inspect_block<T: Fermion>(path: &Path) -> Result<Option<Header>, FileError> {
+    with_file(path, |file| npy::block_header::<T, _>(file))
+}
+
+/// *Collective.* [`inspect_block`] by many processes.
+pub fn inspect_block_with<T: Fermion>(path: &Path, network: &dyn Network) -> Result<Option<Header>, FileError> {
+    let header = shared_header(path, network, |image| npy::block_header::<T, _>(image));
+    header.map(|(_, header)| header).map_err(FileError::at(path))
+}
+
+/// Reads and checks field `number` of a block.
+pub fn read_block<T: Fermion>(path: &Path, number: usize) -> Result<FermionFile<T>, FileError> {
+    with_file(path, |file| {
+        let header = in_block::<T, _>(file, number)?;
+        let (lattice, options) = (header.lattice, ReadOptions::default());
+        let read = Parts::alone(lattice, |parts| fermion_at(file, header, &options, parts));
+        read.map_err(Problem::in_field(number))
+    })
+}
+
+/// *Collective.* [`read_block`] by many processes, each its own section.
+pub fn read_block_part<T: Fermion>(
+    path: &Path,
+    number: usize,
+    section: &Section,
+    network: &dyn Network,
+) -> Result<FermionFile<T>, FileError> {
+    let options = ReadOptions { lattice: Some(section.global), ..Default::default() };
+    let header = |image: &mut Image| in_block::<T, _>(image, number).and_then(|header| checked(header, &options));
+    with_parts(path, section, network, header, |file, header, parts| {
+        fermion_at(file, header, &options, parts).map_err(Problem::in_field(number))
+    })
+}
+
+/// Reads a field of any sort and checks its checksum.
+pub fn read_field(path: &Path, options: &ReadOptions) -> Result<RawField, FileError> {
+    with_file(path, |file| {
+        let header = header_from(file, options)?;
+        Parts::alone(header.lattice, |parts| field_at(file, header, options, parts))
+    })
+}
+
+/// [`read_gauge`] from anything that can be read and sought.
+pub fn gauge_from<R: Read + Seek + Send>(reader: &mut R, options: &ReadOptions) -> Result<GaugeFile, Problem> {
+    let header = header_from(reader, options)?;
+    Parts::alone(header.lattice, |parts| gauge_at(&Seeking::new(reader), header, options, parts))
+}
+
+/// [`read_fermion`] from anything that can be read and sought.
+pub fn fermion_from<T: Fermion>(
+    reader: &mut (impl Read + Seek + Send),
+    options: &ReadOptions,
+) -> Result<FermionFile<T>, Problem> {
+    let header = header_from(reader, options)?;
+    Parts::alone(header.lattice, |parts| fermion_at(&Seeking::new(reader), header, options, parts))
+}
+
+/// [`read_field`] from anything that can be read and sought.
+pub fn field_from<R: Read + Seek + Send>(reader: &mut R, options: &ReadOptions) -> Result<RawField, Problem> {
+    let header = header_from(reader, options)?;
+    Parts::alone(header.lattice, |parts| field_at(&Seeking::new(reader), header, options, parts))
+}
+
+/// Recognises the format and reads the header.
+pub fn header_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
+    let mut start = Vec::new();
+    reader.rewind().map_err(Problem::io("seek to the start"))?;
+    reader.by_ref().take(12).read_to_end(&mut start).map_err(Problem::io("read"))?;
+    let first = start.first_chunk::<4>();
+    let header = if start.starts_with(nersc::MAGIC) {
+        nersc::header(reader)
+    } else if start.starts_with(npy::MAGIC) {
+        npy::header(reader)
+    } else if first == Some(&lime::MAGIC) {
+        scidac::header(reader, options)
+    } else if first.is_some_and(|&first| milc::recognise(first).is_some()) {
+        milc::header(reader)
+    } else {
+        let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+        Err(Problem::UnknownFormat { start })
+    }?;
+    checked(header, options)
+}
+
+/// A header that holds no more than it should, on the lattice that is expected.
+fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
+    if options.verify && header.data_length > header.needed() {
+        let offset = header.offset + header.needed();
+        return Err(Problem::Trailing { offset, extra: header.data_length - header.needed() });
+    }
+    match options.lattice {
+        Some(lattice) if lattice != header.lattice => Err(Problem::Disagree {
+            what: "the lattice",
+            first: lattice.to_string(),
+            first_place: "the caller",
+            second: header.lattice.to_string(),
+            second_place: "the file",
+        }),
+        _ => Ok(header),
+    }
+}
+
+/// The header of a field of which `section` is to be read.
+fn header_of(image: &mut Image, options: &ReadOptions, section: &Section) -> Result<Header, Problem> {
+    header_from(image, &ReadOptions { lattice: Some(section.global), ..options.clone() })
+}
+
+/// The header of field `number` of a block.
+fn in_block<T: Fermion, R: Read + Seek>(reader: &mut R, number: usize) -> Result<Header, Problem> {
+    match npy::block_header::<T, R>(reader)? {
+        Some(mut header) if number < header.fields => {
+            // No overflow: the fields end inside the file.
+            header.offset += number as u64 * header.needed();
+            Ok(header)
+        }
+        Some(header) => {
+            let found = format!("{} fields", header.fields);
+            Err(Problem::field("npy header", "shape", found, format!("field {number}, counted from 0")))
+        }
+        None => Err(Problem::field("npy file", "content", "something else", format!("a block of {} fields", T::NAME))),
+    }
+}
+
+fn with_file<T>(path: &Path, read: impl FnOnce(&mut File) -> Result<T, Problem>) -> Result<T, FileError> {
+    let file = File::open(path).map_err(Problem::io("open"));
+    file.and_then(|mut file| read(&mut file)).map_err(FileError::at(path))
+}
+
+/// *Collective.* The same for many processes.
+fn with_parts<T>(
+    path: &Path,
+    section: &Section,
+    network: &dyn Network,
+    header: impl Fn(&mut Image) -> Result<Header, Problem>,
+    read: impl FnOnce(&File, Header, &Parts) -> Result<T, Problem>,
+) -> Result<T, FileError> {
+    let all = || {
+        let (file, header) = shared_header(path, network, header)?;
+        let file = file.map_or_else(|| File::open(path).map_err(Trouble::io("open")), Ok);
+        let (file, parts) = Parts::meet(network, section, &[], file)?;
+        read(&file, header, &parts)
+    };
+    all().map_err(FileError::at(path))
+}
+
+/// *Collective.* What `parse` finds. Only rank 0 reads; the others parse what it has read. So hundreds of processes do
+/// not ask the file server for the same few bytes, one after the other record, and all of them find the same, be it a
+/// header or a mistake in it, also where a file changes or a server shows it differently to different machines. Returns
+/// the file, too, where it is open.
+fn shared_header<H>(
+    path: &Path,
+    network: &dyn Network,
+    parse: impl Fn(&mut Image) -> Result<H, Problem>,
+) -> Result<(Option<File>, H), Problem> {
+    let read = || {
+        if network.rank() != 0 {
+            return Ok(None);
+        }
+        let mut image = Image::open(path)?;
+        match parse(&mut image) {
+            Err(Problem::Io { action, source }) => Err(Trouble { action, source }),
+            found => Ok(Some((image, found))),
+        }
+    };
+    let tell = |read: &Option<(Image, _)>| read.as_ref().map_or(Vec::new(), |(image, _)| image.to_bytes());
+    let (mine, told) = gather(network, read(), tell)?;
+    match mine {
+        Some((image, found)) => Ok((image.into_file(), found?)),
+        None => Ok((None, parse(&mut Image::from_bytes(&told[0]))?)),
+    }
+}
+
+/// *Collective.* Reads this process's part of the data, and compares the checksum of all parts.
+fn data_at(
+    source: &dyn ReadAt,
+    header: &Header,
+    options: &ReadOptions,
+    parts: &Parts,
+    values: &mut [Complex64],
+) -> Result<Checksum, Problem> {
+    let read = payload::read(source, header, &parts.mine().into(), values);
+    let (_, told) = gather(parts.network, read, |sum| sum.to_bytes())?;
+    let sums = told.iter().map(|bytes| Sum::from_bytes(bytes));
+    let all = match header.checksum {
+        Some((kind, _)) => sums.fold(Sum::default(), |a, b| a.combine(kind, b)),
+        None => Sum::default(),
+    };
+    let checksum = Checksum::compare(header.checksum, all);
+    checksum.require(options)?;
+    Ok(checksum)
+}
+
+fn gauge_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &Parts) -> Result<GaugeFile, Problem> {
+    require_components(&header, "a gauge field", LINKS)?;
+    let local = parts.mine().local;
+    let mut links = vec![Matrix::default(); 4 * local.volume()];
+    let checksum = data_at(source, &header, options, parts, bytemuck::cast_slice_mut(&mut links))?;
+    let mut gauge = HostGauge::from_links(local, links);
+    let unitarity = checks::links(&gauge, header.precision, options, parts)?;
+    let (plaquette, link_trace) = checks::measured(&gauge, parts)?;
+    if options.verify {
+        let stored = [("plaquette", header.plaquette, plaquette.mean), ("link trace", header.link_trace, link_trace)];
+        for (name, stored, computed) in stored {
+            checks::value(name, stored, computed, header.precision)?;
+        }
+    }
+    if options.reunitarise {
+        gauge.reunitarise();
+    }
+    Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
+}
+
+fn fermion_at<T: Fermion>(
+    source: &dyn ReadAt,
+    header: Header,
+    options: &ReadOptions,
+    parts: &Parts,
+) -> Result<FermionFile<T>, Problem> {
+    let wanted = if T::COMPONENTS == Spinor::COMPONENTS { "a spinor field" } else { "a field of colour vectors" };
+    require_components(&header, wanted, T::COMPONENTS)?;
+    let local = parts.mine().local;
+    let mut sites = vec![T::default(); local.volume()];
+    let checksum = data_at(source, &header, options, parts, bytemuck::cast_slice_mut(&mut sites))?;
+    let field = HostField::from_sites(local, sites);
+    checks::fermion(&field, parts)?;
+    Ok(FermionFile { field, header, checksum })
+}
+
+fn field_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &Parts) -> Result<RawField, Problem> {
+    let mut values = vec![Complex64::ZERO; parts.mine().local.volume() * header.values_per_site()];
+    let checksum = data_at(source, &header, options, parts, &mut values)?;
+    Ok(RawField { values, header, checksum })
+}
+
+fn require_components(header: &Header, wanted: &'static str, expected: usize) -> Result<(), Problem> {
+    if header.values_per_site() == expected {
+        return Ok(());
+    }
+    Err(Problem::Components { found: header.components, wanted, expected })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{WriteOptions, gauge_to};
+    use crate::generate::weak_field;
+    use crate::lattice::Lattice;
+    use comms::{Communicator, Threads};
+    use std::io;
+
+    /// A file that one rank can read less of than its header said when rank 0 read it.
+    struct Shorter(Vec<u8>, usize);
+
+    impl ReadAt for Shorter {
+        fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+            let there = self.0[..self.1].get(offset as usize..).and_then(|rest| rest.get(..bytes.len()));
+            bytes.copy_from_slice(there.ok_or_else(|| io::Error::from_raw_os_error(5))?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_rank_that_cannot_read_stops_all() {
+        let gauge = weak_field(Lattice::new([2, 2, 2, 8]).unwrap(), 1, 0.1);
+        let mut bytes = Vec::new();
+        gauge_to(&mut bytes, &gauge, &WriteOptions::default()).unwrap();
+        let header = header_from(&mut io::Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+        let read = |unable: Option<usize>| {
+            let said = Threads::run(4, |world| {
+                let me = Communicator::rank(&world);
+                let local = Lattice::new([2; 4]).unwrap();
+                let section = Section { global: gauge.lattice(), origin: [0, 0, 0, 2 * me], local };
+                let length = if unable == Some(me) { header.offset as usize + 10000 } else { bytes.len() };
+                let source = Shorter(bytes.clone(), length);
+                let (_, parts) = Parts::meet(&world, &section, &[], Ok::<_, Trouble>(()))?;
+                let read = gauge_at(&source, header.clone(), &ReadOptions::default(), &parts);
+                Ok::<_, Problem>(read.map_or_else(|problem| problem.to_string(), |file| format!("{:?}", file.checksum)))
+            });
+            let said = said.unwrap();
+            assert!(said.iter().all(|s| *s == said[0]), "{said:?}");
+            said[0].clone()
+        };
+        assert_eq!(read(None), "Verified(Scidac)");
+        assert_eq!(read(Some(2)), "cannot read the data: Input/output error (os error 5), on rank 2");
+        // Rank 0's own part is whole.
+        assert_eq!(read(Some(0)), "Verified(Scidac)");
+    }
+}

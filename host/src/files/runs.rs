@@ -1,0 +1,95 @@
+//! Where the sites of a box are in a file, which has the sites of the whole lattice in lexicographic order.
+use crate::lattice::{Cuboid, Lattice, Section};
+use std::ops::Range;
+
+/// The sites of a box, as runs that lie together in the file: rows in x; whole planes where the box is as long as the
+/// lattice in x, and so on; everything if only t is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runs {
+    whole: [usize; 4],
+    sites: Cuboid,
+    /// Sites of a run.
+    length: usize,
+}
+
+impl Runs {
+    fn new(whole: [usize; 4], sites: Cuboid) -> Self {
+        // Up to the first direction that is cut, that one included.
+        let cut = (0..3).find(|&mu| sites.size[mu] < whole[mu]).unwrap_or(3);
+        Self { whole, sites, length: sites.size[..=cut].iter().product() }
+    }
+    /// Consecutive sites.
+    pub fn range(lattice: Lattice, sites: Range<usize>) -> Self {
+        let line = |length: usize| [length, 1, 1, 1];
+        Self::new(line(lattice.volume()), Cuboid { origin: [sites.start, 0, 0, 0], size: line(sites.len()) })
+    }
+    /// For sites that are numbered in the order of the box: the pieces that lie together in the file, each as the
+    /// number of its first site in the whole lattice, and how many there are.
+    pub fn pieces(&self, sites: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+        let whole = Cuboid { origin: [0; 4], size: self.whole };
+        let mut at = sites.start;
+        std::iter::from_fn(move || {
+            if at >= sites.end {
+                return None;
+            }
+            let count = (self.length - at % self.length).min(sites.end - at);
+            let first = whole.index(self.sites.site(at));
+            at += count;
+            Some((first, count))
+        })
+    }
+}
+
+impl From<&Section> for Runs {
+    fn from(section: &Section) -> Self {
+        Self::new(section.global.size(), section.cuboid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(global: [usize; 4], origin: [usize; 4], local: [usize; 4]) -> Section {
+        Section { global: Lattice::new(global).unwrap(), origin, local: Lattice::new(local).unwrap() }
+    }
+
+    #[test]
+    fn runs_are_as_long_as_they_can_be() {
+        let global = [4, 6, 4, 8];
+        for (local, length) in [
+            ([4, 6, 4, 8], 768),
+            ([4, 6, 4, 2], 192),
+            ([4, 6, 2, 8], 48),
+            ([4, 2, 4, 8], 8),
+            ([4, 2, 2, 2], 8),
+            ([2, 6, 4, 8], 2),
+        ] {
+            let section = section(global, [0; 4], local);
+            let runs = Runs::from(&section);
+            assert_eq!(
+                runs.pieces(0..section.local.volume())
+                    .map(|(_, count)| count)
+                    .collect::<std::collections::HashSet<_>>(),
+                [length].into()
+            );
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_sites_of_the_section_in_its_order() {
+        let section = section([4, 6, 4, 8], [2, 2, 0, 4], [2, 4, 4, 2]);
+        let runs = Runs::from(&section);
+        let sites = |range: Range<usize>| -> Vec<usize> {
+            runs.pieces(range).flat_map(|(first, count)| first..first + count).collect()
+        };
+        let expected: Vec<_> = (0..section.local.volume()).map(|site| section.global_index(site)).collect();
+        assert_eq!(sites(0..expected.len()), expected);
+        for range in [0..0, 3..4, 1..30, 17..64] {
+            assert_eq!(sites(range.clone()), expected[range]);
+        }
+        let line = Runs::range(section.global, 5..300);
+        assert_eq!(line.pieces(0..295).collect::<Vec<_>>(), [(5, 295)]);
+        assert_eq!(line.pieces(10..20).collect::<Vec<_>>(), [(15, 10)]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Sums whose bits do not depend on the order of their terms.
+
+/// 2⁶⁴: terms are cut off behind so many bits, far below the last one of a term of order 1.
+const SCALE: f64 = (1u128 << 64) as f64;
+/// 2³¹: so many sites of terms below it fit the 127 bits.
+const LIMIT: f64 = (1u64 << 31) as f64;
+
+/// A sum over sites in fixed point: the same however sites are dealt out to threads and processes. Terms of 2³¹ and
+/// more, which no sensible field has, are summed in floating point beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Exact {
+    fixed: i128,
+    beyond: f64,
+}
+
+impl Exact {
+    pub fn add(&mut self, term: f64) {
+        if term.abs() < LIMIT {
+            self.fixed += (term * SCALE) as i128;
+        } else {
+            // NaN comes here, too, and makes the sum NaN.
+            self.beyond += term;
+        }
+    }
+    pub fn combine(self, other: Self) -> Self {
+        Self { fixed: self.fixed + other.fixed, beyond: self.beyond + other.beyond }
+    }
+    pub fn total(self) -> f64 {
+        self.fixed as f64 / SCALE + self.beyond
+    }
+    /// For other processes.
+    pub fn words(self) -> [u64; 3] {
+        [self.fixed as u64, (self.fixed >> 64) as u64, self.beyond.to_bits()]
+    }
+    pub fn from_words([low, high, beyond]: [u64; 3]) -> Self {
+        Self { fixed: i128::from(high as i64) << 64 | i128::from(low), beyond: f64::from_bits(beyond) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(terms: impl IntoIterator<Item = f64>) -> Exact {
+        let mut sum = Exact::default();
+        terms.into_iter().for_each(|term| sum.add(term));
+        sum
+    }
+
+    #[test]
+    fn order_and_parts_do_not_matter() {
+        let terms: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.7).sin() * 10f64.powi(i % 7 - 4)).collect();
+        let whole = sum(terms.iter().copied());
+        assert_eq!(sum(terms.iter().rev().copied()), whole);
+        let parts = terms.chunks(333).rev().map(|part| sum(part.iter().copied()));
+        assert_eq!(parts.fold(Exact::default(), Exact::combine), whole);
+        assert_eq!(Exact::from_words(whole.words()), whole);
+        // Floating point is off by a rounding of the largest partial sum, here below 10³, for each term.
+        let plain: f64 = terms.iter().sum();
+        assert!((whole.total() - plain).abs() < 4000.0 * 1e3 * f64::EPSILON);
+    }
+
+    #[test]
+    fn known_sums() {
+        assert_eq!(sum([0.1; 10]).total(), 1.0);
+        assert_eq!(sum([1e9, 1e-15, -1e9]).total(), (1e-15 * SCALE).trunc() / SCALE);
+        let negative = sum([-0.75, -1e-3]);
+        assert_eq!(Exact::from_words(negative.words()), negative);
+        assert_eq!(sum([1e300, 1.0, -1e300]).total(), 1.0);
+        assert!(sum([1.0, f64::NAN]).total().is_nan());
+        assert_eq!(sum([f64::INFINITY, 1.0]).total(), f64::INFINITY);
+    }
+}
