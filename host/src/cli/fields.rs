@@ -62,33 +62,34 @@ impl Source {
             Source::Random(_) => Ok(vec![self]),
             Source::File(path, _) => {
                 let fields = block_count::<T>(&path)?;
-                let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
-                    (n, l) if n == T::COMPONENTS && l == lattice => Ok(()),
-                    (n, l) if n == T::COMPONENTS => {
-                        Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
-                    }
-                    (n, _) => Err(format!(
-                        "{}: holds {n} numbers per site, a {} field has {}",
-                        path.display(),
-                        T::NAME,
-                        T::COMPONENTS
-                    )),
+                let single = || files::inspect(&path, &ReadOptions::default());
+                let of_another_kind = |n: usize| {
+                    let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
+                    format!("{path}: holds {n} numbers per site, a {kind} field has {needed}")
                 };
                 match fields {
                     None => {
-                        let header = files::inspect(&path, &ReadOptions::default()).map_err(|e| e.to_string())?;
-                        of(header)?;
-                        Ok(vec![Source::File(path, 0)])
-                    }
-                    Some(n) => {
-                        let first = read_from_block::<T>(&path, 0)?;
-                        if first.lattice() != lattice {
-                            let l = first.lattice();
-                            let path = path.display();
-                            return Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"));
+                        let header = single().map_err(|e| e.to_string())?;
+                        match (header.values_per_site(), header.lattice) {
+                            (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
+                            (n, l) if n == T::COMPONENTS => {
+                                Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
+                            }
+                            (n, _) => Err(of_another_kind(n)),
                         }
-                        Ok((0..n).map(|i| Source::File(path.clone(), i)).collect())
                     }
+                    Some(n) => match (read_from_block::<T>(&path, 0), single()) {
+                        (Ok(first), _) if first.lattice() == lattice => {
+                            Ok((0..n).map(|i| Source::File(path.clone(), i)).collect())
+                        }
+                        // The shape of one spinor field is also that of colour vectors on another lattice.
+                        (_, Ok(header)) if header.lattice == lattice => Err(of_another_kind(header.values_per_site())),
+                        (Ok(first), _) => {
+                            let (path, l) = (path.display(), first.lattice());
+                            Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"))
+                        }
+                        (Err(why), _) => Err(why),
+                    },
                 }
             }
         }

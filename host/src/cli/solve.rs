@@ -76,13 +76,15 @@ pub struct OperatorFlags {
     /// Chroma's clovCoeffT, the coefficient of the temporal planes
     #[arg(long, value_name = "CT", help_heading = "Clover operator", allow_hyphen_values = true)]
     clover_t: Option<String>,
-    /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
+    /// point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED or file:PATH; repeat it for several
+    /// right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
     /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
-    /// Reals kept of a link: 18, 12 or 8, or 12t or 8t in temporal gauge [default: 12 if the links are in SU(3)]
+    /// Reals kept of a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; 18h, 12h or 8h in 16 bits
+    /// beside fields in single precision, for staggered ones [default: 12 if the links are in SU(3)]
     #[arg(long, value_name = "N")]
     reconstruct: Option<String>,
     /// The result: .npy, or .lime for one field
