@@ -1,4 +1,5 @@
-//! `ferrite solve` and `ferrite apply` with staggered operators, `ferrite links`, and what is refused.
+//! `ferrite solve`, `ferrite apply` and `ferrite bench solver` with staggered operators, `ferrite links`, and what is
+//! refused.
 mod program;
 
 use ferrite::backend::Cpu;
@@ -15,6 +16,7 @@ use ferrite_tests::report::{Tolerance, relative_error, worst_error};
 use ferrite_tests::staggered_reference::{Boundary, Improved, Phases, Staggered};
 use gpu_kernels::storage::{Double, Half, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single};
 use program::*;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -279,8 +281,104 @@ fn applications_follow_each_other() {
     assert!(text.stdout.starts_with(expected), "{}", text.stdout);
 }
 
+/// The cells of `bench solver` in one format.
+fn of_format<'a>(report: &'a Value, precision: &str, reconstruct: &str) -> Vec<&'a Value> {
+    let is = |row: &&Value| row["precision"] == precision && row["reconstruct"] == reconstruct;
+    report["rows"].as_array().unwrap().iter().filter(is).collect()
+}
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
 #[test]
-fn mistakes_of_applications() {
+fn benchmarks_of_solvers() {
+    let room = Room::with_weak_field();
+    let bench = "bench solver --operator asqtad --u0 0.9 --gauge weak.ildg --sources 1 --tol 1e-9";
+    let report = room.json(&format!("{bench} --masses 0.4,0.1 --plot s.svg"));
+    assert_eq!((&report["schema"], &report["operator"]), (&"ferrite.bench-solver/1".into(), &"asqtad".into()));
+    assert_eq!((number(&report["u0"]), &report["shifts"], &report["paper"]), (0.9, &Value::Null, &Value::Null));
+    // Double and half with 18, 12 and 8 reals, single with all six ways.
+    assert_eq!(report["rows"].as_array().unwrap().len(), 2 * 12);
+    for row in report["rows"].as_array().unwrap() {
+        assert_eq!(
+            (&row["failures"], &row["solver"], &row["table"]),
+            (&json!([]), &"cg".into(), &Value::Null),
+            "{row}"
+        );
+        assert!(number(&row["true_residual"]) <= 1e-9 && number(&row["matrix_gflops"]) > 0.0, "{row}");
+        let (iterations, updates) = (number(&row["iterations"]), number(&row["updates"]));
+        let microseconds = 1e6 * number(&row["seconds"]) / (iterations - updates);
+        assert!((number(&row["microseconds_per_iteration"]) / microseconds - 1.0).abs() < 1e-12, "{row}");
+        assert!(number(&row["gflops"]) > 0.0 && row["first_microseconds_per_iteration"].is_null(), "{row}");
+    }
+    assert!(fs::read_to_string(room.path("s.svg")).unwrap().contains("CG on 4×4×4×8, asqtad"));
+    // The same system as that of `solve`.
+    let solve = "solve --operator asqtad --u0 0.9 --gauge weak.ildg --source random:1 --tol 1e-9";
+    for (precision, reconstruct) in [("double", "18"), ("single", "8h"), ("half", "12")] {
+        let format = format!("--precision {precision} --reconstruct {reconstruct}");
+        let rows = of_format(&report, precision, reconstruct);
+        assert!(number(&rows[0]["iterations"]) < number(&rows[1]["iterations"]), "lighter quarks take longer");
+        for (row, mass) in rows.into_iter().zip(["0.4", "0.1"]) {
+            let one = room.json(&format!("{solve} --mass {mass} {format}"));
+            let counted = number(&one["iterations"]) + number(&one["reliable_updates"]);
+            assert_eq!((number(&row["mass"]), number(&row["iterations"])), (mass.parse().unwrap(), counted));
+            assert_eq!(
+                (&row["updates"], &row["true_residual"]),
+                (&one["reliable_updates"].as_f64().into(), &one["true_residual"])
+            );
+        }
+    }
+
+    // Many shifts.
+    let shifts = "--shifts 0,0.5,0.05 --precision double,single --reconstruct 8";
+    for strategy in ["multishift", "sequential"] {
+        let report = room.json(&format!("{bench} --masses 0.1 {shifts} --shift-solver {strategy}"));
+        assert_eq!((&report["shifts"], &report["shift_solver"]), (&json!([0.0, 0.5, 0.05]), &strategy.into()));
+        for precision in ["double", "single"] {
+            let [row] = of_format(&report, precision, "8")[..] else { panic!("{report}") };
+            let flags =
+                format!("--shifts 0,0.5,0.05 --precision {precision} --reconstruct 8 --shift-solver {strategy}");
+            let all = room.json(&format!("{solve} --mass 0.1 {flags}"));
+            let of = |key: &str| all["systems"].as_array().unwrap().iter().map(|s| number(&s[key])).collect::<Vec<_>>();
+            let (first, then, updates) = (of("iterations"), of("refinement_iterations"), of("reliable_updates"));
+            let first = first.into_iter().fold(0.0, f64::max);
+            assert_eq!(number(&row["first_iterations"]), first);
+            assert_eq!(first > 0.0, strategy == "multishift");
+            assert_eq!(number(&row["updates"]), updates.iter().sum::<f64>());
+            assert_eq!(number(&row["iterations"]), first + then.iter().sum::<f64>() + number(&row["updates"]));
+            assert_eq!(row["first_microseconds_per_iteration"].is_number(), strategy == "multishift");
+            assert!(number(&row["first_seconds"]) <= number(&row["seconds"]) && row["failures"] == json!([]), "{row}");
+        }
+    }
+    let text = room.run(&format!("{bench} --masses 0.1 {shifts} --backend cpu")).stdout;
+    for part in ["asqtad operator, 3 shifts, multishift: iterations, to 1e-9, 1 sources", "double 8 CG", "single 8 CG"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "of the matrix by itself"] {
+        assert!(text.lines().any(|line| line.contains(heading)), "{heading}: {text}");
+    }
+    // On a configuration made for it; half does not get there, and no step up is made.
+    let made = "bench solver --lattice 4,4,4,4 --sweeps 3 --sources 2 --masses 0.05";
+    let report =
+        room.json(&format!("{made} --operator staggered --precision single,half --reconstruct 18 --max-iterations 9"));
+    assert_eq!(report["quenched"]["sweeps"], 3);
+    for row in report["rows"].as_array().unwrap() {
+        assert!(row["iterations"].is_null() && row["failures"].as_array().unwrap().len() == 2, "{row}");
+    }
+    // HISQ's long links cannot be reconstructed: these columns are left out.
+    let report = room.json(&format!("{made} --operator hisq --naik-epsilon 0.1 --precision single,double"));
+    let formats: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| row["reconstruct"].clone()).collect();
+    assert_eq!((formats, number(&report["naik_epsilon"])), (vec!["18".into(), "18h".into(), "18".into()], 0.1));
+    room.fails(
+        2,
+        &format!("{made} --operator hisq --reconstruct 12,8 --backend cpu"),
+        &["--reconstruct", "HISQ", "18"],
+    );
+}
+
+#[test]
+fn mistakes_of_applications_and_benchmarks() {
     let room = Room::with_weak_field();
     let base = "apply --gauge weak.ildg --source random:1 -o y.npy";
     for (flags, parts) in [
@@ -321,6 +419,37 @@ fn mistakes_of_applications() {
     let line = "apply --gauge weak.ildg --mass 0.1 --source file:colour.npy -o y.npy";
     room.fails(2, line, &["colour.npy", "3 numbers per site", "a spinor field has 12"]);
     assert!(!room.path("y.npy").exists());
+
+    let base = "bench solver --gauge weak.ildg";
+    for (flags, parts) in [
+        ("--operator clover", &["--operator", "'clover'", "wilson, staggered, asqtad, hisq"][..]),
+        ("--operator asqtad --paper 001", &["--paper", "wilson"]),
+        ("--operator asqtad --table 3", &["--table", "wilson"]),
+        ("--operator asqtad --masses=-0.1", &["--masses", "above 0"]),
+        ("--operator asqtad --masses 0", &["--masses", "above 0"]),
+        ("--operator asqtad --masses 0.1,0 --shifts 0.1,0", &["--shifts", "mass 0", "not above 0"]),
+        ("--operator asqtad --shifts 0.1,x", &["--shifts", "'x'"]),
+        ("--operator asqtad --shift-solver multishift", &["--shift-solver", "--shifts"]),
+        ("--operator asqtad --shifts 0.1 --shift-solver both", &["--shift-solver", "sequential"]),
+        ("--operator asqtad --precision fp16", &["no such kernels", "fp16"]),
+        ("--operator asqtad --precision double --reconstruct 8h", &["no such kernels", "8h"]),
+        ("--operator asqtad --reconstruct 12t", &["no such kernels", "12t"]),
+        ("--operator asqtad --reconstruct 9", &["--reconstruct '9'"]),
+        ("--operator asqtad --u0 0", &["--u0", "plaquette"]),
+        ("--operator hisq --u0 0.9", &["--u0", "asqtad"]),
+        ("--operator staggered --naik-epsilon 0.1", &["--naik-epsilon", "hisq"]),
+        ("--operator asqtad --solver bicgstab", &["--solver"]),
+        ("--operator asqtad --tol 0", &["--tol"]),
+        ("--operator asqtad --plot s.png", &["s.png", ".svg"]),
+        ("--shifts 0.1", &["--shifts", "staggered"]),
+        ("--u0 0.9", &["--u0", "staggered"]),
+        ("--precision double", &["--precision", "staggered"]),
+    ] {
+        room.fails(2, &format!("{base} {flags}"), parts);
+    }
+    room.fails(2, "bench solver --operator asqtad --gauge nothere.ildg --backend cpu", &["nothere.ildg"]);
+    let large = "bench solver --operator asqtad --lattice 256,256,256,64 --backend cpu";
+    room.fails(2, large, &["needs", "GiB", "links in all formats"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod result;
 
 pub use apply::apply;
 pub use links::{HostLinks, configuration, improvement};
-pub use plan::{Kind, LinkFiles, StaggeredPlan, Tadpole};
+pub use plan::{Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
 pub use result::merged;
 
 use super::device::{DeviceChoice, on_device};
