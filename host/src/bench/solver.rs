@@ -1,13 +1,20 @@
-//! Mixed-precision solvers on one configuration over a range of masses, as in tables 3 to 5 and figure 7 of Clark et al.
-//! 2009.
+//! Mixed-precision solvers on one configuration over a range of masses: for Wilson fermions as in tables 3 to 5 and
+//! figure 7 of Clark et al. 2009, for staggered ones CG on M†M and multi-shift CG.
+mod staggered;
+
+pub use staggered::{Several, staggered_cell, staggered_matrix_gflops, staggered_schemes};
+
 use super::time;
 use crate::backend::Backend;
 use crate::dirac::{TimeBoundary, WilsonParams};
-use crate::domain::Result;
-use crate::field::AnySpace;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::Fermion;
+use crate::field::{AnyOperator, AnySpace, FieldKind, FullField};
 use crate::generate;
-use crate::solve::{Configuration, Correction, IterationPrecision, Method, Reconstruction, Request, SolveFailure};
-use solvers::{LinearOperator, Observer, VectorSpace};
+use crate::solve::{
+    Configuration, Correction, IterationPrecision, Method, Reconstruction, Request, SolveFailure, Solved,
+};
+use solvers::{LinearOperator, Observer, SolveError, VectorSpace};
 
 /// One way to solve: a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +83,7 @@ impl Table {
 /// What is solved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Bare masses of the Wilson operator, antiperiodic in time.
+    /// Bare masses, antiperiodic in time.
     pub masses: Vec<f64>,
     /// Number of random sources, each solved by itself.
     pub sources: u64,
@@ -86,6 +93,23 @@ pub struct Study {
     pub max_iterations: usize,
 }
 
+impl Study {
+    fn request<O>(&self, operator: O, scheme: Scheme) -> Request<O> {
+        let Scheme { method, precision, reconstruction, correction } = scheme;
+        Request {
+            method,
+            precision,
+            reconstruction,
+            correction,
+            tol: self.tol,
+            max_iterations: self.max_iterations,
+            // A column is of one format, to the end.
+            ladder: false,
+            ..Request::new(operator)
+        }
+    }
+}
+
 /// One mass in one way, averaged over the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
@@ -93,12 +117,17 @@ pub struct Cell {
     pub mass: f64,
     /// The way.
     pub scheme: Scheme,
-    /// Iterations, with reliable updates or corrections counted as the paper does; of the solves that converged.
+    /// Iterations, with reliable updates or corrections counted as the paper does; of the solves that converged. Those of
+    /// multi-shift CG and of all systems after it where there are several.
     pub iterations: f64,
     /// Reliable updates or corrections.
     pub updates: f64,
     /// Seconds of a solve, transfers not included.
     pub seconds: f64,
+    /// Iterations of multi-shift CG alone; 0 without.
+    pub first_iterations: f64,
+    /// Seconds of multi-shift CG alone; 0 without.
+    pub first_seconds: f64,
     /// 10⁹ operations of the matrix per second of the solve.
     pub gflops: f64,
     /// Largest true residual of the full system.
@@ -107,70 +136,125 @@ pub struct Cell {
     pub failures: Vec<String>,
 }
 
-/// Solves for all sources.
-pub fn cell<B: Backend>(
-    configuration: &Configuration<B>,
-    study: &Study,
+impl Cell {
+    /// Seconds of an iteration of a whole solve: updates are in the time and not among the iterations.
+    pub fn seconds_per_iteration(&self) -> f64 {
+        self.seconds / (self.iterations - self.updates)
+    }
+    /// Seconds of an iteration of multi-shift CG; no number without.
+    pub fn seconds_per_first_iteration(&self) -> f64 {
+        self.first_seconds / self.first_iterations
+    }
+}
+
+/// Why a study ended before it was complete.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyFailure {
+    /// The observer stopped it.
+    #[error("interrupted")]
+    Interrupted,
+    /// A solver could not start.
+    #[error(transparent)]
+    Solver(SolveError<DeviceError>),
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// What one source adds to a cell.
+struct Sample {
+    iterations: usize,
+    updates: usize,
+    seconds: f64,
+    first: (usize, f64),
+    flops: f64,
+    true_residual: f64,
+}
+
+impl Sample {
+    /// Of a solve for one source and one mass, or why it did not converge.
+    fn of<T: Fermion>(solved: Solved<T>) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
+        match solved {
+            Ok((_, report)) if report.converged => Ok(Ok(Sample {
+                iterations: report.info.iterations,
+                updates: report.info.reliable_updates,
+                seconds: report.seconds,
+                first: (0, 0.0),
+                flops: report.info.flops,
+                true_residual: report.true_residual[0],
+            })),
+            Ok((_, report)) => Ok(Err(not_converged(report.true_residual[0]))),
+            Err(SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. }) => Err(StudyFailure::Interrupted),
+            Err(SolveFailure::Unfinished { error, .. }) => Ok(Err(error.to_string())),
+            Err(SolveFailure::Solver(error)) => Err(StudyFailure::Solver(error)),
+            Err(SolveFailure::Device(error)) => Err(StudyFailure::Device(error)),
+        }
+    }
+}
+
+fn not_converged(true_residual: f64) -> String {
+    format!("the true residual is {true_residual:.1e}")
+}
+
+/// The average over all sources of what `solve` gives for each, by its seed.
+fn average(
     mass: f64,
     scheme: Scheme,
-    observer: &mut impl Observer,
-) -> std::result::Result<Cell, SolveFailure> {
-    let Scheme { method, precision, reconstruction, correction } = scheme;
-    let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-    let request = Request {
-        method,
-        precision,
-        reconstruction,
-        correction,
-        tol: study.tol,
-        max_iterations: study.max_iterations,
-        // A column is of one format, to the end.
-        ladder: false,
-        ..Request::new(operator)
-    };
+    sources: u64,
+    mut solve: impl FnMut(u64) -> std::result::Result<std::result::Result<Sample, String>, StudyFailure>,
+) -> std::result::Result<Cell, StudyFailure> {
     let mut cell = Cell {
         mass,
         scheme,
         iterations: 0.0,
         updates: 0.0,
         seconds: 0.0,
+        first_iterations: 0.0,
+        first_seconds: 0.0,
         gflops: 0.0,
         true_residual: 0.0,
         failures: Vec::new(),
     };
-    for seed in 1..=study.sources {
-        let source = generate::random_source(configuration.domain().local(), seed);
-        let report = match configuration.solve(&[source], None, &request, observer) {
-            Ok((_, report)) if report.converged => report,
-            Ok((_, report)) => {
-                cell.failures.push(format!("the true residual is {:.1e}", report.true_residual[0]));
-                continue;
+    for seed in 1..=sources {
+        match solve(seed)? {
+            Ok(sample) => {
+                cell.iterations += (sample.iterations + sample.updates) as f64;
+                cell.updates += sample.updates as f64;
+                cell.seconds += sample.seconds;
+                cell.first_iterations += sample.first.0 as f64;
+                cell.first_seconds += sample.first.1;
+                cell.gflops += sample.flops * 1e-9;
+                cell.true_residual = cell.true_residual.max(sample.true_residual);
             }
-            Err(SolveFailure::Unfinished {
-                error: error @ solvers::SolveError::Cancelled { .. },
-                solutions,
-                report,
-            }) => {
-                return Err(SolveFailure::Unfinished { error, solutions, report });
-            }
-            Err(SolveFailure::Unfinished { error, .. }) => {
-                cell.failures.push(error.to_string());
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        cell.iterations += (report.info.iterations + report.info.reliable_updates) as f64;
-        cell.updates += report.info.reliable_updates as f64;
-        cell.seconds += report.seconds;
-        cell.gflops += report.info.flops * 1e-9;
-        cell.true_residual = cell.true_residual.max(report.true_residual[0]);
+            Err(why) => cell.failures.push(why),
+        }
     }
     cell.gflops /= cell.seconds;
-    let solved = (study.sources as usize - cell.failures.len()) as f64;
-    for sum in [&mut cell.iterations, &mut cell.updates, &mut cell.seconds] {
+    let solved = (sources as usize - cell.failures.len()) as f64;
+    let Cell { iterations, updates, seconds, first_iterations, first_seconds, .. } = &mut cell;
+    for sum in [iterations, updates, seconds, first_iterations, first_seconds] {
         *sum /= solved;
     }
     Ok(cell)
+}
+
+/// Solves the Wilson system for all sources.
+///
+/// # Errors
+/// [`StudyFailure`]; solves that do not converge are in the cell.
+pub fn cell<B: Backend>(
+    configuration: &Configuration<B>,
+    study: &Study,
+    mass: f64,
+    scheme: Scheme,
+    observer: &mut impl Observer,
+) -> std::result::Result<Cell, StudyFailure> {
+    let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
+    let request = study.request(operator.into(), scheme);
+    average(mass, scheme, study.sources, |seed| {
+        let source = generate::random_source(configuration.domain().local(), seed);
+        Sample::of(configuration.solve(&[source], None, &request, observer))
+    })
 }
 
 /// 10⁹ operations per second of the even-odd Wilson matrix by itself.
@@ -181,14 +265,21 @@ pub fn matrix_gflops<B: Backend>(
 ) -> Result<f64> {
     let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let operator = configuration.operator(operator, precision, reconstruction, 1)?;
-    let space = AnySpace::new(configuration.domain(), 1, precision);
-    let mut full = crate::field::FullSpinor::zero(configuration.domain(), 1)?;
-    full.upload(&[generate::random_source(configuration.domain().local(), 1)])?;
+    gflops_of(configuration.domain(), &operator, precision)
+}
+
+/// 10⁹ operations per second of an operator for one right-hand side.
+fn gflops_of<B: Backend, K: FieldKind>(
+    domain: &Domain<B>,
+    operator: &AnyOperator<B, K>,
+    precision: IterationPrecision,
+) -> Result<f64> {
+    let space = AnySpace::new(domain, 1, precision);
+    let mut full = FullField::zero(domain, 1)?;
+    full.upload(&[generate::random_source(domain.local(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.read(&full.even, &mut x)?;
-    let seconds = time(configuration.domain().backend(), || {
-        std::mem::swap(&mut x, &mut y);
-        operator.apply(&y, &mut x)
-    })?;
+    // The input stays what it is: applied again and again to what came out, the matrix overflows.
+    let seconds = time(domain.backend(), || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)
 }

@@ -1,29 +1,35 @@
 //! `ferrite apply`.
-use super::device::{DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice, on_device};
+use super::fields::Source;
 use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::solve::{OperatorFlags, inputs, reconstruction};
-use super::{Context, Failure, Outcome, fields};
+use super::{Context, Failure, Outcome, fields, staggered};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Wilson};
+use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
 use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
-use serde_json::json;
+use serde_json::{Value, json};
 use solvers::LinearOperator;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
   ferrite apply --gauge weak.ildg --mass 0.05 --source file:solution.npy -o b.npy
   ferrite apply --gauge weak.ildg --kappa 0.12 --source random:1 --dagger -o out.lime
+  ferrite apply --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source file:column.npy -o b.npy
+  ferrite apply --operator hisq --fat fat.scidac --long long.scidac --mass 0.1 --source random:1 --normal -o out.npy
 
-Writes M x, or M^dagger x with --dagger; with --schur the even-odd preconditioned operator on the even sites and zero on
-the odd ones. That is 1 - kappa^2 D_eo D_oe for Wilson; for clover, whose term is A, it is 1 - A^-1 D_eo A^-1 D_oe / 4
-(symmetric, the default) or A - D_eo A^-1 D_oe / 4 (asymmetric).";
+Writes M x, M^dagger x with --dagger, or M^dagger M x with --normal. With --schur M is the even-odd preconditioned
+operator on the even sites, and the result is zero on the odd ones. That is 1 - kappa^2 D_eo D_oe for Wilson; for clover,
+whose term is A, it is 1 - A^-1 D_eo A^-1 D_oe / 4 (symmetric, the default) or A - D_eo A^-1 D_oe / 4 (asymmetric).
+Staggered operators are M = m + D/2, half of MILC's 2m + D, and M^dagger M = m^2 - D^2/4 does not mix even and odd
+sites; they take any mass, and 0 gives D/2.";
 
 /// Arguments of `apply`.
 #[derive(Args)]
@@ -34,9 +40,14 @@ pub struct Arguments {
     /// The Hermitian conjugate of the operator
     #[arg(long)]
     dagger: bool,
+    /// The operator and then its Hermitian conjugate, as in the normal equations
+    #[arg(long, conflicts_with = "dagger")]
+    normal: bool,
     /// The Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     schur: Option<Option<String>>,
+    #[command(flatten)]
+    links: staggered::LinkFlags,
 }
 
 /// Applies the operator once.
@@ -44,10 +55,23 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let mut settings = Settings::default();
     context.add_to(&mut settings);
     args.operator.add_to(&mut settings);
-    settings.flag("schur", args.schur.as_ref().and_then(Option::as_deref));
-    let schur = args.schur.is_some();
+    args.links.add_to(&mut settings);
     if settings.get("output").is_none() {
         settings.missing("no output: give -o FILE");
+    }
+    let form = match (args.dagger, args.normal) {
+        (false, false) => Form::Plain,
+        (true, _) => Form::Dagger,
+        (false, true) => Form::Normal,
+    };
+    let schur = args.schur.is_some();
+    settings.flag("schur", args.schur.as_ref().and_then(Option::as_deref));
+    if staggered::is_chosen(&settings) {
+        if schur {
+            // Which one it would be does not matter.
+            settings.flag("schur", Some(""));
+        }
+        return staggered::apply(&mut settings, form, context);
     }
     let choice = DeviceChoice::from_settings(&mut settings);
     let plan = Plan::from_settings(&mut settings);
@@ -61,7 +85,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     device.require(&memory(&plan), &format!("the operator on {}", plan.lattice()))?;
     let (file, sources) = inputs(&plan)?;
     let reconstruction = reconstruction(&plan, &file)?;
-    let job = Job { operator: plan.operator, dagger: args.dagger, schur };
+    let job = Job { operator: plan.operator, form, schur };
     let fields = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), plan.lattice())?;
         if reconstruction == Reconstruction::Eight && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
@@ -72,12 +96,8 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         }
         job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
     })?;
-    let title = format!("image under the {} operator", plan.operator.name());
-    fields::write_fermions(output, &fields, &title).map_err(Failure::failed)?;
-    let norms: Vec<f64> = fields.iter().map(HostSpinor::norm2).collect();
     let operator = plan.operator.wilson();
     let object = json!({
-        "output": output,
         "lattice": plan.lattice().size(),
         "operator": plan.operator_name(),
         "mass": operator.mass,
@@ -85,24 +105,66 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         "xi": operator.anisotropy.xi,
         "nu": operator.anisotropy.nu,
         "clover": plan.clover(),
-        "dagger": args.dagger,
         "schur": schur,
         "precision": name_of(&PRECISIONS, plan.precision),
         "reconstruct": name_of(&RECONSTRUCTIONS, reconstruction),
+        "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
+    });
+    let what = match (schur, form) {
+        (false, Form::Plain) => "M x",
+        (false, Form::Dagger) => "M^dagger x",
+        (false, Form::Normal) => "M^dagger M x",
+        (true, Form::Plain) => "Schur complement",
+        (true, Form::Dagger) => "conjugate of the Schur complement",
+        (true, Form::Normal) => "Schur complement and its conjugate",
+    };
+    let images = Images {
+        output,
+        sources: &plan.sources,
+        fields: &fields,
+        title: format!("image under the {} operator", plan.operator.name()),
+        what: format!("{what} on {}", plan.lattice()),
+    };
+    report(context, &device, form, &images, object)
+}
+
+/// What came out.
+pub struct Images<'a, T> {
+    /// Where it goes.
+    pub output: &'a PathBuf,
+    /// What it was made of.
+    pub sources: &'a [Source],
+    /// The images of these.
+    pub fields: &'a [HostField<T>],
+    /// For the file.
+    pub title: String,
+    /// For people.
+    pub what: String,
+}
+
+/// Writes the images, and prints `object` with what is common to all operators.
+pub fn report<T: Fermion>(
+    context: &Context,
+    device: &Device,
+    form: Form,
+    images: &Images<T>,
+    object: Value,
+) -> Outcome {
+    let Images { output, sources, fields, title, what } = images;
+    fields::write_fermions(output, fields, title).map_err(Failure::failed)?;
+    let norms: Vec<f64> = fields.iter().map(HostField::norm2).collect();
+    let common = json!({
+        "output": output,
+        "dagger": form == Form::Dagger,
+        "normal": form == Form::Normal,
         "norm2": norms,
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.apply/1", object, || {
-        let what = match (schur, args.dagger) {
-            (false, false) => "M x",
-            (false, true) => "M^dagger x",
-            (true, false) => "Schur complement",
-            (true, true) => "conjugate of the Schur complement",
-        };
-        let lines = plan.sources.iter().zip(&norms);
+    context.output.result("ferrite.apply/1", staggered::merged(object, common), || {
+        let lines = sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
-        format!("{}: {what} on {}\n{lines}", output.display(), plan.lattice())
+        format!("{}: {what}\n{lines}", output.display())
     })
 }
 
@@ -129,7 +191,7 @@ fn memory(plan: &Plan) -> Vec<(&'static str, usize)> {
 /// Which operator.
 struct Job {
     operator: Operator,
-    dagger: bool,
+    form: Form,
     schur: bool,
 }
 
@@ -171,30 +233,46 @@ impl Job {
         x.upload(sources)?;
         let mut out = FullSpinor::<B, P>::zero(domain, sources.len())?;
         match self.operator {
-            Operator::Wilson(_) if !self.schur => wilson.full(self.dagger, &x, &mut out)?,
-            Operator::Wilson(_) => self.complement(&EvenOddWilson::new(wilson, sources.len())?, &x, &mut out)?,
+            Operator::Wilson(_) if !self.schur => {
+                self.once_or_twice(&mut x, &mut out, |dagger, x, out| wilson.full(dagger, x, out))?;
+            }
+            Operator::Wilson(_) => {
+                self.complement(&EvenOddWilson::new(wilson, sources.len())?, &mut x, &mut out)?;
+            }
             Operator::Clover(params, schur) => {
                 let term = Arc::new(params.term(&staged)?.convert::<P>()?);
                 drop(staged);
                 let clover = EvenOddClover::new(wilson, term, schur, sources.len())?;
                 if self.schur {
-                    self.complement(&clover, &x, &mut out)?;
+                    self.complement(&clover, &mut x, &mut out)?;
                 } else {
-                    for parity in 0..2 {
-                        clover.row(parity, self.dagger, &x, out.parity_mut(parity))?;
-                    }
+                    self.once_or_twice(&mut x, &mut out, |dagger, x, out| {
+                        (0..2).try_for_each(|parity| clover.row(parity, dagger, x, out.parity_mut(parity)))
+                    })?;
                 }
             }
         }
         out.download()
     }
-    /// The Schur complement, or its conjugate.
+    /// The Schur complement in the form asked for; odd sites stay as they are.
     fn complement<B: Backend, P: CloverFormat>(
         &self,
         schur: &impl LinearOperator<SpinorSpace<B, P>>,
-        x: &FullSpinor<B, P>,
+        x: &mut FullSpinor<B, P>,
         out: &mut FullSpinor<B, P>,
     ) -> Result {
-        if self.dagger { schur.apply_dagger(&x.even, &mut out.even) } else { schur.apply(&x.even, &mut out.even) }
+        self.once_or_twice(&mut x.even, &mut out.even, |dagger, x, out| match dagger {
+            true => schur.apply_dagger(x, out),
+            false => schur.apply(x, out),
+        })
+    }
+    /// `out` = M x, M† x or M†M x by `apply`, which is told whether to take M†. `x` is lost.
+    fn once_or_twice<F>(&self, x: &mut F, out: &mut F, mut apply: impl FnMut(bool, &F, &mut F) -> Result) -> Result {
+        apply(self.form == Form::Dagger, x, out)?;
+        if self.form == Form::Normal {
+            std::mem::swap(x, out);
+            apply(true, x, out)?;
+        }
+        Ok(())
     }
 }

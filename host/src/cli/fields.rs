@@ -61,29 +61,33 @@ impl Source {
             Source::Random(_) => Ok(vec![self]),
             Source::File(path, _) => {
                 let block = files::inspect_block::<T>(&path).map_err(|e| e.to_string())?;
-                let of = |header: files::Header| match (header.values_per_site(), header.lattice) {
-                    (n, l) if n == T::COMPONENTS && l == lattice => Ok(()),
-                    (n, l) if n == T::COMPONENTS => {
-                        Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
-                    }
-                    (n, _) => Err(format!(
-                        "{}: holds {n} numbers per site, a {} field has {}",
-                        path.display(),
-                        T::NAME,
-                        T::COMPONENTS
-                    )),
+                let single = || files::inspect(&path, &ReadOptions::default());
+                let of_another_kind = |n: usize| {
+                    let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
+                    format!("{path}: holds {n} numbers per site, a {kind} field has {needed}")
                 };
                 match block {
                     None => {
-                        let header = files::inspect(&path, &ReadOptions::default()).map_err(|e| e.to_string())?;
-                        of(header)?;
-                        Ok(vec![Source::File(path, 0)])
+                        let header = single().map_err(|e| e.to_string())?;
+                        match (header.values_per_site(), header.lattice) {
+                            (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
+                            (n, l) if n == T::COMPONENTS => {
+                                Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
+                            }
+                            (n, _) => Err(of_another_kind(n)),
+                        }
                     }
-                    Some(header) if header.lattice != lattice => {
-                        let (path, l) = (path.display(), header.lattice);
-                        Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"))
+                    Some(block) if block.lattice == lattice => {
+                        Ok((0..block.fields).map(|i| Source::File(path.clone(), i)).collect())
                     }
-                    Some(header) => Ok((0..header.fields).map(|i| Source::File(path.clone(), i)).collect()),
+                    Some(block) => match single() {
+                        // The shape of one spinor field is also that of colour vectors on another lattice.
+                        Ok(header) if header.lattice == lattice => Err(of_another_kind(header.values_per_site())),
+                        _ => {
+                            let (path, l) = (path.display(), block.lattice);
+                            Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"))
+                        }
+                    },
                 }
             }
         }

@@ -7,36 +7,42 @@ use ferrite::solve::{IterationPrecision, Reconstruction};
 /// Which formats, as typed.
 #[derive(Args)]
 pub struct FormatFlags {
-    /// all, or some of double, single, half, fp16, joined with commas
-    #[arg(long, value_name = "NAMES", default_value = "all")]
-    precision: String,
+    /// all, or some of double, single, half, fp16, joined with commas [default: all]
+    #[arg(long, value_name = "NAMES")]
+    precision: Option<String>,
     /// all, or some of 18, 12, 8; of 12t, 8t in temporal gauge, for Wilson fermions, 8t in double and single only; of 18h,
     /// 12h, 8h in 16 bits beside fields in single precision, for staggered ones; of 13, 9, 13h, 9h with the phase of a
-    /// determinant, for long links of improved ones; joined with commas
-    #[arg(long, value_name = "NUMBERS", default_value = "all")]
-    reconstruct: String,
+    /// determinant, for long links of improved ones; joined with commas [default: all]
+    #[arg(long, value_name = "NUMBERS")]
+    reconstruct: Option<String>,
 }
 
 impl FormatFlags {
+    /// The first of the flags that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [("--precision", &self.precision), ("--reconstruct", &self.reconstruct)];
+        flags.into_iter().find_map(|(name, value)| value.as_ref().map(|_| name))
+    }
     /// `--precision`.
     pub fn precisions(&self) -> Outcome<Vec<IterationPrecision>> {
-        choose("precision", &self.precision, &PRECISIONS)
+        choose("precision", self.precision.as_deref(), &PRECISIONS)
     }
     /// `--reconstruct`. What an operator does not have is left out later.
     pub fn reconstructions(&self) -> Outcome<Vec<Reconstruction>> {
-        choose("reconstruct", &self.reconstruct, &RECONSTRUCTIONS)
+        choose("reconstruct", self.reconstruct.as_deref(), &RECONSTRUCTIONS)
     }
     /// `--reconstruct` for Wilson fermions where the gauge is not to be changed: those in temporal gauge are not among the
     /// choices.
     pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<Reconstruction>> {
         let fits = |format: Reconstruction| !format.is_temporal() && !format.is_short() && !format.keeps_phase();
         let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| fits(*format)).collect();
-        choose("reconstruct", &self.reconstruct, &choices)
+        choose("reconstruct", self.reconstruct.as_deref(), &choices)
     }
 }
 
-/// The values that a list names.
-fn choose<T: Copy>(flag: &str, text: &str, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+/// The values that a list names; without one all of them.
+fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+    let text = text.unwrap_or("all");
     if text == "all" {
         return Ok(choices.iter().map(|(_, value)| *value).collect());
     }

@@ -79,14 +79,7 @@ struct Common {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (common, kind) = match args.action {
         Action::Asqtad(args) => {
-            let tadpole = match args.u0.parse::<f64>() {
-                _ if args.u0 == "plaquette" => Tadpole::Plaquette,
-                Ok(u0) if u0.is_finite() && u0 > 0.0 => Tadpole::Given(u0),
-                _ => {
-                    let why = format!("--u0 '{}' is neither a number above 0 nor 'plaquette'", args.u0);
-                    return Err(Failure::refused(why));
-                }
-            };
+            let tadpole = Tadpole::parse(&args.u0).map_err(|why| Failure::refused(format!("--u0 {why}")))?;
             (args.common, Kind::Asqtad(tadpole))
         }
         Action::Hisq(args) if !args.naik_epsilon.is_finite() => {
@@ -113,16 +106,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         ("staples", fat_links::workspace_bytes(sites)),
     ];
     device.require(&needs, &format!("fat links on {lattice}"))?;
-    let u0 = match kind {
-        Kind::Asqtad(Tadpole::Given(u0)) => u0,
-        Kind::Asqtad(Tadpole::Plaquette) if file.plaquette.mean > 0.0 => file.plaquette.mean.powf(0.25),
-        Kind::Asqtad(Tadpole::Plaquette) => {
-            let (path, mean) = (common.input.display(), file.plaquette.mean);
-            let why = format!("{path}: the mean plaquette {mean:.6} has no fourth root: give --u0 a number");
-            return Err(Failure::refused(why));
-        }
-        _ => 1.0,
-    };
+    let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean)?;
     let (mut fat, mut long) = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), lattice)?;
         let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;

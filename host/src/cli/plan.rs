@@ -193,10 +193,13 @@ pub fn belong_elsewhere(settings: &mut Settings, keys: &[&str], operators: &str)
     }
 }
 
-/// Names of the operators, and whether a clover term belongs to them; staggered ones have plans of their own.
+/// Names of the operators, and whether a clover term belongs to them; staggered ones have plans of their own, and are
+/// here for the sentence that lists the names.
 const OPERATORS: [(&str, Option<bool>); 5] =
     [("wilson", Some(false)), ("clover", Some(true)), ("staggered", None), ("asqtad", None), ("hisq", None)];
 
+/// Whom the keys of staggered operators belong to.
+pub const STAGGERED_OWNERS: &str = "staggered operators: --operator staggered, asqtad or hisq";
 /// Keys of staggered operators.
 pub const STAGGERED_KEYS: [&str; 8] =
     ["masses", "shifts", "shift-solver", "naik-epsilon", "fat", "long", "phases", "spread-boundary"];
@@ -205,15 +208,9 @@ pub const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"
 
 /// The operator from `--operator` and all that describes it.
 fn operator(settings: &mut Settings) -> Option<(Operator, Option<Coefficients>)> {
-    let clover = settings.choice("operator", &OPERATORS).and_then(|operator| {
-        if operator.is_none() {
-            let setting = settings.get("operator")?;
-            settings.wrong(&setting, "is for `ferrite solve`; this command has wilson and clover");
-        }
-        operator
-    });
+    let clover = settings.choice("operator", &OPERATORS).flatten();
     let wilson = wilson(settings);
-    belong_elsewhere(settings, &STAGGERED_KEYS, "staggered operators: --operator staggered, asqtad or hisq");
+    belong_elsewhere(settings, &STAGGERED_KEYS, STAGGERED_OWNERS);
     if clover != Some(true) {
         // After a name that is none of the two, its keys are no further mistakes.
         if clover == Some(false) || settings.get("operator").is_none() {

@@ -76,15 +76,16 @@ pub struct OperatorFlags {
     /// Chroma's clovCoeffT, the coefficient of the temporal planes
     #[arg(long, value_name = "CT", help_heading = "Clover operator", allow_hyphen_values = true)]
     clover_t: Option<String>,
-    /// point:x,y,z,t,spin,colour, random:SEED or file:PATH; repeat it for several right-hand sides
+    /// point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED or file:PATH; repeat it for several
+    /// right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
     /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
-    /// Reals kept of a link: 18, 12 or 8, or 12t or 8t in temporal gauge; of long staggered links also 13 or 9, for HISQ;
-    /// staggered in 16 bits beside --precision single: 18h, 12h, 8h, 13h, 9h [default: 12 if the links are in SU(3), 13
-    /// for HISQ]
+    /// Reals kept of a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also
+    /// 13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits beside fields in single precision, for staggered ones
+    /// [default: 12 if the links are in SU(3), 13 for HISQ]
     #[arg(long, value_name = "N")]
     reconstruct: Option<String>,
     /// The result: .npy, or .lime for one field

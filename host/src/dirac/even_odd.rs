@@ -5,6 +5,18 @@ use crate::field::{DeviceField, FieldKind, FieldSpace, FullField};
 use gpu_kernels::storage::Precision;
 use solvers::LinearOperator;
 
+/// What is made of an operator M.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// M
+    #[default]
+    Plain,
+    /// M†
+    Dagger,
+    /// M†M, of the normal equations.
+    Normal,
+}
+
 /// A Dirac operator M on all sites, and its Schur complement M̂ on the even sites, which is the linear operator.
 pub trait EvenOdd<B: Backend, K: FieldKind, P: Precision>: LinearOperator<FieldSpace<B, K, P>> {
     /// The right-hand side of the system M̂ ψ_e = η̂ that is equivalent to M ψ = η.

@@ -7,7 +7,7 @@ mod staggered;
 mod wilson;
 
 pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
-pub use even_odd::EvenOdd;
+pub use even_odd::{EvenOdd, Form};
 pub use schwarz::{AnySchwarz, BlockOperator, MrInBlocks};
 pub use staggered::{
     EvenOddStaggered, IMPROVED_FLOPS, ImprovedLinks, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams,

@@ -61,10 +61,7 @@ impl Request<StaggeredParams> {
         shifts: Option<usize>,
     ) -> Vec<(&'static str, usize)> {
         let vector = |precision| staggered_bytes(precision, Reconstruction::Eighteen, sites, nrhs).0;
-        let links = |precision, reconstruction| {
-            let (_, fat, long) = staggered_bytes(precision, reconstruction, sites, nrhs);
-            if improved { fat + long } else { long }
-        };
+        let links = |precision, reconstruction| staggered_link_bytes(sites, improved, precision, reconstruction);
         let (double, host) = (IterationPrecision::Double, 8 * sites * 144);
         let defect = matches!(self.correction, Correction::Defect { .. });
         // Sloppy r, p, A p, correction, and what the operator keeps; with defect correction a system inside.
@@ -93,6 +90,42 @@ impl Request<StaggeredParams> {
         }
         parts
     }
+}
+
+/// Device memory that [`StaggeredConfiguration::apply`] needs at its peak for `nrhs` fields, with names for what takes it.
+///
+/// [`StaggeredConfiguration::apply`]: super::StaggeredConfiguration::apply
+pub fn staggered_apply_memory(
+    sites: usize,
+    nrhs: usize,
+    improved: bool,
+    precision: IterationPrecision,
+    reconstruction: Reconstruction,
+) -> Vec<(&'static str, usize)> {
+    let (vector, ..) = staggered_bytes(precision, reconstruction, sites, nrhs);
+    let host = 8 * sites * 144;
+    let mut parts = vec![
+        ("links as read from the host", host),
+        ("links", staggered_link_bytes(sites, improved, precision, reconstruction)),
+        // Two on all sites, and what M†M keeps in between.
+        ("fields", 5 * vector),
+        ("transfer of a field", 2 * 48 * sites * nrhs),
+    ];
+    if improved {
+        parts.push(("fat and long links, and what they are made from", 3 * host + workspace_bytes(sites)));
+    }
+    parts
+}
+
+/// Bytes of the links of a staggered operator, naive or improved, in a format on `sites` sites of each parity.
+pub fn staggered_link_bytes(
+    sites: usize,
+    improved: bool,
+    precision: IterationPrecision,
+    reconstruction: Reconstruction,
+) -> usize {
+    let (_, fat, long) = staggered_bytes(precision, reconstruction, sites, 1);
+    if improved { fat + long } else { long }
 }
 
 /// Bytes of colour vectors on one parity, and of fat and of thin or long links on both.

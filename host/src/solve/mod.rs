@@ -9,6 +9,7 @@ mod shifts;
 mod staggered;
 
 pub use configuration::Configuration;
+pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};
 pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz};
 pub(crate) use request::{with_formats, with_improved_formats, with_naive_formats};

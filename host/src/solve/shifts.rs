@@ -36,6 +36,8 @@ pub struct ShiftOutcome {
     pub iterations: usize,
     /// Iterations of the solver that went on from there, both parities together.
     pub refinement_iterations: usize,
+    /// True residuals that this solver computed in between, the last check included.
+    pub reliable_updates: usize,
     /// ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
     pub true_residual: Vec<f64>,
     /// The steps up the ladder of precisions.
@@ -200,6 +202,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
             shift: *shift,
             iterations: 0,
             refinement_iterations: 0,
+            reliable_updates: 0,
             true_residual: Vec::new(),
             climbs: Vec::new(),
             failure: None,
@@ -312,6 +315,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
             climb(&operators, &mut problem, self.request.tol, &self.request, observer)?;
         let outcome = &mut self.outcomes[i];
         outcome.refinement_iterations += info.iterations;
+        outcome.reliable_updates += info.reliable_updates;
         outcome.climbs.extend(climbs);
         outcome.failure = outcome.failure.take().or(failure.map(|error| error.to_string()));
         self.seconds += seconds;

@@ -6,18 +6,18 @@ use super::request::{IterationPrecision, Method, Reconstruction, Request, with_i
 use super::run::{Solved, solve};
 use crate::backend::Backend;
 use crate::dirac::{
-    EvenOdd, EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
+    EvenOdd, EvenOddStaggered, Form, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
 };
 use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, LinkGroup};
-use crate::field::AnyOperator;
 use crate::field::host::{ColourVector, HostColour, HostGauge};
+use crate::field::{AnyOperator, FullColour};
 use gpu_kernels::storage::{
     Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
     Recon13H, Recon18, Recon18H, Single,
 };
 use num_complex::Complex64;
-use solvers::{Observer, SolveError};
+use solvers::{LinearOperator, Observer, SolveError};
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -99,7 +99,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
     /// The reconstruction that can be had: of thin links, or of long ones where those are a number times U(3). Those that
     /// are not in SU(3) need the phase of their determinant.
-    pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
+    pub fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
         let improved = match &self.links {
             Links::Thin(configuration) => return configuration.possible(asked, precision),
             Links::Improved(improved) => improved,
@@ -121,23 +121,80 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         if request.method != Method::Cg {
             return Err(invalid("staggered operators are solved by CG, on M†M itself"));
         }
-        if !request.reconstruction.exists_for_improved(request.precision) {
+        let reconstruction = self.format(request.operator, request.precision, request.reconstruction)?;
+        Ok(Request { reconstruction, ..*request })
+    }
+    /// The reconstruction in which an operator can be had, or why there is none.
+    fn format(
+        &self,
+        params: StaggeredParams,
+        precision: IterationPrecision,
+        asked: Reconstruction,
+    ) -> std::result::Result<Reconstruction, SolveFailure<ColourVector>> {
+        let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        if !asked.exists_for_improved(precision) {
             return Err(invalid(
                 "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
                  with 18h, 13h, 12h, 9h or 8h",
             ));
         }
-        if matches!(self.links, Links::Thin(_)) && request.reconstruction.keeps_phase() {
+        if matches!(self.links, Links::Thin(_)) && asked.keeps_phase() {
             return Err(invalid(
                 "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals tell them; 13 and 9 are for \
                  long links of improved operators",
             ));
         }
-        if self.spread && request.operator.boundary != TimeBoundary::Antiperiodic {
+        if self.spread && params.boundary != TimeBoundary::Antiperiodic {
             return Err(invalid("only an antiperiodic boundary condition can be spread over all links in t"));
         }
-        let reconstruction = self.possible(request.reconstruction, request.precision)?;
-        Ok(Request { reconstruction, ..*request })
+        Ok(self.possible(asked, precision)?)
+    }
+    /// M†M on the even sites in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are the caller's
+    /// affair: see [`possible`](Self::possible).
+    pub fn operator(
+        &self,
+        params: StaggeredParams,
+        precision: IterationPrecision,
+        reconstruction: Reconstruction,
+        nrhs: usize,
+    ) -> Result<AnyOperator<B, OneSpin>> {
+        StaggeredOperators::new(self, params, 0, 0.0, nrhs)?.any(precision, reconstruction)
+    }
+    /// M ψ_j, M† ψ_j or M†M ψ_j on all sites for all fields together, with fields and links in a format, and the
+    /// reconstruction in use, which is that of [`possible`](Self::possible). M†M is applied as solvers do it, parity by
+    /// parity as m² − ¼ D².
+    ///
+    /// # Errors
+    /// Formats that do not exist, and failures of the device.
+    pub fn apply(
+        &self,
+        form: Form,
+        fields: &[HostColour],
+        params: StaggeredParams,
+        (precision, reconstruction): (IterationPrecision, Reconstruction),
+    ) -> std::result::Result<(Vec<HostColour>, Reconstruction), SolveFailure<ColourVector>> {
+        let reconstruction = self.format(params, precision, reconstruction)?;
+        let twisted = self.twisted(fields);
+        let mut images = match &self.links {
+            Links::Thin(thin) => {
+                macro_rules! with {
+                    ($precision:ident, $recon:ident) => {
+                        applied(form, thin.links::<$precision, $recon>()?, params, &twisted)?
+                    };
+                }
+                with_naive_formats!(precision, reconstruction, with)
+            }
+            Links::Improved(improved) => {
+                macro_rules! with {
+                    ($precision:ident, $recon:ident) => {
+                        applied(form, improved.links::<$precision, $recon>()?, params, &twisted)?
+                    };
+                }
+                with_improved_formats!(precision, reconstruction, with)
+            }
+        };
+        self.twist(&mut images, true);
+        Ok((images, reconstruction))
     }
     /// To the gauge in which kernels compute, or back from it.
     pub(super) fn twist(&self, fields: &mut [HostColour], back: bool) {
@@ -190,6 +247,28 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         let solved = solve(&operators, &sources, guess.as_deref(), &request, observer, begin);
         solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
     }
+}
+
+fn applied<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+    form: Form,
+    links: Arc<L>,
+    params: StaggeredParams,
+    fields: &[HostColour],
+) -> Result<Vec<HostColour>> {
+    let (domain, staggered) = (links.domain().clone(), Staggered::new(links, params));
+    let mut psi = FullColour::<B, P>::zero(&domain, fields.len())?;
+    psi.upload(fields)?;
+    let mut out = FullColour::<B, P>::zero(&domain, fields.len())?;
+    match form {
+        Form::Plain | Form::Dagger => staggered.full(form == Form::Dagger, &psi, &mut out)?,
+        Form::Normal => {
+            for parity in 0..2 {
+                let normal = EvenOddStaggered::shifted(staggered.clone(), parity, 0.0, fields.len())?;
+                normal.apply(psi.parity(parity), out.parity_mut(parity))?;
+            }
+        }
+    }
+    out.download()
 }
 
 /// M†M + σ on the sites of one parity, in every format.

@@ -171,14 +171,14 @@ fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64)
 /// What making an asqtad link in double loses, here and in the reference, as ‖δF‖ / √3: every path is a product of up
 /// to seven links, where each multiplication rounds by less than two units in the mean. Errors of both add up as a
 /// random walk, but those of different paths perhaps do not.
-fn asqtad_error(u0: f64) -> f64 {
+pub(super) fn asqtad_error(u0: f64) -> f64 {
     let c = reference::Coefficients::asqtad(u0);
     let paths = c.one_link + 6.0 * c.three + 24.0 * c.five + 48.0 * c.seven - 6.0 * c.lepage;
     2.0 * (12f64).sqrt() * Double::UNIT * paths
 }
 
 /// Links of one kind in a format, as tolerances need them.
-struct Kept {
+pub(super) struct Kept {
     /// How far a hop goes.
     steps: i64,
     /// ‖δU‖ / √3 in the mean over the links (rms), and the largest |δU_ij|: what storage does.
@@ -191,7 +191,7 @@ struct Kept {
 
 impl Kept {
     /// Of links that are kept over `scale`.
-    fn new<P: Accuracy, R: Reconstruction>(gauge: &HostGauge, scale: f64, steps: i64, built: f64) -> Self {
+    pub(super) fn new<P: Accuracy, R: Reconstruction>(gauge: &HostGauge, scale: f64, steps: i64, built: f64) -> Self {
         let stored = gauge.links().iter().map(|u| u.map(|row| row.map(|z| z / scale))).collect();
         let [rms, worst] = links::errors::<P, R>(&HostGauge::from_links(gauge.lattice(), stored));
         // As for Wilson: reconstruction is exact where storage is much coarser than arithmetic.
@@ -204,17 +204,17 @@ impl Kept {
 }
 
 /// How far fields are from what they should be.
-struct Off {
+pub(super) struct Off {
     /// ‖δ‖ of each right-hand side.
-    norms: Vec<f64>,
+    pub(super) norms: Vec<f64>,
     /// The largest |δ| of a real component at every site of each right-hand side.
-    sites: Vec<Vec<f64>>,
+    pub(super) sites: Vec<Vec<f64>>,
 }
 
 /// What storing links and computing with them does in precision `P`.
-struct Budget<P> {
-    kinds: Vec<Kept>,
-    precision: PhantomData<P>,
+pub(super) struct Budget<P> {
+    pub(super) kinds: Vec<Kept>,
+    pub(super) precision: PhantomData<P>,
 }
 
 fn peaks(v: &HostColour) -> Vec<f64> {
@@ -242,7 +242,7 @@ impl<P: Accuracy> Budget<P> {
     ///
     /// *Sites*: every component is a sum of three products of complex numbers for each hop, |δU_ij v_j| ≤ √2 |δU_ij|
     /// times the peak of v there; and a rounding for each of six real products.
-    fn hop(&self, b: f64, v: &[HostColour], before: Option<&Off>) -> Off {
+    pub(super) fn hop(&self, b: f64, v: &[HostColour], before: Option<&Off>) -> Off {
         let lattice = v[0].lattice();
         let root_of_sum =
             |f: &dyn Fn(&Kept) -> f64| (8.0 * self.kinds.iter().map(|k| f(k).powi(2)).sum::<f64>()).sqrt();
@@ -269,7 +269,7 @@ impl<P: Accuracy> Budget<P> {
         Off { norms, sites: v.iter().enumerate().map(site_by_site).collect() }
     }
     /// With the error of storing the field, b times as large.
-    fn stored(mut off: Off, b: f64, v: &[HostColour]) -> Off {
+    pub(super) fn stored(mut off: Off, b: f64, v: &[HostColour]) -> Off {
         let tol = P::sum_of(1);
         for (j, v) in v.iter().enumerate() {
             off.norms[j] += b * tol.relative * norm2(v).sqrt();
@@ -278,7 +278,7 @@ impl<P: Accuracy> Budget<P> {
         off
     }
     /// In terms of what comes out, and stored.
-    fn tolerance(off: &Off, out: &[HostColour]) -> Tolerance {
+    pub(super) fn tolerance(off: &Off, out: &[HostColour]) -> Tolerance {
         let mut tol = Tolerance { relative: 0.0, worst: 0.0 };
         for (j, out) in out.iter().enumerate() {
             tol.relative = larger(tol.relative, off.norms[j] / norm2(out).sqrt());

@@ -98,6 +98,11 @@ pub struct Common {
     nrhs: usize,
 }
 
+/// What is said where no pair of the formats asked for exists.
+pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8t is for Wilson fermions in double and single precision, \
+    12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
+    long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
+
 /// Refuses more right-hand sides than kernels can sum for at once.
 pub fn check_nrhs(nrhs: usize) -> Outcome {
     let most = MAX_RHS;
@@ -157,11 +162,7 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
             Operator::Asqtad => r.exists_for_improved(p),
         };
         if !precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r))) {
-            return Err(Failure::refused(
-                "there are no such kernels: 8t is for Wilson fermions in double and single precision, 12t for Wilson \
-                 fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's long links, \
-                 13h and 9h for these in single precision, fp16 is for Wilson fermions",
-            ));
+            return Err(Failure::refused(NO_SUCH_KERNELS));
         }
     }
     let device = context.device_choice()?.open()?;

@@ -1,42 +1,34 @@
-//! `ferrite solve` with staggered operators.
+//! `ferrite solve` and `ferrite apply` with staggered operators.
+mod apply;
+mod links;
 mod plan;
 mod result;
 
-pub use plan::{Kind, LinkFiles, StaggeredPlan, Tadpole};
+pub use apply::apply;
+pub use links::{HostLinks, configuration, improvement};
+pub use plan::{Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
+pub use result::merged;
 
 use super::device::{DeviceChoice, on_device};
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::progress::Watch;
-use super::solve::allowed_reconstruction;
 use super::{Context, Failure, Outcome, fields, interrupt, target, text};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::dirac::StaggeredPhases;
 use ferrite::domain::Domain;
-use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
-use ferrite::field::ThinGauge;
-use ferrite::field::host::{ColourVector, HostColour, HostGauge};
-use ferrite::files::ReadOptions;
+use ferrite::field::host::ColourVector;
 use ferrite::solve::{Reconstruction, SolveFailure, StaggeredConfiguration};
+use links::read_links;
 use plan::Masses;
 use solvers::SolveError;
 use std::path::PathBuf;
 use tracing::info;
 
-/// Flags of staggered operators, as typed.
+/// Flags of staggered operators and their links, as typed.
 #[derive(Args)]
-pub struct Flags {
-    /// Several masses at once, joined with commas, instead of --mass
-    #[arg(long, value_name = "M1,M2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
-    masses: Option<String>,
-    /// Solve (M^+ M + s) x = b for these shifts, joined with commas
-    #[arg(long, value_name = "S1,S2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
-    shifts: Option<String>,
-    /// Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]
-    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
-    shift_solver: Option<String>,
+pub struct LinkFlags {
     /// HISQ's correction of the Naik term, for heavy quarks [default: 0]
     #[arg(long, value_name = "E", help_heading = "Staggered operators", allow_hyphen_values = true)]
     naik_epsilon: Option<String>,
@@ -54,22 +46,55 @@ pub struct Flags {
     spread_boundary: bool,
 }
 
-impl Flags {
+impl LinkFlags {
     /// Adds the flags to the settings.
     pub fn add_to(&self, settings: &mut Settings) {
-        let texts = [
-            ("masses", &self.masses),
-            ("shifts", &self.shifts),
-            ("shift-solver", &self.shift_solver),
-            ("naik-epsilon", &self.naik_epsilon),
-            ("fat", &self.fat),
-            ("long", &self.long),
-            ("phases", &self.phases),
-        ];
+        let texts =
+            [("naik-epsilon", &self.naik_epsilon), ("fat", &self.fat), ("long", &self.long), ("phases", &self.phases)];
         for (key, value) in texts {
             settings.flag(key, value.as_deref());
         }
         settings.switch("spread-boundary", self.spread_boundary);
+    }
+}
+
+/// Flags of several systems at once, as typed.
+#[derive(Args)]
+pub struct ShiftFlags {
+    /// Solve (M^+ M + s) x = b for these shifts, joined with commas
+    #[arg(long, value_name = "S1,S2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
+    shifts: Option<String>,
+    /// Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]
+    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
+    shift_solver: Option<String>,
+}
+
+impl ShiftFlags {
+    /// Adds the flags to the settings.
+    pub fn add_to(&self, settings: &mut Settings) {
+        settings.flag("shifts", self.shifts.as_deref());
+        settings.flag("shift-solver", self.shift_solver.as_deref());
+    }
+}
+
+/// Flags of staggered solves, as typed.
+#[derive(Args)]
+pub struct Flags {
+    /// Several masses at once, joined with commas, instead of --mass
+    #[arg(long, value_name = "M1,M2,...", help_heading = "Staggered operators", allow_hyphen_values = true)]
+    masses: Option<String>,
+    #[command(flatten)]
+    shifts: ShiftFlags,
+    #[command(flatten)]
+    links: LinkFlags,
+}
+
+impl Flags {
+    /// Adds the flags to the settings.
+    pub fn add_to(&self, settings: &mut Settings) {
+        settings.flag("masses", self.masses.as_deref());
+        self.shifts.add_to(settings);
+        self.links.add_to(settings);
     }
 }
 
@@ -95,7 +120,7 @@ impl StaggeredSolve {
     /// Resolves the settings; lists all mistakes.
     pub fn from_settings(settings: &mut Settings, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::from_settings(settings);
-        let plan = StaggeredPlan::from_settings(settings);
+        let plan = StaggeredPlan::for_solve(settings);
         let scheme = Scheme::staggered(settings, plan.as_ref().map(StaggeredPlan::wanted));
         let keep_unconverged = settings.is_on("keep-unconverged");
         let save_source = output(settings, "save-source", plan.as_ref().map_or(1, |plan| plan.sources.len()));
@@ -124,79 +149,15 @@ impl StaggeredSolve {
     }
 }
 
-/// Links in host memory.
-enum HostLinks {
-    Thin(Box<HostGauge>),
-    Improved(Box<[HostGauge; 2]>),
-}
-
-/// Reads the links; answers with the reconstruction and the tadpole factor too.
-fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)> {
-    let hisq = matches!(plan.kind, Kind::Hisq(_));
-    let default = if hisq { Reconstruction::Thirteen } else { Reconstruction::Twelve };
-    match &plan.links {
-        LinkFiles::Gauge(path) => {
-            let file = fields::read_gauge(path, &plan.read)?;
-            let asked = plan.reconstruction;
-            // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
-            let reconstruction = match hisq {
-                true => asked.unwrap_or(default),
-                false => allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?,
-            };
-            let u0 = match plan.kind {
-                Kind::Asqtad(Tadpole::Given(u0)) => u0,
-                Kind::Asqtad(Tadpole::Plaquette) if file.plaquette.mean > 0.0 => file.plaquette.mean.powf(0.25),
-                Kind::Asqtad(Tadpole::Plaquette) => {
-                    let (path, mean) = (path.display(), file.plaquette.mean);
-                    let why = format!("{path}: the mean plaquette {mean:.6} has no fourth root: give --u0 a number");
-                    return Err(Failure::refused(why));
-                }
-                Kind::Naive | Kind::Hisq(_) => 1.0,
-            };
-            Ok((HostLinks::Thin(Box::new(file.gauge)), reconstruction, u0))
-        }
-        LinkFiles::Improved(fat, long) => {
-            let options = ReadOptions { allow_non_unitary: true, ..plan.read };
-            let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
-                let mut links = fields::read_gauge(path, &options)?.gauge;
-                with_phases(&mut links, steps, StaggeredPhases::Milc, plan.boundary);
-                Ok(links)
-            };
-            let links = Box::new([read(fat, 1)?, read(long, 3)?]);
-            Ok((HostLinks::Improved(links), plan.reconstruction.unwrap_or(default), 1.0))
-        }
-    }
-}
-
-/// Copies the links to a device, and fattens them.
-fn configuration<'g, B: Backend>(
+/// The operator of a plan on its links.
+fn on_links<'g, B: Backend>(
     plan: &StaggeredPlan,
     domain: &Domain<B>,
     links: &'g HostLinks,
     u0: f64,
 ) -> Outcome<StaggeredConfiguration<'g, B>> {
-    let configuration = match links {
-        HostLinks::Improved(both) => {
-            StaggeredConfiguration::improved(Improvement::from_host(domain, &both[0], &both[1])?)
-        }
-        HostLinks::Thin(gauge) if plan.kind == Kind::Naive => StaggeredConfiguration::naive(domain, gauge),
-        HostLinks::Thin(gauge) => {
-            StaggeredConfiguration::improved(improvement(plan.kind, &ThinGauge::upload(domain, gauge)?, u0)?)
-        }
-    };
+    let configuration = configuration(plan.kind, domain, links, u0)?;
     Ok(if plan.spread { configuration.with_spread_boundary() } else { configuration })
-}
-
-/// Fat and long links of an improved operator.
-pub fn improvement<B: Backend>(kind: Kind, thin: &ThinGauge<B>, u0: f64) -> Outcome<Improvement<B>> {
-    let refused = |error| match error {
-        FatLinkError::Device(error) => error.into(),
-        error @ FatLinkError::Singular { .. } => Failure::refused(error),
-    };
-    match kind {
-        Kind::Hisq(epsilon) => Improvement::hisq(thin, epsilon).map_err(refused),
-        _ => Ok(Improvement::from_paths(thin, &PathCoefficients::asqtad(u0))?),
-    }
 }
 
 /// Solves, writes and reports.
@@ -211,12 +172,8 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let task = format!("the solve on {} with {}", plan.lattice, text::count(nrhs, "right-hand side"));
     device.require(&solve.memory(), &task)?;
     let (links, reconstruction, u0) = read_links(plan)?;
-    let fields_of = |list: &[fields::Source]| -> Outcome<Vec<HostColour>> {
-        let all: Result<Vec<_>, _> = list.iter().map(|source| source.field(plan.lattice)).collect();
-        all.map_err(Failure::refused)
-    };
-    let sources = fields_of(&plan.sources)?;
-    let guess = solve.scheme.guess.as_deref().map(fields_of).transpose()?;
+    let sources = plan.fields(&plan.sources)?;
+    let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields(fields)).transpose()?;
     if let Some(path) = &solve.save_source {
         fields::write_fermions(path, &sources, "source").map_err(Failure::failed)?;
     }
@@ -226,7 +183,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     if let Masses::One(_) = plan.masses {
         let result = on_device!(&device, backend => {
             let domain = Domain::single(backend.clone(), plan.lattice)?;
-            let configuration = configuration(plan, &domain, &links, u0)?;
+            let configuration = on_links(plan, &domain, &links, u0)?;
             configuration.solve(&sources, guess.as_deref(), &request, &mut watch)
         });
         watch.finish();
@@ -242,7 +199,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     }
     let result = on_device!(&device, backend => {
         let domain = Domain::single(backend.clone(), plan.lattice)?;
-        let configuration = configuration(plan, &domain, &links, u0)?;
+        let configuration = on_links(plan, &domain, &links, u0)?;
         match &plan.masses {
             Masses::Shifts(_, shifts) => {
                 configuration.solve_shifts(&sources, shifts, plan.strategy, &request, &mut watch)

@@ -1,12 +1,13 @@
-//! What a staggered solve is about: operator, links, masses and sources, from settings.
+//! What a staggered solve or application is about: operator, links, masses and sources, from settings.
 use crate::cli::fields::Source;
 use crate::cli::method::Wanted;
 use crate::cli::plan::{
     BOUNDARIES, PRECISIONS, belong_elsewhere, gauge_header, output, read_options, reconstruction, sources,
 };
+use crate::cli::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
-use ferrite::field::host::ColourVector;
+use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::files::{Header, ReadOptions};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Reconstruction, ShiftStrategy};
@@ -30,6 +31,17 @@ pub enum Tadpole {
     Plaquette,
 }
 
+impl Tadpole {
+    /// A number above 0, or `plaquette`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.parse::<f64>() {
+            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
+            Ok(u0) if u0.is_finite() && u0 > 0.0 => Ok(Tadpole::Given(u0)),
+            _ => Err(format!("'{text}' is neither a number above 0 nor 'plaquette'")),
+        }
+    }
+}
+
 /// Which operator, and what its links are made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -46,11 +58,7 @@ impl Kind {
     pub fn from_settings(settings: &mut Settings) -> Option<Self> {
         let kind = settings.choice("operator", &[("staggered", 0), ("asqtad", 1), ("hisq", 2)])?;
         let epsilon = settings.number("naik-epsilon", "a number", |_| true);
-        let tadpole = settings.parsed("u0", |text| match text.parse::<f64>() {
-            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
-            Ok(u0) if u0.is_finite() && u0 > 0.0 => Ok(Tadpole::Given(u0)),
-            _ => Err(format!("'{text}' is neither a number above 0 nor 'plaquette'")),
-        });
+        let tadpole = settings.parsed("u0", Tadpole::parse);
         if kind != 1 {
             belong_elsewhere(settings, &["u0"], "--operator asqtad");
         }
@@ -62,6 +70,17 @@ impl Kind {
             1 => Kind::Asqtad(tadpole.unwrap_or(Tadpole::Given(1.0))),
             _ => Kind::Hisq(epsilon.unwrap_or(0.0)),
         })
+    }
+    /// The tadpole factor on a configuration with this mean plaquette; 1 for operators that have none.
+    pub fn u0(self, configuration: &str, plaquette: f64) -> Outcome<f64> {
+        match self {
+            Kind::Asqtad(Tadpole::Given(u0)) => Ok(u0),
+            Kind::Asqtad(Tadpole::Plaquette) if plaquette > 0.0 => Ok(plaquette.powf(0.25)),
+            Kind::Asqtad(Tadpole::Plaquette) => Err(Failure::refused(format!(
+                "{configuration}: the mean plaquette {plaquette:.6} has no fourth root: give --u0 a number"
+            ))),
+            Kind::Naive | Kind::Hisq(_) => Ok(1.0),
+        }
     }
     /// Its name among the values of `--operator`.
     pub fn name(self) -> &'static str {
@@ -111,7 +130,8 @@ impl Masses {
     }
 }
 
-/// A staggered solve, resolved as far as that is possible without reading the links.
+/// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without
+/// reading the links.
 #[derive(Debug)]
 pub struct StaggeredPlan {
     /// The operator.
@@ -143,8 +163,20 @@ pub struct StaggeredPlan {
 }
 
 impl StaggeredPlan {
-    /// Resolves the settings. `None` if something is wrong, which `settings` then lists.
-    pub fn from_settings(settings: &mut Settings) -> Option<Self> {
+    /// Resolves the settings of a solve. `None` if something is wrong, which `settings` then lists.
+    pub fn for_solve(settings: &mut Settings) -> Option<Self> {
+        let masses = masses(settings);
+        Self::resolve(settings, masses)
+    }
+    /// Resolves those of an application, which has one mass, and any.
+    pub fn for_apply(settings: &mut Settings) -> Option<Self> {
+        if settings.get("mass").is_none() {
+            settings.missing("no mass: give --mass M");
+        }
+        let mass = settings.number("mass", "a number", |_| true);
+        Self::resolve(settings, mass.map(Masses::One))
+    }
+    fn resolve(settings: &mut Settings, masses: Option<Masses>) -> Option<Self> {
         let kind = Kind::from_settings(settings);
         belong_elsewhere(settings, &FOREIGN_KEYS, "other operators: --operator wilson or clover");
         let read = read_options(settings);
@@ -155,7 +187,6 @@ impl StaggeredPlan {
         if spread && boundary == TimeBoundary::Periodic {
             settings.conflict("spread-boundary", "bc-time", "only an antiperiodic boundary condition can be spread");
         }
-        let masses = masses(settings);
         let several = masses.as_ref().is_some_and(|masses| !matches!(masses, Masses::One(_)));
         if !several && masses.is_some() {
             belong_elsewhere(settings, &["shift-solver"], "--masses and --shifts");
@@ -201,6 +232,11 @@ impl StaggeredPlan {
     /// For the solver's settings.
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
+    }
+    /// Makes or reads fields.
+    pub fn fields(&self, sources: &[Source]) -> Outcome<Vec<HostColour>> {
+        let all: Result<Vec<_>, _> = sources.iter().map(|source| source.field(self.lattice)).collect();
+        all.map_err(Failure::refused)
     }
     /// The parameters of the operator; of the smallest mass where there are several.
     pub fn params(&self) -> StaggeredParams {
@@ -279,8 +315,7 @@ fn masses(settings: &mut Settings) -> Option<Masses> {
         (false, true, false) => masses.map(Masses::Several),
         (true, false, true) => {
             let (mass, shifts) = (mass?, shifts?);
-            if let Some(bad) = shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
-                let why = format!("m^2 + {bad} is not above 0, so that M^+ M + {bad} may have no inverse");
+            if let Err(why) = has_inverses(mass, &shifts) {
                 settings.conflict("shifts", "mass", &why);
                 return None;
             }
@@ -302,5 +337,13 @@ fn masses(settings: &mut Settings) -> Option<Masses> {
             settings.missing("no mass: give --mass M, --masses M1,M2,..., or --mass M with --shifts S1,S2,...");
             None
         }
+    }
+}
+
+/// Whether M†M + σ has an inverse for all shifts σ, whatever the links.
+pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
+    match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
+        Some(bad) => Err(format!("m^2 + {bad} is not above 0, so that M^+ M + {bad} may have no inverse")),
+        None => Ok(()),
     }
 }

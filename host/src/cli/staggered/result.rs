@@ -1,5 +1,5 @@
 //! What a staggered solve prints and writes.
-use super::plan::{Masses, PHASES, STRATEGIES};
+use super::plan::{Masses, PHASES, STRATEGIES, StaggeredPlan};
 use super::{Kind, LinkFiles, StaggeredSolve, Tadpole};
 use crate::cli::device::Device;
 use crate::cli::plan::{BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, name_of};
@@ -15,9 +15,8 @@ use solvers::SolveError;
 use std::path::PathBuf;
 use tracing::warn;
 
-/// What all solves say about operator and links.
-fn describe(solve: &StaggeredSolve, u0: f64) -> Value {
-    let plan = &solve.plan;
+/// What is said about operator and links.
+pub fn describe(plan: &StaggeredPlan, u0: f64) -> Value {
     let (gauge, fat, long) = match &plan.links {
         LinkFiles::Gauge(path) => (Some(path), None, None),
         LinkFiles::Improved(fat, long) => (None, Some(fat), Some(long)),
@@ -39,7 +38,8 @@ fn describe(solve: &StaggeredSolve, u0: f64) -> Value {
     })
 }
 
-fn merged(mut object: Value, more: Value) -> Value {
+/// An object with the keys of both.
+pub fn merged(mut object: Value, more: Value) -> Value {
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
         object.extend(more);
     }
@@ -47,8 +47,7 @@ fn merged(mut object: Value, more: Value) -> Value {
 }
 
 /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
-fn headline(solve: &StaggeredSolve, u0: f64) -> String {
-    let plan = &solve.plan;
+pub fn headline(plan: &StaggeredPlan, u0: f64) -> String {
     let details = match plan.kind {
         _ if matches!(plan.links, LinkFiles::Improved(..)) => ", links as read".into(),
         Kind::Asqtad(_) => format!(", u0 = {u0:.6}"),
@@ -82,7 +81,7 @@ pub fn one(
     if let Some(path) = &solve.plot {
         let updates: Vec<usize> = watch.updates.iter().map(|(iteration, _)| *iteration).collect();
         let picture = plot::Convergence {
-            title: format!("{}, m = {mass:.6}", headline(solve, u0)),
+            title: format!("{}, m = {mass:.6}", headline(plan, u0)),
             subtitle: solve.scheme.describe(report),
             history: report.info.history.iter().map(|h| solve.scheme.iterations_of(h, &updates)).collect(),
             updates: &watch.updates,
@@ -117,10 +116,10 @@ pub fn one(
         "output": written,
         "plot": solve.plot,
     });
-    context.output.result("ferrite.solve/1", merged(object, describe(solve, u0)), || {
+    context.output.result("ferrite.solve/1", merged(object, describe(plan, u0)), || {
         let mut text = format!(
             "{}\nm = {mass:.6}, {}\n{}\n{} after {}, {}\ntrue residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
-            headline(solve, u0),
+            headline(plan, u0),
             text::count(plan.sources.len(), "right-hand side"),
             solve.scheme.describe(report),
             if report.converged { "converged" } else { "NOT converged" },
@@ -187,6 +186,7 @@ pub fn several(
                 what: value,
                 "iterations": outcome.iterations,
                 "refinement_iterations": outcome.refinement_iterations,
+                "reliable_updates": outcome.reliable_updates,
                 "true_residual": worst_of(&outcome.true_residual),
                 "true_residuals": outcome.true_residual,
                 "climbs": climbs(&outcome.climbs),
@@ -214,8 +214,8 @@ pub fn several(
         "output": written,
         "output_axes": plan.block(),
     });
-    context.output.result("ferrite.solve_shifts/1", merged(object, describe(solve, u0)), || {
-        let mut text = headline(solve, u0) + "\n";
+    context.output.result("ferrite.solve_shifts/1", merged(object, describe(plan, u0)), || {
+        let mut text = headline(plan, u0) + "\n";
         if let Some(mass) = mass {
             text += &format!("(M^+ M + s) x = b at m = {mass:.6}\n");
         }

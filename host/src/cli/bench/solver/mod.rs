@@ -1,0 +1,268 @@
+//! `ferrite bench solver`.
+mod staggered;
+mod table;
+mod wilson;
+
+use crate::cli::device::on_device;
+use crate::cli::fields::read_gauge;
+use crate::cli::formats::FormatFlags;
+use crate::cli::plan::{STAGGERED_OWNERS, belong_elsewhere};
+use crate::cli::progress::Watch;
+use crate::cli::staggered::{ShiftFlags, is_chosen, merged};
+use crate::cli::text::lattice;
+use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
+use crate::config::Settings;
+use crate::plot::write_lines;
+use clap::{Args, ValueEnum};
+use ferrite::backend::Backend;
+use ferrite::bench::solver::{Cell, Scheme, Study, StudyFailure};
+use ferrite::domain::Domain;
+use ferrite::field::host::HostGauge;
+use ferrite::files::ReadOptions;
+use ferrite::lattice::Lattice;
+use ferrite::quenched::{Generator, Start};
+use ferrite::solve::{Configuration, IterationPrecision, Reconstruction};
+use serde_json::json;
+use solvers::SolveError;
+use std::path::PathBuf;
+use table::{Results, name, picture, print};
+use tracing::info;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench solver --paper 001 --plot time-to-solution.svg
+  ferrite bench solver --paper 001 --table 5 --gauge quenched.ildg --masses=-0.76,-0.79 --sources 2
+  ferrite bench solver --paper 001 --lattice 8,8,8,16 --sweeps 50 --sources 1 --backend cpu
+  ferrite bench solver --operator asqtad --u0 plaquette --gauge quenched.ildg --masses 0.1,0.02 --precision double,single
+  ferrite bench solver --operator asqtad --lattice 32,32,32,64 --masses 0.02 --shifts 0,0.001,0.01,0.1 --reconstruct 8,8h
+
+Makes a quenched configuration (or reads one) and solves on it for random sources, antiperiodic in time: the even-odd
+Wilson system, or staggered systems by CG on M^+ M. Iterations count updates; the time of an iteration is that of a whole
+solve, updates included, over the other iterations. A star is a mass at which some solve did not converge: no solve goes
+on in another format here. The plot has time to solution, and dashed how many times faster than double.
+For Wilson fermions tables are those of Clark et al., arXiv:0911.3191: 3, iterations in double; 4, of BiCGstab with defect
+correction over inner tolerances; 5, with reliable updates over delta; the plot is figure 7.
+Staggered operators have one column for each precision and reconstruction, with reliable updates in double. With --shifts
+the systems (M^+ M + s) x = b are solved at each mass, on even and odd sites; without, M x = b on the even ones.";
+
+/// Which study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// Clark, Babich, Barros, Brower and Rebbi 2009
+    #[value(name = "001")]
+    MixedPrecision,
+}
+
+/// Arguments of `bench solver`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The Dirac operator: wilson, staggered (naive), asqtad or hisq [default: wilson]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// The study to repeat, of Wilson fermions [default: 001]
+    #[arg(long, value_enum)]
+    paper: Option<Paper>,
+    /// Which of its tables, joined with commas [default: 3,4,5]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    table: Option<Vec<u32>>,
+    /// A configuration, instead of a quenched one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lattice", "beta", "sweeps", "seed"])]
+    gauge: Option<PathBuf>,
+    /// Extents of the quenched configuration
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "24,24,24,64")]
+    lattice: Lattice,
+    /// Its coupling
+    #[arg(long, default_value_t = 6.0)]
+    beta: f64,
+    /// Sweeps from the unit field, each of one heat bath and four over-relaxations
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    sweeps: u32,
+    /// Seed of the configuration
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Bare masses, joined with commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
+    #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
+    masses: Option<Vec<f64>>,
+    /// Random sources to average over
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    sources: u64,
+    /// Asked |b - M x| / |b|
+    #[arg(long, default_value_t = 1e-12)]
+    tol: f64,
+    /// Most iterations of a solve
+    #[arg(long, value_name = "N", default_value_t = 30_000)]
+    max_iterations: usize,
+    /// Draw time to solution and speed-up against the mass
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Staggered operators")]
+    formats: FormatFlags,
+    #[command(flatten)]
+    shifts: ShiftFlags,
+    /// Asqtad's tadpole factor, or 'plaquette' for the fourth root of the mean plaquette [default: 1]
+    #[arg(long, value_name = "U", allow_hyphen_values = true)]
+    u0: Option<String>,
+    /// HISQ's correction of the Naik term [default: 0]
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    naik_epsilon: Option<String>,
+}
+
+/// What is solved.
+enum Subject {
+    Wilson(wilson::Tables),
+    Staggered(staggered::Plan),
+}
+
+impl Subject {
+    fn new(args: &Arguments) -> Outcome<Self> {
+        let mut settings = Settings::default();
+        let texts = [("operator", &args.operator), ("u0", &args.u0), ("naik-epsilon", &args.naik_epsilon)];
+        for (key, value) in texts {
+            settings.flag(key, value.as_deref());
+        }
+        args.shifts.add_to(&mut settings);
+        if is_chosen(&settings) {
+            return staggered::Plan::new(args, &mut settings).map(Subject::Staggered);
+        }
+        settings.choice("operator", &[("wilson", ()), ("staggered", ()), ("asqtad", ()), ("hisq", ())]);
+        belong_elsewhere(&mut settings, &["u0", "naik-epsilon", "shifts", "shift-solver"], STAGGERED_OWNERS);
+        settings.finish("the command line")?;
+        wilson::Tables::new(args).map(Subject::Wilson)
+    }
+}
+
+/// Solves and prints.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let subject = Subject::new(&args)?;
+    if let Some(path) = &args.plot {
+        target::check_svg(path).map_err(Failure::refused)?;
+    }
+    let wrong = |what: &str| Err(Failure::refused(what));
+    match &args {
+        Arguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => return wrong("--tol is a number above 0 and below 1"),
+        Arguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => return wrong("--beta is a number above 0"),
+        Arguments { sources: 0, .. } => return wrong("--sources is at least 1"),
+        _ => {}
+    }
+    let masses = match &subject {
+        Subject::Wilson(_) => wilson::Tables::masses(&args)?,
+        Subject::Staggered(plan) => plan.masses(&args)?,
+    };
+    let study = Study { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
+    let device = context.device_choice()?.open()?;
+    let file = args.gauge.as_ref().map(|path| read_gauge(path, &ReadOptions::default())).transpose()?;
+    let lattice = file.as_ref().map_or(args.lattice, |file| file.gauge.lattice());
+    let needs = match &subject {
+        Subject::Wilson(tables) => tables.memory(lattice),
+        Subject::Staggered(plan) => plan.memory(lattice),
+    };
+    device.require(&needs, &format!("the study on {lattice}"))?;
+    interrupt::listen();
+    let (results, u0) = on_device!(&device, backend => {
+        let domain = Domain::single(backend.clone(), lattice)?;
+        let (gauge, plaquette) = match file {
+            Some(file) => (file.gauge, file.plaquette.mean),
+            None => quenched(&domain, &args)?,
+        };
+        match &subject {
+            Subject::Wilson(tables) => {
+                tables.work(&Configuration::new(&domain, &gauge), &study, context).map(|results| (results, None))
+            }
+            Subject::Staggered(plan) => {
+                let name = args.gauge.as_ref().map_or("the configuration".into(), |path| path.display().to_string());
+                let solved = plan.work(&domain, (gauge, plaquette, &name), &study, context);
+                solved.map(|(results, u0)| (results, Some(u0)))
+            }
+        }
+    })?;
+    if let Some(path) = &args.plot {
+        let lines = match &subject {
+            Subject::Wilson(_) => {
+                picture(&results, format!("BiCGstab with reliable updates on {lattice}, Wilson"), wilson::is_shown)
+            }
+            Subject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
+        };
+        write_lines(path, &lines).map_err(Failure::failed)?;
+    }
+    let (operator, details) = match &subject {
+        Subject::Wilson(_) => ("wilson", json!({ "paper": "001" })),
+        Subject::Staggered(plan) => (plan.name(), merged(plan.describe(u0.unwrap_or(1.0)), json!({ "paper": null }))),
+    };
+    let object = json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "operator": operator,
+        "lattice": lattice.size(),
+        "gauge": args.gauge,
+        "quenched": args.gauge.is_none().then(|| json!({"beta": args.beta, "sweeps": args.sweeps, "seed": args.seed})),
+        "sources": study.sources,
+        "tol": study.tol,
+        "rows": results.rows(),
+        "plot": args.plot,
+    });
+    context.output.result("ferrite.bench-solver/1", merged(object, details), || {
+        let mut text = format!("{}, {lattice}\n", device.describe());
+        match &subject {
+            Subject::Wilson(tables) => {
+                for (number, _) in &tables.0 {
+                    let cells = results.table(Some(*number));
+                    text += &print(&wilson::title(*number), &cells, &study, &results.rates);
+                }
+            }
+            Subject::Staggered(plan) => {
+                text += &print(&plan.title(), &results.table(None), &study, &results.rates);
+            }
+        }
+        text
+    })
+}
+
+/// A quenched configuration and its mean plaquette.
+fn quenched<B: Backend>(domain: &Domain<B>, args: &Arguments) -> Outcome<(HostGauge, f64)> {
+    info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
+    let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
+    for _ in 0..args.sweeps {
+        generator.sweep(1, 4)?;
+        if interrupt::asked() {
+            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was made"));
+        }
+    }
+    let plaquette = generator.plaquette()?.mean;
+    info!("plaquette {plaquette:.6}");
+    Ok((generator.gauge()?, plaquette))
+}
+
+/// Adds all masses in all schemes to the results, with the rates of the matrix for their formats.
+fn columns(
+    (results, table): (&mut Results, Option<u32>),
+    schemes: &[Scheme],
+    study: &Study,
+    context: &Context,
+    rate: impl Fn(IterationPrecision, Reconstruction) -> Outcome<f64>,
+    cell: impl Fn(f64, Scheme, &mut Watch) -> Result<Cell, StudyFailure>,
+) -> Outcome {
+    for scheme in schemes {
+        let format = (scheme.precision, scheme.reconstruction);
+        if !results.rates.iter().any(|(known, _)| *known == format) {
+            results.rates.push((format, rate(format.0, format.1)?));
+        }
+        for &mass in &study.masses {
+            let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
+            info!("{table_name}{}, m = {mass}", name(scheme));
+            let mut watch = Watch::new(study.tol, context.shows_progress());
+            let result = cell(mass, *scheme, &mut watch);
+            watch.finish();
+            results.cells.push((table, result.map_err(failure)?));
+        }
+    }
+    Ok(())
+}
+
+fn failure(failure: StudyFailure) -> Failure {
+    match failure {
+        StudyFailure::Interrupted => Failure::new(Code::Interrupted, "interrupted"),
+        StudyFailure::Solver(SolveError::Backend(error)) | StudyFailure::Device(error) => error.into(),
+        StudyFailure::Solver(error) => Failure::refused(error),
+    }
+}

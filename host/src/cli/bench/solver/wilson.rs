@@ -1,0 +1,98 @@
+//! The study of Clark et al. 2009: even-odd Wilson fermions.
+use super::table::Results;
+use super::{Arguments, Paper, columns};
+use crate::cli::{Context, Failure, Outcome};
+use ferrite::backend::Backend;
+use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
+use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::lattice::Lattice;
+use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Reconstruction, Request};
+
+/// Bare masses if none are given.
+const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];
+
+/// The tables that were asked for.
+pub struct Tables(pub Vec<(u32, Table)>);
+
+impl Tables {
+    /// From `--paper` and `--table`; refuses what is for staggered operators.
+    pub fn new(args: &Arguments) -> Outcome<Self> {
+        let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
+        if let Some(flag) = args.formats.given() {
+            return Err(Failure::refused(format!(
+                "{flag}: the tables of the paper have formats of their own; it belongs to staggered operators"
+            )));
+        }
+        let table = |number: &u32| match number {
+            3 => Ok((3, Table::Three)),
+            4 => Ok((4, Table::Four)),
+            5 => Ok((5, Table::Five)),
+            other => Err(Failure::refused(format!("--table {other}: the tables are 3, 4 and 5"))),
+        };
+        let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
+        numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
+    }
+    /// `--masses`.
+    pub fn masses(args: &Arguments) -> Outcome<Vec<f64>> {
+        match &args.masses {
+            None => Ok(MASSES.to_vec()),
+            Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
+            Some(_) => Err(Failure::refused("--masses are numbers above -4")),
+        }
+    }
+    /// Device memory, with names for what takes it.
+    pub fn memory(&self, lattice: Lattice) -> Vec<(&'static str, usize)> {
+        // Three formats stay on the device beside the one in double.
+        let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
+        let request =
+            Request { method: Method::Cg, reconstruction: Reconstruction::Eighteen, ..Request::new(operator) };
+        let mut needs = request.memory(lattice.half_volume(), 1);
+        needs.push(("links in the other formats", 1152 * lattice.half_volume()));
+        needs
+    }
+    /// Solves for all tables.
+    pub fn work<B: Backend>(
+        &self,
+        configuration: &Configuration<B>,
+        study: &Study,
+        context: &Context,
+    ) -> Outcome<Results> {
+        let mut results = Results::default();
+        for (number, table) in &self.0 {
+            columns(
+                (&mut results, Some(*number)),
+                &table.schemes(),
+                study,
+                context,
+                |precision, reconstruction| Ok(matrix_gflops(configuration, precision, reconstruction)?),
+                |mass, scheme, watch| cell(configuration, study, mass, scheme, watch),
+            )?;
+        }
+        Ok(results)
+    }
+}
+
+/// The title of a table.
+pub fn title(number: u32) -> String {
+    let what = match number {
+        3 => "iterations in double precision",
+        4 => "iterations of BiCGstab with defect correction in double",
+        _ => "iterations of BiCGstab with reliable updates in double",
+    };
+    format!("Table {number}: {what}")
+}
+
+/// Whether figure 7 shows a cell.
+pub fn is_shown(cell: &Cell) -> bool {
+    cell.scheme.method == Method::Bicgstab
+        && match cell.scheme.correction {
+            Correction::Reliable { delta: Some(delta) } => {
+                delta == 0.1
+                    || cell.scheme.reconstruction == Reconstruction::Twelve
+                        && cell.scheme.precision == IterationPrecision::Single
+                        && delta == 0.01
+            }
+            Correction::Reliable { delta: None } => true,
+            Correction::Defect { .. } => false,
+        }
+}

@@ -1,0 +1,80 @@
+//! Links of staggered operators: from files to host memory, and from there to a device.
+use super::plan::{Kind, LinkFiles, StaggeredPlan};
+use crate::cli::solve::allowed_reconstruction;
+use crate::cli::{Failure, Outcome, fields};
+use ferrite::backend::Backend;
+use ferrite::dirac::StaggeredPhases;
+use ferrite::domain::Domain;
+use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
+use ferrite::field::ThinGauge;
+use ferrite::field::host::HostGauge;
+use ferrite::files::ReadOptions;
+use ferrite::solve::{Reconstruction, StaggeredConfiguration};
+use std::path::PathBuf;
+
+/// Links in host memory.
+pub enum HostLinks {
+    /// A gauge configuration.
+    Thin(Box<HostGauge>),
+    /// Fat and long links, without phases and boundary condition.
+    Improved(Box<[HostGauge; 2]>),
+}
+
+/// Reads the links; answers with the reconstruction and the tadpole factor too.
+pub fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)> {
+    let hisq = matches!(plan.kind, Kind::Hisq(_));
+    let default = if hisq { Reconstruction::Thirteen } else { Reconstruction::Twelve };
+    match &plan.links {
+        LinkFiles::Gauge(path) => {
+            let file = fields::read_gauge(path, &plan.read)?;
+            let asked = plan.reconstruction;
+            // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
+            let reconstruction = match hisq {
+                true => asked.unwrap_or(default),
+                false => allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?,
+            };
+            let u0 = plan.kind.u0(&path.display().to_string(), file.plaquette.mean)?;
+            Ok((HostLinks::Thin(Box::new(file.gauge)), reconstruction, u0))
+        }
+        LinkFiles::Improved(fat, long) => {
+            let options = ReadOptions { allow_non_unitary: true, ..plan.read };
+            let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
+                let mut links = fields::read_gauge(path, &options)?.gauge;
+                with_phases(&mut links, steps, StaggeredPhases::Milc, plan.boundary);
+                Ok(links)
+            };
+            let links = Box::new([read(fat, 1)?, read(long, 3)?]);
+            Ok((HostLinks::Improved(links), plan.reconstruction.unwrap_or(default), 1.0))
+        }
+    }
+}
+
+/// Copies the links to a device, and fattens them.
+pub fn configuration<'g, B: Backend>(
+    kind: Kind,
+    domain: &Domain<B>,
+    links: &'g HostLinks,
+    u0: f64,
+) -> Outcome<StaggeredConfiguration<'g, B>> {
+    Ok(match links {
+        HostLinks::Improved(both) => {
+            StaggeredConfiguration::improved(Improvement::from_host(domain, &both[0], &both[1])?)
+        }
+        HostLinks::Thin(gauge) if kind == Kind::Naive => StaggeredConfiguration::naive(domain, gauge),
+        HostLinks::Thin(gauge) => {
+            StaggeredConfiguration::improved(improvement(kind, &ThinGauge::upload(domain, gauge)?, u0)?)
+        }
+    })
+}
+
+/// Fat and long links of an improved operator.
+pub fn improvement<B: Backend>(kind: Kind, thin: &ThinGauge<B>, u0: f64) -> Outcome<Improvement<B>> {
+    let refused = |error| match error {
+        FatLinkError::Device(error) => error.into(),
+        error @ FatLinkError::Singular { .. } => Failure::refused(error),
+    };
+    match kind {
+        Kind::Hisq(epsilon) => Improvement::hisq(thin, epsilon).map_err(refused),
+        _ => Ok(Improvement::from_paths(thin, &PathCoefficients::asqtad(u0))?),
+    }
+}
