@@ -1,16 +1,19 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
 use super::fields::Source;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use super::schwarz::{self, SchwarzFlags};
+use super::text;
 use crate::config::Settings;
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Report, Request};
+use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Report, Request, Schwarz};
 
 /// Flags of the solver, as typed.
 #[derive(Args)]
 pub struct MethodFlags {
-    /// bicgstab, cg (on the normal equations) or cgne (x = M^+ y, M M^+ y = b) [default: bicgstab]
+    /// bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b) or gcr-dd (GCR, preconditioned in domains that
+    /// exchange nothing) [default: bicgstab]
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
     /// Asked |b - M x| / |b| [default: 1e-10]
@@ -29,8 +32,8 @@ pub struct MethodFlags {
     /// [default: reliable]
     #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
     correction: Option<String>,
-    /// Reliable updates: compute the true residual whenever the residual has fallen by this factor [default: 0.1, or 0.6
-    /// for staggered operators in 16 bits]
+    /// Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor
+    /// [default: 0.1, or 0.6 for staggered operators in 16 bits]
     #[arg(long, value_name = "D", help_heading = "Mixed precision", allow_hyphen_values = true)]
     delta: Option<String>,
     /// Defect correction: what an inner solve is asked for [default: 0.01]
@@ -39,6 +42,8 @@ pub struct MethodFlags {
     /// Give up where the solver stagnates or breaks down, instead of going on in higher precision
     #[arg(long, help_heading = "Mixed precision")]
     no_ladder: bool,
+    #[command(flatten)]
+    schwarz: SchwarzFlags,
 }
 
 impl MethodFlags {
@@ -58,6 +63,7 @@ impl MethodFlags {
             settings.flag(key, value.as_deref());
         }
         settings.switch("no-ladder", self.no_ladder);
+        self.schwarz.add_to(settings);
     }
 }
 
@@ -71,6 +77,7 @@ pub struct Scheme {
     max_iterations: usize,
     outer: IterationPrecision,
     correction: Correction,
+    schwarz: Schwarz,
     ladder: bool,
     /// Whether CG is applied to the operator itself, which is positive.
     positive: bool,
@@ -114,7 +121,8 @@ impl Scheme {
         }
         Scheme {
             guess: guess::<T>(settings, wanted.as_ref()),
-            correction: correction(settings),
+            correction: correction(settings, method),
+            schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             positive: false,
             ladder: !settings.is_on("no-ladder"),
             method,
@@ -133,6 +141,7 @@ impl Scheme {
             tol: self.tol,
             max_iterations: self.max_iterations,
             correction: self.correction,
+            schwarz: self.schwarz,
             ladder: self.ladder,
             ..Request::new(operator)
         }
@@ -166,6 +175,7 @@ impl Scheme {
             Method::Cg if self.positive => "CG",
             Method::Cg => "CG on the normal equations",
             Method::Cgne => "CG for the error (M M^+)",
+            Method::GcrDd => "GCR-DD",
         };
         let outer = match report.outer {
             IterationPrecision::Double => String::new(),
@@ -175,19 +185,34 @@ impl Scheme {
             Correction::Reliable { .. } => String::new(),
             Correction::Defect { inner_tol } => format!(", defect correction with inner solves to {inner_tol:e}"),
         };
+        let domains = match self.method {
+            Method::GcrDd => format!(
+                ", {} of minimum residual in {} precision in {}",
+                text::count(self.schwarz.steps, "step"),
+                name_of(&PRECISIONS, self.schwarz.precision),
+                match self.schwarz.domain {
+                    Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
+                    None => "one domain a process".into(),
+                }
+            ),
+            _ => String::new(),
+        };
         let precision = name_of(&PRECISIONS, report.precision);
         let recon = name_of(&RECONSTRUCTIONS, report.reconstruction);
-        format!("{solver}, {precision}{outer} precision, recon {recon}{correction}")
+        format!("{solver}, {precision}{outer} precision, recon {recon}{correction}{domains}")
     }
 }
 
-fn correction(settings: &mut Settings) -> Correction {
+fn correction(settings: &mut Settings, method: Method) -> Correction {
     let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
     let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
     let inner_tol = settings.number("inner-tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0);
     let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
     if let Some(setting) = settings.get(stray) {
         settings.wrong(&setting, format!("belongs to --correction {owner}"));
+    }
+    if defect && method == Method::GcrDd {
+        settings.conflict("correction", "solver", "gcr-dd restarts from true residuals by itself: leave it out");
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
@@ -217,6 +242,7 @@ mod tests {
             max_iterations: 10,
             outer: IterationPrecision::Double,
             correction,
+            schwarz: Schwarz::default(),
             ladder: true,
             positive: false,
         }

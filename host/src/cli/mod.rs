@@ -19,6 +19,7 @@ mod plan;
 pub mod plaquette;
 mod progress;
 mod quenched;
+mod schwarz;
 pub mod solve;
 mod staggered;
 mod target;

@@ -34,7 +34,8 @@ pub const RECONSTRUCTIONS: [(&str, Reconstruction); 12] = [
     ("9h", Reconstruction::NineShort),
 ];
 /// Names of the methods.
-pub const METHODS: [(&str, Method); 3] = [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne)];
+pub const METHODS: [(&str, Method); 4] =
+    [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne), ("gcr-dd", Method::GcrDd)];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, IterationPrecision); 2] =
     [("double", IterationPrecision::Double), ("single", IterationPrecision::Single)];

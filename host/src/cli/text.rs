@@ -1,12 +1,16 @@
 //! Values as typed, and numbers as people read them.
 use ferrite::lattice::Lattice;
 
-/// `X,Y,Z,T`.
+/// `X,Y,Z,T`, a lattice.
 pub fn lattice(text: &str) -> Result<Lattice, String> {
+    Lattice::new(extents(text)?).map_err(|e| e.to_string())
+}
+
+/// `X,Y,Z,T`.
+pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();
     let size: Result<[usize; 4], _> = numbers.map_err(|_| ()).and_then(|n| n.try_into().map_err(|_| ()));
-    let size = size.map_err(|()| format!("'{text}' is not of the form X,Y,Z,T, for example 16,16,16,32"))?;
-    Lattice::new(size).map_err(|e| e.to_string())
+    size.map_err(|()| format!("'{text}' is not of the form X,Y,Z,T, for example 16,16,16,32"))
 }
 
 /// Bytes in the unit that gives a short number.

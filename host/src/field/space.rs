@@ -138,9 +138,9 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
                 y: view(y, j),
             })?;
         }
-        for i in full..xs.len() {
+        for (i, x) in xs.iter().enumerate().skip(full) {
             let a: Vec<_> = (0..self.nrhs).map(|j| of(i, j)).collect();
-            self.axpy(&a, xs[i], y)?;
+            self.axpy(&a, x, y)?;
         }
         Ok(())
     }
@@ -274,13 +274,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         self.axpy(alpha, r, x)?;
         self.axpby(&one, r, &minus, t)
     }
-    fn multi_dot(
-        &self,
-        xs: &[Self::Vector],
-        y: &Self::Vector,
-        dots: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> Result {
+    fn multi_dot(&self, xs: &[Self::Vector], y: &Self::Vector, dots: &mut [Complex64], norm2: &mut [f64]) -> Result {
         self.products(&xs.iter().collect::<Vec<_>>(), y, dots, norm2)
     }
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {

@@ -18,10 +18,11 @@ pub(crate) enum SumTarget<'a, B: Backend> {
 impl<B: Backend> SumTarget<'_, B> {
     /// Launches a reduction.
     pub fn reduce<K: Reduction>(&self, backend: &B, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        Ok(match self {
+        match self {
             SumTarget::Host => backend.reduce(kernel, n, nrhs, slot)?,
             SumTarget::Device(buffer) => backend.reduce_into(kernel, n, nrhs, buffer, slot)?,
-        })
+        }
+        Ok(())
     }
 }
 

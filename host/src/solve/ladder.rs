@@ -8,8 +8,8 @@ use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, Fiel
 use gpu_kernels::storage::Double;
 use solvers::{
     BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, Converted, DefectParams,
-    DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind, Mixed, Observer, Precise, Preconditioner, SolveError,
-    System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr, defect_correction, gcr,
+    DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind, Mixed, Observer, Precise, Preconditioner,
+    SolveError, System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -243,7 +243,9 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
         let (positive, system) = (*positive, Mixed::new(outer_space, outer, sloppy_space, sloppy));
         if request.method == Method::GcrDd {
             let Some((space, inner)) = preconditioner else {
-                return Err(SolveError::Invalid("GCR with the Schwarz preconditioner is for Wilson and clover operators"));
+                return Err(SolveError::Invalid(
+                    "GCR with the Schwarz preconditioner is for Wilson and clover operators",
+                ));
             };
             let Correction::Reliable { delta } = request.correction else {
                 return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));

@@ -18,11 +18,19 @@ impl Request {
     pub fn memory(&self, sites: usize, nrhs: usize) -> Vec<(&'static str, usize)> {
         let spinor = |precision| bytes(precision, Reconstruction::Eighteen, sites, nrhs).spinor;
         let clover = matches!(self.operator, Operator::Clover(..));
-        let normal = self.method != Method::Bicgstab;
+        let normal = matches!(self.method, Method::Cg | Method::Cgne);
+        let gcr = self.method == Method::GcrDd;
         let defect = matches!(self.correction, Correction::Defect { .. });
         // The clover operator keeps an intermediate result more.
         let operator = 1 + usize::from(clover);
-        let (normal, krylov) = (3 * usize::from(normal), if normal { 5 } else { 6 });
+        let (normal, krylov) = (
+            3 * usize::from(normal),
+            match self.method {
+                Method::Cg | Method::Cgne => 5,
+                Method::Bicgstab => 6,
+                Method::GcrDd => 2 * self.schwarz.k_max + 2,
+            },
+        );
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
         let outer = 3 + if defect { 0 } else { 1 + normal };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
@@ -38,6 +46,12 @@ impl Request {
             ("vectors of the iteration", inner * sloppy.spinor),
             ("transfer of a spinor field", 2 * 192 * sites * nrhs),
         ];
+        if gcr {
+            // The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
+            let domains = bytes(self.schwarz.precision, self.reconstruction, sites, nrhs);
+            let clover = if clover { domains.clover } else { 0 };
+            parts.push(("preconditioner", (4 + operator) * domains.spinor + domains.links + clover));
+        }
         if clover {
             parts.push(("clover term and its inverse in double", exact.clover));
             parts.push(("clover term and its inverse of the iteration", sloppy.clover));

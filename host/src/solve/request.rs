@@ -1,5 +1,6 @@
 //! What to solve and how.
 use crate::dirac::{CloverParams, Schur, StaggeredParams, WilsonParams};
+use crate::lattice::Lattice;
 
 /// Which Krylov method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,27 @@ pub struct Schwarz {
     pub domain: Option<[usize; 4]>,
     /// Directions after which GCR restarts.
     pub k_max: usize,
+}
+
+impl Schwarz {
+    /// Whether the domains fit the part of each process; otherwise why not.
+    pub fn check(&self, local: Lattice) -> Result<(), &'static str> {
+        let Schwarz { steps, omega, domain, k_max, .. } = *self;
+        let extents = domain.unwrap_or(local.size());
+        let fits = |(&extent, whole): (&usize, usize)| extent > 0 && extent % 2 == 0 && whole % extent == 0;
+        if steps == 0 || k_max == 0 {
+            return Err("GCR-DD takes at least one step of minimum residual and one direction");
+        }
+        if !(omega > 0.0 && omega < 2.0) {
+            return Err("the over-relaxation of minimum residual is above 0 and below 2");
+        }
+        if !extents.iter().zip(local.size()).all(fits) {
+            return Err(
+                "the extents of a domain are even and divide those of the part of the lattice that a process has",
+            );
+        }
+        Ok(())
+    }
 }
 
 impl Default for Schwarz {

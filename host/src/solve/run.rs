@@ -2,7 +2,7 @@
 use super::configuration::{Configuration, Operators};
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
-use super::request::Request;
+use super::request::{Method, Request};
 use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{Domain, Result};
@@ -56,6 +56,12 @@ impl<B: Backend> Configuration<'_, B> {
         let begin = Instant::now();
         let request = Request { reconstruction: self.possible(request.reconstruction, request.precision)?, ..*request };
         request.check_precisions().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
+        if request.method == Method::GcrDd {
+            request
+                .schwarz
+                .check(self.domain().local())
+                .map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
+        }
         let operators = Operators::new(self, request.operator, sources.len())?;
         solve(&operators, sources, guess, &request, observer, begin)
     }

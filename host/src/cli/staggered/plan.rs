@@ -200,7 +200,7 @@ impl StaggeredPlan {
         let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
         let naive = kind == Some(Kind::Naive);
         let whose = if naive { "links of the naive staggered operator" } else { "long links" };
-        let fits = |format: Reconstruction| !format.is_temporal() && !(naive && format.keeps_phase());
+        let fits = |format: Reconstruction| !(format.is_temporal() || naive && format.keeps_phase());
         let reconstruction = reconstruction(settings, whose, fits);
         if precision != IterationPrecision::Single && reconstruction.is_some_and(Reconstruction::is_short) {
             settings.conflict(

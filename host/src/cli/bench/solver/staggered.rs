@@ -43,11 +43,8 @@ impl Plan {
         }
         settings.finish("the command line")?;
         let Some(kind) = kind else { return Err(Failure::refused("the command line is incomplete")) };
-        let schemes = staggered_schemes(
-            kind != Kind::Naive,
-            &args.formats.precisions()?,
-            &args.formats.reconstructions()?,
-        );
+        let schemes =
+            staggered_schemes(kind != Kind::Naive, &args.formats.precisions()?, &args.formats.reconstructions()?);
         if schemes.is_empty() {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
