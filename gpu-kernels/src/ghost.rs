@@ -117,6 +117,7 @@ pub trait ColoursBeyond<P: Precision>: Copy {
 
 /// Nothing lies beyond: the local lattice is the whole one, or hops that leave it are not made.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Nothing;
 
 #[inline(always)]

@@ -3,7 +3,7 @@ pub mod accuracy;
 pub mod solver;
 
 use crate::backend::Backend;
-use crate::domain::Result;
+use crate::domain::{Domain, Result};
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction};
 use crate::workload::{self, Extent, Visit};
@@ -24,9 +24,9 @@ pub struct Row {
     pub nrhs: usize,
     /// Time of one call: the median of several batches.
     pub microseconds: f64,
-    /// 10⁹ floating-point operations per second, counted as everybody counts them.
+    /// 10⁹ floating-point operations per second of all processes, counted as everybody counts them.
     pub gflops: f64,
-    /// 10⁹ bytes per second of compulsory traffic: every link and every spinor once.
+    /// 10⁹ bytes per second of compulsory traffic of one process: every link and every spinor once.
     pub gbps: f64,
     /// `gbps` over the copy bandwidth measured in the same run.
     pub fraction_of_copy: f64,
@@ -50,8 +50,10 @@ const BATCHES: usize = 7;
 /// Aimed length of a batch in seconds.
 const BATCH_SECONDS: f64 = 0.01;
 
-/// Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a batch.
-fn time<B: Backend>(backend: &B, mut work: impl FnMut() -> Result) -> Result<f64> {
+/// *Collective.* Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a
+/// batch; of the slowest process.
+fn time<B: Backend>(domain: &Domain<B>, mut work: impl FnMut() -> Result) -> Result<f64> {
+    let backend = domain.backend();
     let mut batch = |calls: usize| -> Result<f64> {
         let from = backend.record()?;
         for _ in 0..calls {
@@ -61,27 +63,28 @@ fn time<B: Backend>(backend: &B, mut work: impl FnMut() -> Result) -> Result<f64
         Ok(backend.seconds_between(&from, &to)? / calls as f64)
     };
     batch(2)?;
-    let one = batch(3)?;
+    let one = domain.largest(batch(3)?)?;
     let calls = ((BATCH_SECONDS / one) as usize).clamp(1, 1000);
     let mut times = (0..BATCHES).map(|_| batch(calls)).collect::<Result<Vec<f64>>>()?;
     times.sort_by(f64::total_cmp);
-    Ok(times[BATCHES / 2])
+    domain.largest(times[BATCHES / 2])
 }
 
 /// Bytes per second of a copy inside the device's memory, read and written bytes counted.
-pub fn copy_bandwidth<B: Backend>(backend: &B) -> Result<f64> {
+pub fn copy_bandwidth<B: Backend>(domain: &Domain<B>) -> Result<f64> {
+    let backend = domain.backend();
     // Far larger than any cache, small enough for every GPU; less on a CPU, where it takes longer.
     let bytes = if backend.name() == "cpu" { 1 << 27 } else { 1 << 30 };
     let from = backend.allocate(bytes, "the copy benchmark")?;
     let mut to = backend.allocate(bytes, "the copy benchmark")?;
-    let seconds = time(backend, || Ok(backend.copy(&from, &mut to, bytes)?))?;
+    let seconds = time(domain, || Ok(backend.copy(&from, &mut to, bytes)?))?;
     Ok(2.0 * bytes as f64 / seconds)
 }
 
 /// The copy by itself.
-pub fn copy<B: Backend>(backend: &B) -> Result<Vec<Row>> {
-    let bandwidth = copy_bandwidth(backend)?;
-    let bytes = if backend.name() == "cpu" { 1usize << 27 } else { 1 << 30 };
+pub fn copy<B: Backend>(domain: &Domain<B>) -> Result<Vec<Row>> {
+    let bandwidth = copy_bandwidth(domain)?;
+    let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
     Ok(vec![Row {
         operator: "copy",
         precision: "",
@@ -97,58 +100,59 @@ pub fn copy<B: Backend>(backend: &B) -> Result<Vec<Row>> {
 
 /// Times what `workload` visits.
 fn measure<B: Backend>(
-    backend: &B,
+    domain: &Domain<B>,
     options: &Options,
-    workload: fn(&B, &Options, Extent, Visit) -> Result,
+    workload: fn(&Domain<B>, &Options, Extent, Visit) -> Result,
 ) -> Result<Vec<Row>> {
-    let bandwidth = copy_bandwidth(backend)?;
+    let bandwidth = copy_bandwidth(domain)?;
+    let processes = domain.grid().size() as f64;
     let mut rows = Vec::new();
-    workload(backend, options, Extent::Shown, &mut |operation, call| {
-        let seconds = time(backend, call)?;
+    workload(domain, options, Extent::Shown, &mut |operation, call| {
+        let seconds = time(domain, call)?;
         rows.push(Row {
             operator: operation.name,
             precision: operation.precision,
             reconstruct: operation.reconstruct,
-            lattice: options.lattice.size(),
+            lattice: domain.global().size(),
             nrhs: options.nrhs,
             microseconds: seconds * 1e6,
-            gflops: operation.flops / seconds * 1e-9,
+            gflops: operation.flops * processes / seconds * 1e-9,
             gbps: operation.bytes / seconds * 1e-9,
             fraction_of_copy: operation.bytes / seconds / bandwidth,
         });
         Ok(())
     })?;
-    backend.synchronize()?;
+    domain.backend().synchronize()?;
     Ok(rows)
 }
 
 /// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub fn dslash<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::wilson)
+pub fn dslash<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::wilson)
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the symmetric even-odd matrix.
-pub fn clover<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::clover)
+pub fn clover<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::clover)
 }
 
 /// The naive staggered operator: the hopping term, and M†M on one parity with the sum that CG needs of it.
-pub fn staggered<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::naive)
+pub fn staggered<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::naive)
 }
 
 /// The asqtad operator in the same way; reconstructions are those of the long links, and for those that keep a phase links
 /// are in U(3), as HISQ's are.
-pub fn asqtad<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::improved)
+pub fn asqtad<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::improved)
 }
 
 /// Linear algebra on spinors of one parity.
-pub fn blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::linear_algebra::<B, FourSpins>)
+pub fn blas<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::linear_algebra::<B, FourSpins>)
 }
 
 /// Linear algebra on colour vectors of one parity.
-pub fn colour_blas<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Row>> {
-    measure(backend, options, workload::linear_algebra::<B, OneSpin>)
+pub fn colour_blas<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::linear_algebra::<B, OneSpin>)
 }

@@ -75,6 +75,15 @@ const KEYS: &[(&str, Kind)] = &[
     ("device", Kind::Count),
     ("threads", Kind::Count),
     ("tuning", Kind::Word),
+    ("grid", Kind::Extents),
+    ("transport", Kind::Word),
+    ("no-overlap", Kind::Switch),
+    ("share-gpus", Kind::Switch),
+    ("mr-steps", Kind::Count),
+    ("mr-omega", Kind::Number),
+    ("domain-precision", Kind::Word),
+    ("domain", Kind::Extents),
+    ("kmax", Kind::Count),
 ];
 
 /// Where a value was typed.

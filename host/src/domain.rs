@@ -2,6 +2,7 @@
 use crate::backend::{Backend, BackendError};
 use crate::halo::{Halo, Network, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
+use crate::measure::Exact;
 use comms::{CommError, GridError, ProcessGrid, Solo};
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use std::sync::Arc;
@@ -138,6 +139,24 @@ impl<B: Backend> Domain<B> {
     pub fn sums(&self, out: &mut [f64]) -> Result {
         self.backend.sums(out)?;
         self.sum(out)
+    }
+    /// *Collective.* Sums of terms that are sites' own: the same bits however the lattice is cut.
+    pub(crate) fn exact_sums<const N: usize>(&self, mine: [Exact; N]) -> Result<[f64; N]> {
+        let bytes: Vec<u8> = mine.iter().flat_map(|sum| sum.words()).flat_map(u64::to_le_bytes).collect();
+        let mut total = [Exact::default(); N];
+        for bytes in self.shape.network.all_gather(&bytes)? {
+            for (total, words) in total.iter_mut().zip(bytes.as_chunks::<24>().0) {
+                let word = |k: usize| u64::from_le_bytes(words.as_chunks().0[k]);
+                *total = total.combine(Exact::from_words([word(0), word(1), word(2)]));
+            }
+        }
+        Ok(total.map(Exact::total))
+    }
+    /// *Collective.* The largest number of all processes.
+    pub(crate) fn largest(&self, mine: f64) -> Result<f64> {
+        let all = self.shape.network.all_gather(&mine.to_le_bytes())?;
+        let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
+        Ok(numbers.fold(mine, f64::max))
     }
     /// *Collective.* Sums over all processes, in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Result {

@@ -8,6 +8,8 @@ use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
+use crate::lattice::Section;
+use crate::measure::Exact;
 use crate::measure::{violation, violation_of_u3};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
@@ -289,10 +291,10 @@ impl<B: Backend> Improvement<B> {
         let fat = DeviceGauge::from_thin::<1>(&self.fat, fat_scale)?;
         Ok(ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?))
     }
-    /// From links on the host, without phases and boundary condition, as files hold them.
+    /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
-        let largest = largest_on_host(fat);
-        let (long_scale, long_group) = common_scale(long);
+        let largest = domain.largest(largest_on_host(fat))?;
+        let (long_scale, long_group) = common_scale(domain, long)?;
         let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
         Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_group })
     }
@@ -305,24 +307,30 @@ fn largest_on_host(gauge: &HostGauge) -> f64 {
 
 /// c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; else the root mean square, as
 /// for these, or the largest component, if that is larger. In U(3) either sign would do.
-fn common_scale(long: &HostGauge) -> (f64, LinkGroup) {
-    let count = long.links().len() as f64;
+fn common_scale<B: Backend>(domain: &Domain<B>, long: &HostGauge) -> Result<(f64, LinkGroup)> {
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
-    let size = (long.links().iter().map(norm2).sum::<f64>() / count).sqrt();
-    let determinants: f64 = long.links().iter().map(|u| determinant(u).re).sum();
+    let mut sums = [Exact::default(); 2];
+    for u in long.links() {
+        sums[0].add(norm2(u));
+        sums[1].add(determinant(u).re);
+    }
+    let [squares, determinants] = domain.exact_sums(sums)?;
+    let size = (squares / (4 * domain.global().volume()) as f64).sqrt();
     let scale = if determinants < 0.0 { -size } else { size };
     let all = |violation: fn(&Matrix) -> f64| {
-        let fits = |u: &Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
-        size > 0.0 && long.links().iter().all(fits)
+        let fits = |u: &&Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
+        let mut others = [long.links().iter().filter(|u| !fits(u)).count() as f64];
+        domain.sum(&mut others)?;
+        Ok::<_, DeviceError>(size > 0.0 && others[0] == 0.0)
     };
-    if all(violation) {
-        (scale, LinkGroup::Su3)
-    } else if all(violation_of_u3) {
-        (scale, LinkGroup::U3)
-    } else {
-        let fitting = size.max(largest_on_host(long));
-        (if fitting > 0.0 { fitting } else { 1.0 }, LinkGroup::Neither)
+    if all(violation)? {
+        return Ok((scale, LinkGroup::Su3));
     }
+    if all(violation_of_u3)? {
+        return Ok((scale, LinkGroup::U3));
+    }
+    let fitting = size.max(domain.largest(largest_on_host(long))?);
+    Ok((if fitting > 0.0 { fitting } else { 1.0 }, LinkGroup::Neither))
 }
 
 fn determinant(u: &Matrix) -> Complex64 {
@@ -330,13 +338,20 @@ fn determinant(u: &Matrix) -> Complex64 {
     u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
 }
 
-/// Multiplies links that span `steps` sites by η_μ(x) and by the sign of the boundary condition: MILC keeps both in its
-/// links. Done twice it is undone.
-pub fn with_phases(links: &mut HostGauge, steps: usize, phases: StaggeredPhases, boundary: TimeBoundary) {
-    let lattice = links.lattice();
-    let extent = lattice.size()[3];
+/// Multiplies links of a box that span `steps` sites by η_μ(x) and by the sign of the boundary condition: MILC keeps both
+/// in its links. Done twice it is undone. Panics when links and box have other extents.
+pub fn with_phases(
+    links: &mut HostGauge,
+    section: impl Into<Section>,
+    steps: usize,
+    phases: StaggeredPhases,
+    boundary: TimeBoundary,
+) {
+    let section = section.into();
+    assert_eq!(links.lattice(), section.local, "links are those of the box");
+    let extent = section.global.size()[3];
     for (index, link) in links.links_mut().iter_mut().enumerate() {
-        let (site, mu) = (lattice.coordinates(index / 4), index % 4);
+        let (site, mu) = (section.global.coordinates(section.global_index(index / 4)), index % 4);
         let crossings = if mu == 3 { (site[3] + steps) / extent } else { 0 };
         let sign = phases.sign(site, mu) * boundary.sign().powi(crossings as i32);
         link.iter_mut().flatten().for_each(|z| *z *= sign);

@@ -3,15 +3,19 @@ mod cli;
 mod config;
 mod plot;
 
-use cli::{Command, Invocation};
+use cli::{Command, Context, Invocation, Outcome, world};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let invocation = match Invocation::from_command_line() {
-        Ok(invocation) => invocation,
-        Err(code) => return code,
-    };
-    invocation.finish(|command, context| match command {
+    cli::install_panic_hook();
+    world::run(|world| match Invocation::from_command_line(world) {
+        Ok(invocation) => invocation.finish(run),
+        Err(code) => Ok(code),
+    })
+}
+
+fn run(command: Command, context: &Context) -> Outcome {
+    match command {
         Command::Info => cli::info::run(context),
         Command::Generate(args) => cli::generate::run(args, context),
         Command::Links(args) => cli::links::run(args, context),
@@ -23,5 +27,5 @@ fn main() -> ExitCode {
         Command::Bench(args) => cli::bench::run(args, context),
         Command::Tune(args) => cli::tune::run(args, context),
         Command::Check(args) => cli::check::run(args, context),
-    })
+    }
 }

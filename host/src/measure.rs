@@ -9,6 +9,9 @@ pub(crate) use exact::Exact;
 pub(crate) use part::Part;
 
 use crate::field::host::{HostGauge, Matrix};
+use crate::files;
+use crate::halo::Network;
+use crate::lattice::Section;
 use crate::matrix::product;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -41,6 +44,18 @@ pub struct Unitarity {
 /// Mean, spatial and temporal plaquette.
 pub fn plaquette(gauge: &HostGauge) -> Plaquette {
     Plaquette::of_sums(plaquette_sums(&Part::whole(gauge)), gauge.lattice().volume())
+}
+
+/// *Collective.* [`plaquette`] of a field of which each process has a section.
+///
+/// # Errors
+/// Sections that do not make up the lattice, on all processes; processes that do not answer.
+pub fn plaquette_of_part(
+    gauge: &HostGauge,
+    section: &Section,
+    network: &dyn Network,
+) -> Result<Plaquette, files::Problem> {
+    files::measured_in_parts(gauge, section, network)
 }
 
 /// Mean of Re tr U / 3 over all links.

@@ -100,10 +100,10 @@ fn milc_fattens_links_alike() {
             numbers(a).iter().zip(numbers(b)).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) / largest
         };
         let plain = own.clone();
-        with_phases(&mut own, steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
+        with_phases(&mut own, own.lattice(), steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
         println!("{name}: {:.1e}", off(&own, &theirs));
         assert!(off(&own, &theirs) < 1e-6, "{name}: {:.1e}", off(&own, &theirs));
-        with_phases(&mut theirs, steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
+        with_phases(&mut theirs, theirs.lattice(), steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
         assert!(off(&plain, &theirs) < 1e-6, "{name} without phases: {:.1e}", off(&plain, &theirs));
         stored.push(theirs);
     }

@@ -180,7 +180,7 @@ impl Sample {
                 updates: report.info.reliable_updates,
                 seconds: report.seconds,
                 first: (0, 0.0),
-                flops: report.info.flops,
+                flops: report.gflops * report.seconds * 1e9,
                 true_residual: report.true_residual[0],
             })),
             Ok((_, report)) => Ok(Err(not_converged(report.true_residual[0]))),
@@ -252,7 +252,7 @@ pub fn cell<B: Backend>(
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     let request = study.request(operator.into(), scheme);
     average(mass, scheme, study.sources, |seed| {
-        let source = generate::random_source(configuration.domain().local(), seed);
+        let source = generate::random_source(configuration.domain().section(), seed);
         Sample::of(configuration.solve(&[source], None, &request, observer))
     })
 }
@@ -276,10 +276,10 @@ fn gflops_of<B: Backend, K: FieldKind>(
 ) -> Result<f64> {
     let space = AnySpace::new(domain, 1, precision);
     let mut full = FullField::zero(domain, 1)?;
-    full.upload(&[generate::random_source(domain.local(), 1)])?;
+    full.upload(&[generate::random_source(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.read(&full.even, &mut x)?;
     // The input stays what it is: applied again and again to what came out, the matrix overflows.
-    let seconds = time(domain.backend(), || operator.apply(&x, &mut y))?;
-    Ok(operator.flops() / seconds * 1e-9)
+    let seconds = time(domain, || operator.apply(&x, &mut y))?;
+    Ok(domain.grid().size() as f64 * operator.flops() / seconds * 1e-9)
 }

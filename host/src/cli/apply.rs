@@ -1,6 +1,7 @@
 //! `ferrite apply`.
 use super::device::{Device, DeviceChoice, on_device};
 use super::fields::Source;
+use super::layout::Layout;
 use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::solve::{OperatorFlags, inputs, reconstruction};
 use super::{Context, Failure, Outcome, fields, staggered};
@@ -11,6 +12,7 @@ use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
 use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use serde_json::{Value, json};
@@ -73,26 +75,24 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         }
         return staggered::apply(&mut settings, form, context);
     }
+    let world = &context.world;
     let choice = DeviceChoice::from_settings(&mut settings);
-    let plan = Plan::from_settings(&mut settings);
-    settings.finish("the command line")?;
-    let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
-    let Some(output) = &plan.output else { return Err(Failure::refused("no output: give -o FILE")) };
-    if plan.reconstruction.is_some_and(Reconstruction::is_temporal) {
-        return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
-    }
-    let device = choice.open()?;
-    device.require(&memory(&plan), &format!("the operator on {}", plan.lattice()))?;
-    let (file, sources) = inputs(&plan)?;
+    let (plan, output) = world.agree(checked(&mut settings))?;
+    let output = &output;
+    let device = choice.open(world)?;
+    let layout = choice.layout.cut(world, plan.lattice(), 1)?;
+    device.require_all(world, &memory(&plan, layout.local()), &format!("the operator on {}", plan.lattice()))?;
+    let (file, sources) = inputs(&plan, &layout, world)?;
     let reconstruction = reconstruction(&plan, &file)?;
     let job = Job { operator: plan.operator, form, schur };
     let fields = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), plan.lattice())?;
+        let domain = layout.domain(backend)?;
         if reconstruction == Reconstruction::Eight && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
             let path = plan.gauge.display();
             return Err(Failure::refused(format!(
                 "{path}: eight reals do not tell some of these links, unit ones for example; use --reconstruct 12"
-            )));
+            ))
+            .shared());
         }
         job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
     })?;
@@ -125,7 +125,19 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         title: format!("image under the {} operator", plan.operator.name()),
         what: format!("{what} on {}", plan.lattice()),
     };
-    report(context, &device, form, &images, object)
+    report(context, (&device, &layout), form, &images, object)
+}
+
+/// Operator, fields and where the images go.
+fn checked(settings: &mut Settings) -> Outcome<(Plan, PathBuf)> {
+    let plan = Plan::from_settings(settings);
+    settings.finish("the command line")?;
+    let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
+    let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
+    if plan.reconstruction.is_some_and(Reconstruction::is_temporal) {
+        return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
+    }
+    Ok((plan, output))
 }
 
 /// What came out.
@@ -145,19 +157,21 @@ pub struct Images<'a, T> {
 /// Writes the images, and prints `object` with what is common to all operators.
 pub fn report<T: Fermion>(
     context: &Context,
-    device: &Device,
+    (device, layout): (&Device, &Layout),
     form: Form,
     images: &Images<T>,
     object: Value,
 ) -> Outcome {
     let Images { output, sources, fields, title, what } = images;
-    fields::write_fermions(output, fields, title).map_err(Failure::failed)?;
-    let norms: Vec<f64> = fields.iter().map(HostField::norm2).collect();
+    fields::write_fermions(output, fields, title, layout)?;
+    let mut norms: Vec<f64> = fields.iter().map(HostField::norm2).collect();
+    context.world.sum(&mut norms)?;
     let common = json!({
         "output": output,
         "dagger": form == Form::Dagger,
         "normal": form == Form::Normal,
         "norm2": norms,
+        "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });
@@ -169,8 +183,8 @@ pub fn report<T: Fermion>(
 }
 
 /// What the device has to hold at most.
-fn memory(plan: &Plan) -> Vec<(&'static str, usize)> {
-    let (sites, nrhs) = (plan.lattice().half_volume(), plan.sources.len());
+fn memory(plan: &Plan, local: Lattice) -> Vec<(&'static str, usize)> {
+    let (sites, nrhs) = (local.half_volume(), plan.sources.len());
     let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
     let field = DeviceSpinor::<ferrite::backend::Cpu, Double>::bytes_for(sites, nrhs);
     let mut parts = vec![

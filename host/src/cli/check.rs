@@ -35,6 +35,7 @@ pub struct Arguments {
 
 /// Lists all mistakes of a file, or the memory that the solve needs.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
+    context.world.only_one("check")?;
     let mut settings = Settings::default();
     settings.file(&args.file)?;
     settings.set(&args.set);
@@ -42,15 +43,15 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let what = args.file.display().to_string();
     let (device, lattice, nrhs, needs, operator, name, clover) = if staggered::is_chosen(&settings) {
         let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
-        let (plan, needs) = (&solve.plan, solve.memory());
-        let device = solve.device.open()?;
+        let (plan, needs) = (&solve.plan, solve.memory(solve.plan.lattice));
+        let device = solve.device.open(&context.world)?;
         (device, plan.lattice, plan.sources.len(), needs, plan.kind.name(), plan.kind.title(), Value::Null)
     } else {
         let solve = Solve::from_settings(&mut settings, &what)?;
         let (plan, nrhs) = (&solve.plan, solve.plan.sources.len());
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
         let needs = request.memory(plan.lattice().half_volume(), nrhs);
-        let device = solve.device.open()?;
+        let device = solve.device.open(&context.world)?;
         (device, plan.lattice(), nrhs, needs, plan.operator_name(), plan.operator.name(), plan.clover())
     };
     let needed: usize = needs.iter().map(|(_, n)| n).sum();

@@ -1,10 +1,13 @@
 //! `ferrite convert`.
-use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, spinor_format};
+use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, spinor_format, write_gauge};
+use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
-use ferrite::files::{Format, Precision, ReadOptions, WriteOptions, inspect, read_fermion, write_fermion, write_gauge};
+use ferrite::files::{
+    Format, Header, Precision, ReadOptions, WriteOptions, inspect_with, read_fermion_part, write_fermion_part,
+};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -51,47 +54,57 @@ pub struct Arguments {
     read: ReadFlags,
 }
 
+impl Arguments {
+    /// What is in the file, and the format that it gets.
+    fn check(&self, header: &Header) -> Outcome<(&'static str, Format)> {
+        let field = match header.values_per_site() {
+            36 => "gauge",
+            12 => Spinor::NAME,
+            3 => ColourVector::NAME,
+            n => {
+                let input = self.input.display();
+                let why = format!("{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3");
+                return Err(Failure::refused(why));
+            }
+        };
+        let fermion = field != "gauge";
+        let by_name = || if fermion { spinor_format(&self.output, 1) } else { gauge_format(&self.output) };
+        let format = match self.format {
+            Some(Name::Nersc) => Format::Nersc,
+            Some(Name::Nersc3x3) => Format::Nersc3x3,
+            Some(Name::Ildg) => Format::Ildg,
+            Some(Name::Scidac) => Format::Scidac,
+            Some(Name::Milc) => Format::Milc,
+            Some(Name::Npy) => Format::Npy,
+            None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
+        };
+        if fermion && !matches!(format, Format::Scidac | Format::Npy) {
+            let input = self.input.display();
+            let why = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
+            return Err(Failure::refused(why));
+        }
+        target::check(&self.output).map_err(Failure::refused)?;
+        Ok((field, format))
+    }
+}
+
 /// Reads with all checks and writes.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    context.device_choice()?.start_threads();
+    let (choice, world) = (context.device_choice()?, &context.world);
+    choice.start_threads(world)?;
     let options = args.read.options();
-    let header = inspect(&args.input, &options).map_err(Failure::reading)?;
-    let field = match header.values_per_site() {
-        36 => "gauge",
-        12 => Spinor::NAME,
-        3 => ColourVector::NAME,
-        n => {
-            let input = args.input.display();
-            let message = format!("{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3");
-            return Err(Failure::refused(message));
-        }
-    };
-    let fermion = field != "gauge";
-    let by_name = || if fermion { spinor_format(&args.output, 1) } else { gauge_format(&args.output) };
-    let format = match args.format {
-        Some(Name::Nersc) => Format::Nersc,
-        Some(Name::Nersc3x3) => Format::Nersc3x3,
-        Some(Name::Ildg) => Format::Ildg,
-        Some(Name::Scidac) => Format::Scidac,
-        Some(Name::Milc) => Format::Milc,
-        Some(Name::Npy) => Format::Npy,
-        None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
-    };
-    if fermion && !matches!(format, Format::Scidac | Format::Npy) {
-        let input = args.input.display();
-        let message = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
-        return Err(Failure::refused(message));
-    }
-    target::check(&args.output).map_err(Failure::refused)?;
+    let header = inspect_with(&args.input, &options, &*world.network()).map_err(Failure::reading)?;
+    let (field, format) = world.agree(args.check(&header))?;
+    let layout = choice.layout.cut(world, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     match field {
-        Spinor::NAME => copy::<Spinor>(&args, &options, &write)?,
-        ColourVector::NAME => copy::<ColourVector>(&args, &options, &write)?,
+        Spinor::NAME => copy::<Spinor>(&args, &options, &write, &layout)?,
+        ColourVector::NAME => copy::<ColourVector>(&args, &options, &write, &layout)?,
         _ => {
-            let file = read_gauge(&args.input, &options)?;
-            write_gauge(&args.output, &file.gauge, &write).map_err(Failure::writing)?;
+            let file = read_gauge(&args.input, &options, &layout, world)?;
+            write_gauge(&args.output, &file.gauge, &write, &layout)?;
         }
     }
     let object = json!({
@@ -101,6 +114,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
+        "layout": layout.describe(),
     });
     context.output.result("ferrite.convert/1", object, || {
         format!("{}: {format:?}, {precision} precision, {}\n", args.output.display(), header.lattice)
@@ -108,7 +122,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// Reads a fermion field and writes it.
-fn copy<T: Fermion>(args: &Arguments, options: &ReadOptions, write: &WriteOptions) -> Outcome {
-    let file = read_fermion::<T>(&args.input, options).map_err(Failure::reading)?;
-    write_fermion(&args.output, &file.field, write).map_err(Failure::writing)
+fn copy<T: Fermion>(args: &Arguments, options: &ReadOptions, write: &WriteOptions, layout: &Layout) -> Outcome {
+    let (section, network) = (&layout.section, layout.network());
+    let file = read_fermion_part::<T>(&args.input, section, options, network).map_err(Failure::reading)?;
+    write_fermion_part(&args.output, &file.field, section, write, network).map_err(Failure::writing)
 }

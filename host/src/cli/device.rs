@@ -1,5 +1,7 @@
 //! Which device computes.
-use super::text::bytes;
+use super::layout::LayoutChoice;
+use super::text::{self, bytes};
+use super::world::World;
 use super::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::backend::{Backend, Cpu, Memory};
@@ -29,6 +31,9 @@ pub struct DeviceChoice {
     threads: Option<usize>,
     /// `--tuning`: [`Mode::Use`] or [`Mode::Off`]; `tune` searches.
     pub tuning: Mode,
+    /// How lattices are cut.
+    pub layout: LayoutChoice,
+    share: bool,
 }
 
 /// An open device.
@@ -63,49 +68,76 @@ impl DeviceChoice {
         if kind == Kind::Cpu && device.is_some() {
             settings.conflict("device", "backend", "--device chooses a GPU: leave it out with the CPU backend");
         }
-        DeviceChoice { kind, device, threads, tuning }
+        let layout = LayoutChoice::from_settings(settings);
+        let share = settings.is_on("share-gpus");
+        DeviceChoice { kind, device, threads, tuning, layout, share }
     }
-    /// `--threads`.
-    pub fn threads(&self) -> Option<usize> {
-        self.threads
+    /// *Collective.* Opens the device of each process and gives the threads of host work their number.
+    pub fn open(&self, world: &World) -> Outcome<Device> {
+        let threads = self.start_threads(world)?;
+        let device = world.agree(self.device(world.network().node_rank(), threads))?;
+        debug!("computing on {}", device.describe());
+        if world.size() > 1 {
+            map(world, &device)?;
+        }
+        Ok(device)
     }
-    /// Opens the device and gives the threads of host work their number.
-    pub fn open(&self) -> Outcome<Device> {
-        self.start_threads();
-        let device = match self.kind {
-            Kind::Cpu => Device::Cpu(Cpu::new(self.threads)),
-            Kind::Cuda => self.gpu()?,
+    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<Device> {
+        let cpu = || Device::Cpu(Cpu::new(threads));
+        match self.kind {
+            Kind::Cpu => Ok(cpu()),
+            Kind::Cuda => self.gpu(node_rank),
             // A GPU that was asked for by number must not silently become the CPU.
-            Kind::Auto if self.device.is_some() => self.gpu()?,
-            Kind::Auto => match self.gpu() {
-                Ok(gpu) => gpu,
-                // A search that failed on a GPU has nothing to do on the CPU.
-                Err(why) if matches!(self.tuning, Mode::Search { .. }) && has_gpu() => return Err(why),
+            Kind::Auto if self.device.is_some() => self.gpu(node_rank),
+            Kind::Auto => match self.gpu(node_rank) {
+                Ok(gpu) => Ok(gpu),
+                // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
+                Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
                 // A program without CUDA has nothing to fall back from.
                 Err(why) if !cfg!(feature = "cuda") => {
                     debug!("{}", why.message);
-                    Device::Cpu(Cpu::new(self.threads))
+                    Ok(cpu())
                 }
                 Err(why) => {
                     info!("{}; going on with the CPU", why.message);
-                    Device::Cpu(Cpu::new(self.threads))
+                    Ok(cpu())
                 }
             },
-        };
-        debug!("computing on {}", device.describe());
-        Ok(device)
+        }
     }
-    /// Threads for reading files and other work of the host.
-    pub fn start_threads(&self) {
-        if let Some(threads) = self.threads {
+    /// *Collective.* Threads for reading files and other work of the host. Answers with their number where it is not that
+    /// of all cores.
+    pub fn start_threads(&self, world: &World) -> Outcome<Option<usize>> {
+        let threads = match (self.threads, world.size()) {
+            (Some(threads), _) => Some(threads),
+            (None, 1) => None,
+            // Processes that share their cores share them fairly.
+            (None, _) => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                Some((cores / world.sharers()?).max(1))
+            }
+        };
+        if let Some(threads) = threads {
             // Fails only if the pool exists already, which then has its default size.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
+        Ok(threads)
     }
     #[cfg(feature = "cuda")]
-    fn gpu(&self) -> Outcome<Device> {
-        use comms::{Communicator, Solo};
-        let device = self.device.unwrap_or_else(|| Solo::new().node_rank());
+    fn gpu(&self, node_rank: usize) -> Outcome<Device> {
+        let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
+        let device = match self.device {
+            Some(device) => device,
+            None if self.share && there > 0 => node_rank % there,
+            None if node_rank >= there && there > 0 => {
+                let gpus = text::count(there, "GPU");
+                return Err(Failure::refused(format!(
+                    "this machine has {gpus} and more processes than that: start no more than {there} on it, or let \
+                     processes share GPUs with --share-gpus"
+                )));
+            }
+            None => node_rank,
+        };
         let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::tune::Tuning::new(self.tuning))?;
         if let Some(problem) = cuda.tuner().problem() {
             warn!("{problem}; kernels run with default block sizes");
@@ -114,11 +146,45 @@ impl DeviceChoice {
         Ok(Device::Cuda(cuda))
     }
     #[cfg(not(feature = "cuda"))]
-    fn gpu(&self) -> Outcome<Device> {
+    fn gpu(&self, _: usize) -> Outcome<Device> {
         let message = "this program was built without CUDA (cargo feature `cuda`): build it with that feature, or run \
                        with --backend cpu";
         Err(Failure::refused(message))
     }
+}
+
+/// *Collective.* Says which process computes where, and refuses a mixture of GPUs and CPUs.
+fn map(world: &World, device: &Device) -> Outcome {
+    let hosts = world.hosts()?;
+    let devices = world.texts(&device.describe())?;
+    let kinds = world.texts(device.name())?;
+    if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
+        let (first, other) = (&devices[0], &devices[odd]);
+        let why = format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind with --backend");
+        return Err(Failure::refused(why).shared());
+    }
+    for line in lines(&hosts, &devices) {
+        info!("{line}");
+    }
+    Ok(())
+}
+
+/// A line for each run of ranks that compute on devices of one description and host.
+fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut first = 0;
+    for next in 1..=hosts.len() {
+        if next < hosts.len() && (&hosts[next], &devices[next]) == (&hosts[first], &devices[first]) {
+            continue;
+        }
+        let (host, device) = (&hosts[first], &devices[first]);
+        lines.push(match next - first {
+            1 => format!("rank {first} on {host}: {device}"),
+            _ => format!("ranks {first} to {} on {host}: {device} each", next - 1),
+        });
+        first = next;
+    }
+    lines
 }
 
 #[cfg(feature = "cuda")]
@@ -185,6 +251,10 @@ impl Device {
     /// Free and total memory.
     pub fn memory(&self) -> Outcome<Memory> {
         Ok(on_device!(self, b => b.memory())?)
+    }
+    /// *Collective.* Refuses before the start what some process's device cannot hold.
+    pub fn require_all(&self, world: &World, needs: &[(&str, usize)], what: &str) -> Outcome {
+        world.agree(self.require(needs, what))
     }
     /// Refuses before the start what the device's memory cannot hold.
     pub fn require(&self, needs: &[(&str, usize)], what: &str) -> Outcome {

@@ -19,6 +19,11 @@ pub enum Code {
 }
 
 impl Code {
+    /// The code with this number; [`Code::Failed`] where there is none.
+    pub fn from_number(number: u8) -> Self {
+        let all = [Self::Done, Self::Refused, Self::Interrupted];
+        all.into_iter().find(|code| code.number() == number).unwrap_or(Self::Failed)
+    }
     /// The number.
     pub fn number(self) -> u8 {
         match self {
@@ -43,12 +48,22 @@ pub struct Failure {
     pub code: Code,
     /// What went wrong, where, and what to do.
     pub message: String,
+    shared: bool,
 }
 
 impl Failure {
     /// With any code.
     pub fn new(code: Code, message: impl Display) -> Self {
-        Self { code, message: message.to_string() }
+        Self { code, message: message.to_string(), shared: false }
+    }
+    /// The same, known to have met all processes, so that one can tell it and all leave.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { shared: true, ..self }
+    }
+    /// Whether it has met all processes.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
     /// Started and failed.
     pub fn failed(message: impl Display) -> Self {
@@ -60,13 +75,18 @@ impl Failure {
     }
     /// A file that could not be read.
     pub fn reading(error: FileError) -> Self {
-        Self::refused(describe(&error))
+        Self::of_file(Code::Refused, &error)
     }
     /// A file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
-        Self::new(code, describe(&error))
+        Self::of_file(code, &error)
+    }
+    /// What many processes read or write fails for all of them, if only they hear of each other.
+    fn of_file(code: Code, error: &FileError) -> Self {
+        let shared = !matches!(error.problem, Problem::Comm(_));
+        Self { shared, ..Self::new(code, describe(error)) }
     }
 }
 
@@ -85,7 +105,7 @@ impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::Backend(error) => error.into(),
-            DeviceError::Lattice(_) | DeviceError::Grid(_) => Self::refused(error),
+            DeviceError::Lattice(_) | DeviceError::Grid(_) => Self::refused(error).shared(),
             DeviceError::Comm(_) => Self::failed(error),
         }
     }

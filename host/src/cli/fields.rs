@@ -1,6 +1,9 @@
 //! Sources, and field files by name.
+use super::layout::Layout;
+use super::world::World;
 use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
+use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::generate;
@@ -92,19 +95,23 @@ impl Source {
             }
         }
     }
-    /// Makes or reads the field.
-    pub fn field<T: Fermion>(&self, lattice: Lattice) -> Result<HostField<T>, String> {
+    /// *Collective.* Makes or reads this process's part of the field.
+    pub fn field<T: Fermion>(&self, layout: &Layout) -> Outcome<HostField<T>> {
+        let (section, network) = (layout.section, layout.network());
         match self {
-            Source::Point(site, component) => generate::point(lattice, *site, component)
-                .ok_or_else(|| format!("site {site:?}, component {component:?} is outside the lattice {lattice}")),
-            Source::Random(seed) => Ok(generate::random_source(lattice, *seed)),
+            Source::Point(site, component) => generate::point(section, *site, component).ok_or_else(|| {
+                let lattice = section.global;
+                let why = format!("site {site:?}, component {component:?} is outside the lattice {lattice}");
+                Failure::refused(why).shared()
+            }),
+            Source::Random(seed) => Ok(generate::random_source(section, *seed)),
             Source::File(path, number) => {
-                let read = match files::inspect_block::<T>(path) {
-                    Ok(Some(_)) => files::read_block(path, *number),
-                    Ok(None) => files::read_fermion(path, &ReadOptions::default()),
+                let read = match files::inspect_block_with::<T>(path, network) {
+                    Ok(Some(_)) => files::read_block_part(path, *number, &section, network),
+                    Ok(None) => files::read_fermion_part(path, &section, &ReadOptions::default(), network),
                     Err(error) => Err(error),
                 };
-                read.map(|file| file.field).map_err(|e| e.to_string())
+                read.map(|file| file.field).map_err(Failure::reading)
             }
         }
     }
@@ -157,29 +164,33 @@ fn extension(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
-/// Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as leading axis.
-pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &str) -> Result<(), String> {
+/// *Collective.* Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as
+/// leading axis.
+pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &str, layout: &Layout) -> Outcome {
     let all: Vec<_> = fields.iter().collect();
     let axes = if fields.len() > 1 { vec![fields.len()] } else { Vec::new() };
-    write_block(path, &all, &axes, title)
+    write_block(path, &all, &axes, title, layout)
 }
 
-/// The same with other leading axes, as many fields as they have places; without axes, one field.
+/// *Collective.* The same with other leading axes, as many fields as they have places; without axes, one field.
 pub fn write_block<T: Fermion>(
     path: &Path,
     fields: &[&HostField<T>],
     axes: &[usize],
     title: &str,
-) -> Result<(), String> {
-    let format = spinor_format(path, if axes.is_empty() { 1 } else { 2 })?;
+    layout: &Layout,
+) -> Outcome {
+    let format =
+        spinor_format(path, if axes.is_empty() { 1 } else { 2 }).map_err(|why| Failure::refused(why).shared())?;
     // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
     let endian = files::Endian::Little;
     let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
+    let (section, network) = (&layout.section, layout.network());
     let written = match (fields, axes) {
-        ([field], []) => files::write_fermion(path, field, &options),
-        _ => files::write_block(path, fields, axes, &options),
+        ([field], []) => files::write_fermion_part(path, field, section, &options, network),
+        _ => files::write_block_part(path, fields, axes, section, &options, network),
     };
-    written.map_err(|e| e.to_string())
+    written.map_err(Failure::writing)
 }
 
 /// The precision of a gauge file: what was asked for, else what is at hand, as far as the format can hold it.
@@ -196,11 +207,21 @@ pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: For
     }
 }
 
-/// Reads a gauge field that fits into memory.
-pub fn read_gauge(path: &Path, options: &ReadOptions) -> Outcome<GaugeFile> {
-    let header = files::inspect(path, options).map_err(Failure::reading)?;
-    require_host_memory(header.lattice, 576, &path.display().to_string())?;
-    files::read_gauge(path, options).map_err(Failure::reading)
+/// *Collective.* The lattice of a file.
+pub fn lattice_of(path: &Path, options: &ReadOptions, world: &World) -> Outcome<Lattice> {
+    let header = files::inspect_with(path, options, &*world.network()).map_err(Failure::reading)?;
+    Ok(header.lattice)
+}
+
+/// *Collective.* Reads this process's part of a gauge field, which fits into memory.
+pub fn read_gauge(path: &Path, options: &ReadOptions, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
+    world.agree(require_host_memory(layout.local(), 576, &path.display().to_string()))?;
+    files::read_gauge_part(path, &layout.section, options, layout.network()).map_err(Failure::reading)
+}
+
+/// *Collective.* Writes a gauge field of which each process has its part.
+pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions, layout: &Layout) -> Outcome {
+    files::write_gauge_part(path, gauge, &layout.section, options, layout.network()).map_err(Failure::writing)
 }
 
 /// Refuses a field that this machine's memory cannot hold: the system would end the program without a word.

@@ -1,11 +1,12 @@
 //! `ferrite generate`.
-use super::fields::{file_precision, gauge_format, gauge_precision, require_host_memory};
+use super::fields::{file_precision, gauge_format, gauge_precision, require_host_memory, write_gauge};
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
 use clap::{Args, ValueEnum};
-use ferrite::files::{Precision, WriteOptions, write_gauge};
+use ferrite::files::{Format, Precision, WriteOptions};
+use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::{generate, measure};
+use ferrite::measure::plaquette_of_part;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -68,40 +69,52 @@ fn noise(text: &str) -> Result<f64, String> {
     }
 }
 
+impl Arguments {
+    /// What flags and file name say together: the format of the file.
+    fn check(&self) -> Outcome<Format> {
+        if self.noise.is_some() && self.kind != Kind::WeakField {
+            return Err(Failure::refused("--noise is for weak-field only: leave it out"));
+        }
+        let format = gauge_format(&self.output).map_err(Failure::refused)?;
+        target::check(&self.output).map_err(Failure::refused)?;
+        if self.kind != Kind::Quenched {
+            self.quenched.refuse()?;
+        }
+        Ok(format)
+    }
+}
+
 /// Makes the links and writes them.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    context.device_choice()?.start_threads();
-    if args.noise.is_some() && args.kind != Kind::WeakField {
-        return Err(Failure::refused("--noise is for weak-field only: leave it out"));
-    }
-    let format = gauge_format(&args.output).map_err(Failure::refused)?;
-    target::check(&args.output).map_err(Failure::refused)?;
+    let (choice, world) = (context.device_choice()?, &context.world);
+    choice.start_threads(world)?;
+    let format = world.agree(args.check())?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
-    if args.kind != Kind::Quenched {
-        args.quenched.refuse()?;
-    }
-    require_host_memory(lattice, 576, &args.output.display().to_string())?;
+    let layout = choice.layout.cut(world, lattice, 1)?;
+    let (section, local) = (layout.section, layout.local());
+    world.agree(require_host_memory(local, 576, &args.output.display().to_string()))?;
     let (gauge, title) = match args.kind {
-        Kind::Unit => (ferrite::field::host::HostGauge::unit(lattice), "unit links".into()),
-        Kind::Random => (generate::random(lattice, seed), format!("random links, seed {seed}")),
+        Kind::Unit => (ferrite::field::host::HostGauge::unit(local), "unit links".into()),
+        Kind::Random => (generate::random(section, seed), format!("random links, seed {seed}")),
         Kind::WeakField => {
-            (generate::weak_field(lattice, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
+            (generate::weak_field(section, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
         }
         Kind::Quenched => {
             let precision = gauge_precision(args.precision, Precision::Double, format);
             let target = quenched::Target { path: args.output, format, precision };
-            return quenched::run(&args.quenched, lattice, seed, &target, context);
+            return quenched::run(&args.quenched, &layout, &choice, seed, &target, context);
         }
     };
     let precision = gauge_precision(args.precision, Precision::Double, format);
     let options = WriteOptions { format, precision, title, ..Default::default() };
-    write_gauge(&args.output, &gauge, &options).map_err(Failure::writing)?;
-    let plaquette = measure::plaquette(&gauge).mean;
+    write_gauge(&args.output, &gauge, &options, &layout)?;
+    let plaquette = plaquette_of_part(&gauge, &section, layout.network()).map_err(Failure::failed)?.mean;
     let object = json!({
         "output": args.output,
         "lattice": lattice.size(),
         "seed": args.seed,
         "plaquette": { "mean": plaquette },
+        "layout": layout.describe(),
     });
     context.output.result("ferrite.generate/1", object, || {
         format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)

@@ -9,16 +9,22 @@ use std::fmt::Write;
 /// Shows what the program can use on this machine. Works without a driver.
 pub fn run(context: &Context) -> Outcome {
     let choice = context.device_choice()?;
-    choice.start_threads();
-    let cpu = Cpu::new(choice.threads());
+    let threads = choice.start_threads(&context.world)?;
+    if context.world.size() > 1 {
+        // Says where each process computes.
+        choice.open(&context.world)?;
+    }
+    let cpu = Cpu::new(threads);
     let kernels = kernel_images();
     let (tuning, cache, tuning_text) = tuning(choice.tuning);
     let (driver, devices, gpu_text) = gpus(&cache);
-    let features: Vec<&str> = if cfg!(feature = "cuda") { vec!["cuda"] } else { vec![] };
+    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi"))];
+    let features: Vec<&str> = features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let object = json!({
         "features": features,
         "target": target,
+        "processes": context.world.size(),
         "threads": cpu.threads(),
         "instructions": cpu.instructions(),
         "kernels": kernels.iter().map(kernel).collect::<Vec<_>>(),

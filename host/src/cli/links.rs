@@ -1,17 +1,16 @@
 //! `ferrite links`.
 use super::device::on_device;
-use super::fields::{file_precision, gauge_format, read_gauge};
+use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::plan::BOUNDARIES;
 use super::staggered::{Kind, Tadpole, improvement};
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
 use ferrite::dirac::{StaggeredPhases, TimeBoundary};
-use ferrite::domain::Domain;
 use ferrite::fat_links::{self, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, Precision, WriteOptions, write_gauge};
+use ferrite::files::{Format, Precision, WriteOptions};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -75,8 +74,16 @@ struct Common {
     read: ReadFlags,
 }
 
-/// Reads, fattens and writes.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+/// The flags, checked.
+struct Job {
+    common: Common,
+    kind: Kind,
+    boundary: TimeBoundary,
+    /// Of fat and long links.
+    formats: [Format; 2],
+}
+
+fn checked(args: Arguments) -> Outcome<Job> {
     let (common, kind) = match args.action {
         Action::Asqtad(args) => {
             let tadpole = Tadpole::parse(&args.u0).map_err(|why| Failure::refused(format!("--u0 {why}")))?;
@@ -94,26 +101,32 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     if common.fat == common.long {
         return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
     }
-    let formats = [&common.fat, &common.long].map(|path| format_of(path));
-    let [fat_format, long_format] = formats;
-    let (fat_format, long_format) = (fat_format?, long_format?);
-    let device = context.device_choice()?.open()?;
-    let file = read_gauge(&common.input, &common.read.options())?;
-    let lattice = file.gauge.lattice();
-    let sites = lattice.half_volume();
+    let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
+    Ok(Job { common, kind, boundary, formats: [fat, long] })
+}
+
+/// Reads, fattens and writes.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let (choice, world) = (context.device_choice()?, &context.world);
+    let Job { common, kind, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
+    let device = choice.open(world)?;
+    let lattice = lattice_of(&common.input, &common.read.options(), world)?;
+    let layout = choice.layout.cut(world, lattice, 3)?;
+    let file = read_gauge(&common.input, &common.read.options(), &layout, world)?;
+    let sites = layout.local().half_volume();
     let needs = [
         ("links, fat and long links in double", 3 * 1152 * sites + 1152 * sites),
         ("staples", fat_links::workspace_bytes(sites)),
     ];
-    device.require(&needs, &format!("fat links on {lattice}"))?;
+    device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
     let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean)?;
     let (mut fat, mut long) = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), lattice)?;
+        let domain = layout.domain(backend)?;
         let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;
         Ok::<_, Failure>((links.fat.download()?, links.long.download()?))
     })?;
     for (links, steps) in [(&mut fat, 1), (&mut long, 3)] {
-        with_phases(links, steps, StaggeredPhases::Milc, boundary);
+        with_phases(links, layout.section, steps, StaggeredPhases::Milc, boundary);
     }
     let title = |what: &str| match kind {
         Kind::Hisq(epsilon) => format!("{what} HISQ links, epsilon = {epsilon}"),
@@ -121,11 +134,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     };
     let write = |path: &Path, links: &HostGauge, format, what| {
         let options = WriteOptions { format, precision: common.precision, title: title(what), ..Default::default() };
-        write_gauge(path, links, &options).map_err(Failure::writing)
+        write_gauge(path, links, &options, &layout)
     };
     write(&common.fat, &fat, fat_format, "fat")?;
     write(&common.long, &long, long_format, "long")?;
-    let largest = |links: &HostGauge| links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max);
+    let largest = |links: &HostGauge| {
+        world.largest(links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max))
+    };
+    let (largest_fat, largest_long) = (largest(&fat)?, largest(&long)?);
     let object = json!({
         "input": common.input,
         "fat": common.fat,
@@ -135,8 +151,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "naik_epsilon": match kind { Kind::Hisq(epsilon) => Some(epsilon), _ => None },
         "bc_time": if boundary == TimeBoundary::Periodic { "periodic" } else { "antiperiodic" },
         "lattice": lattice.size(),
-        "largest_fat": largest(&fat),
-        "largest_long": largest(&long),
+        "largest_fat": largest_fat,
+        "largest_long": largest_long,
+        "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });
@@ -145,9 +162,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             "{} links on {lattice}, u0 = {u0:.6}\nfat: {}, largest element {:.6}\nlong: {}, largest element {:.6}\n",
             kind.title(),
             common.fat.display(),
-            largest(&fat),
+            largest_fat,
             common.long.display(),
-            largest(&long)
+            largest_long
         )
     })
 }

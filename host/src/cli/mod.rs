@@ -11,6 +11,7 @@ mod formats;
 pub mod generate;
 pub mod info;
 mod interrupt;
+mod layout;
 pub mod links;
 mod log;
 mod method;
@@ -26,6 +27,7 @@ mod target;
 mod text;
 pub mod tune;
 pub mod verify;
+pub mod world;
 
 pub use failure::{Code, Failure};
 pub use output::Output;
@@ -34,6 +36,7 @@ pub use text::count;
 use clap::{Args, Parser, Subcommand};
 use device::DeviceChoice;
 use std::process::ExitCode;
+use world::World;
 
 /// The end of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -72,6 +75,18 @@ pub struct Global {
     /// Block sizes of kernels on a GPU: on takes those that `ferrite tune` has measured, off the defaults [default: on]
     #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
     pub tuning: Option<String>,
+    /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
+    #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
+    pub grid: Option<String>,
+    /// How faces reach GPUs of the same machine: direct, copy or host [default: direct]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
+    pub transport: Option<String>,
+    /// Compute nothing while faces travel
+    #[arg(long, global = true, help_heading = "Several processes")]
+    pub no_overlap: bool,
+    /// Let several processes compute on one GPU
+    #[arg(long, global = true, help_heading = "Several processes")]
+    pub share_gpus: bool,
     /// Print exactly one JSON object on standard output (docs/output.md lists its keys)
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
@@ -114,17 +129,19 @@ pub enum Command {
 pub struct Context {
     /// Where results go.
     pub output: Output,
-    /// `--backend`, `--device`, `--threads`, `--tuning` as typed.
+    /// The processes of this run.
+    pub world: World,
+    /// Global flags as typed.
     global: Global,
 }
 
 impl Context {
-    /// `--backend`, `--device`, `--threads` and `--tuning`, checked.
+    /// The global flags, checked.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
         let mut settings = crate::config::Settings::default();
         self.add_to(&mut settings);
         let choice = DeviceChoice::from_settings(&mut settings);
-        settings.finish("the command line")?;
+        settings.finish("the command line").map_err(Failure::shared)?;
         Ok(choice)
     }
     /// Adds the global flags to the settings of a command that also reads a file.
@@ -133,6 +150,10 @@ impl Context {
         settings.flag("device", self.global.device.as_deref());
         settings.flag("threads", self.global.threads.as_deref());
         settings.flag("tuning", self.global.tuning.as_deref());
+        settings.flag("grid", self.global.grid.as_deref());
+        settings.flag("transport", self.global.transport.as_deref());
+        settings.switch("no-overlap", self.global.no_overlap);
+        settings.switch("share-gpus", self.global.share_gpus);
     }
     /// Whether a progress bar may be shown.
     fn shows_progress(&self) -> bool {
@@ -148,15 +169,17 @@ pub struct Invocation {
 
 impl Invocation {
     /// Parses the command line; prints help, version and mistakes itself.
-    pub fn from_command_line() -> Result<Self, ExitCode> {
-        install_panic_hook();
+    pub fn from_command_line(world: World) -> Result<Self, ExitCode> {
         match Cli::try_parse() {
             Ok(Cli { command, global }) => {
-                log::start(global.verbose, global.quiet);
-                let output = Output::new(0, global.json);
-                Ok(Invocation { command, context: Context { output, global } })
+                log::start(global.verbose, global.quiet || !world.speaks());
+                let output = Output::new(world.rank(), global.json);
+                Ok(Invocation { command, context: Context { output, world, global } })
             }
             Err(error) => {
+                if !world.speaks() {
+                    return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
+                }
                 // Help and version are no mistakes. A closed pipe is none either.
                 let _ = error.print();
                 let code = if error.use_stderr() { Code::Refused } else { Code::Done };
@@ -169,21 +192,22 @@ impl Invocation {
             }
         }
     }
-    /// Runs the command and reports how it ended.
-    pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> ExitCode {
+    /// Runs the command and reports how it ended. A failure that is this process's own is left to the caller.
+    pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
         match run(command, &context) {
-            Ok(()) => Code::Done.into(),
-            Err(failure) => {
+            Ok(()) => Ok(Code::Done.into()),
+            Err(failure) if failure.is_shared() || context.world.size() == 1 => {
                 context.output.failure(&failure);
-                failure.code.into()
+                Ok(failure.code.into())
             }
+            Err(failure) => Err(failure),
         }
     }
 }
 
 /// A panic is a bug and says so.
-fn install_panic_hook() {
+pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("error: this is a bug in ferrite {}: {panic}", env!("CARGO_PKG_VERSION"));
         eprintln!("Please report it with the command line and these lines.");

@@ -1,10 +1,9 @@
 //! `ferrite plaquette`.
 use super::device::on_device;
-use super::fields::read_gauge;
+use super::fields::{lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
-use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use serde_json::json;
 use std::path::PathBuf;
@@ -28,14 +27,17 @@ pub struct Arguments {
 
 /// Measures on the device.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    let device = context.device_choice()?.open()?;
-    let file = read_gauge(&args.file, &args.read.options())?;
-    let lattice = file.gauge.lattice();
-    let sites = lattice.half_volume();
+    let (choice, world) = (context.device_choice()?, &context.world);
+    let device = choice.open(world)?;
+    let lattice = lattice_of(&args.file, &args.read.options(), world)?;
+    let layout = choice.layout.cut(world, lattice, 1)?;
+    let file = read_gauge(&args.file, &args.read.options(), &layout, world)?;
+    let sites = layout.local().half_volume();
     let links = 2 * ThinGauge::<ferrite::backend::Cpu>::bytes_for(sites);
-    device.require(&[("links as read from the host", 1152 * sites), ("links in double", links)], "the plaquette")?;
+    let needs = [("links as read from the host", 1152 * sites), ("links in double", links)];
+    device.require_all(world, &needs, "the plaquette")?;
     let (plaquette, link_trace) = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), lattice)?;
+        let domain = layout.domain(backend)?;
         ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
     });
     let off = file.unitarity.violation;
@@ -45,6 +47,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "plaquette": { "mean": plaquette.mean, "spatial": plaquette.spatial, "temporal": plaquette.temporal },
         "link_trace": link_trace,
         "unitarity_violation": off,
+        "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });

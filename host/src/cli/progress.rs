@@ -1,4 +1,6 @@
 //! What is seen of a running solve: a bar on a terminal, events for the plot, and Ctrl-C.
+use super::interrupt;
+use super::world::World;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use solvers::{Iteration, Kind, Observer};
 use std::io::IsTerminal;
@@ -11,6 +13,9 @@ const STEPS: f64 = 100.0;
 pub struct Watch {
     bar: ProgressBar,
     tol: f64,
+    world: World,
+    /// Events so far.
+    events: usize,
     /// Iterations at which the true residual was computed, and the residuals, one per right-hand side.
     pub updates: Vec<(usize, Vec<f64>)>,
 }
@@ -28,9 +33,9 @@ pub fn bar(length: u64, visible: bool) -> ProgressBar {
 
 impl Watch {
     /// With a bar if `visible` and standard error is a terminal.
-    pub fn new(tol: f64, visible: bool) -> Self {
+    pub fn new(tol: f64, visible: bool, world: &World) -> Self {
         let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
-        Watch { bar: bar(length, visible), tol, updates: Vec::new() }
+        Watch { bar: bar(length, visible), tol, world: world.clone(), events: 0, updates: Vec::new() }
     }
     /// Takes the bar away.
     pub fn finish(&self) {
@@ -48,6 +53,7 @@ impl Observer for Watch {
             self.bar.set_position((-worst.log10().min(0.0) * STEPS) as u64);
             self.bar.set_message(format!("iteration {}, residual {worst:.1e} of {:.0e}", event.iteration, self.tol));
         }
-        if super::interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.events += 1;
+        if interrupt::asked_any(&self.world, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

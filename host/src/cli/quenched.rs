@@ -1,13 +1,12 @@
 //! `ferrite generate quenched`.
-use super::device::on_device;
-use super::fields::{read_gauge, require_host_memory};
+use super::device::{DeviceChoice, on_device};
+use super::fields::{lattice_of, read_gauge, require_host_memory, write_gauge};
+use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
 use clap::Args;
 use ferrite::backend::{Backend, Cpu};
-use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
-use ferrite::files::{Format, GaugeFile, Precision, ReadOptions, WriteOptions, write_gauge};
-use ferrite::lattice::Lattice;
+use ferrite::files::{Format, GaugeFile, Precision, ReadOptions, WriteOptions};
 use ferrite::quenched::{Generator, Start};
 use ferrite::statistics::average;
 use serde_json::{Value, json};
@@ -90,7 +89,7 @@ impl Target {
 
 /// A run, as checked.
 struct Run<'a> {
-    lattice: Lattice,
+    layout: &'a Layout,
     beta: f64,
     seed: u64,
     overrelax: u32,
@@ -112,30 +111,46 @@ struct Chain {
 }
 
 /// Makes the configurations and writes them.
-pub fn run(flags: &Flags, lattice: Lattice, seed: u64, target: &Target, context: &Context) -> Outcome {
-    require_host_memory(lattice, 2 * 576, &target.path.display().to_string())?;
+pub fn run(
+    flags: &Flags,
+    layout: &Layout,
+    choice: &DeviceChoice,
+    seed: u64,
+    target: &Target,
+    context: &Context,
+) -> Outcome {
+    let (world, lattice, local) = (&context.world, layout.lattice(), layout.local());
+    world.agree(require_host_memory(local, 2 * 576, &target.path.display().to_string()))?;
     let first = flags.first_sweep.unwrap_or(0);
     let (thermalise, sweeps) = (flags.thermalise.unwrap_or(0), flags.sweeps.unwrap_or(0));
     if [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n)).is_none() {
         return Err(Failure::refused(
             "the number of the last sweep does not fit into 32 bits: begin with another seed",
-        ));
+        )
+        .shared());
     }
     if first != 0 && matches!(flags.start.as_deref(), Some("cold" | "hot")) {
-        return Err(Failure::refused("--first-sweep goes with a file that those sweeps made: name it with --start"));
+        let why = "--first-sweep goes with a file that those sweeps made: name it with --start";
+        return Err(Failure::refused(why).shared());
     }
-    let device = context.device_choice()?.open()?;
+    let device = choice.open(world)?;
     let start = match flags.start.as_deref() {
         None | Some("cold" | "hot") => None,
-        Some(path) => Some(read_gauge(Path::new(path), &ReadOptions::default())?),
+        Some(path) => {
+            let (path, options) = (Path::new(path), ReadOptions::default());
+            let other = lattice_of(path, &options, world)?;
+            if other != lattice {
+                let why = format!("the links to start from are on {other}, --lattice says {lattice}");
+                return Err(Failure::refused(why).shared());
+            }
+            Some(read_gauge(path, &options, layout, world)?)
+        }
     };
-    if let Some(other) = start.as_ref().map(|file| file.gauge.lattice()).filter(|other| *other != lattice) {
-        return Err(Failure::refused(format!("the links to start from are on {other}, --lattice says {lattice}")));
-    }
-    let thin = 2 * ThinGauge::<Cpu>::bytes_for(lattice.half_volume());
-    device.require(&[("links", thin), ("their way to the host", 576 * lattice.volume())], "the generator")?;
+    let thin = 2 * ThinGauge::<Cpu>::bytes_for(local.half_volume());
+    let needs = [("links", thin), ("their way to the host", 576 * local.volume())];
+    device.require_all(world, &needs, "the generator")?;
     let run = Run {
-        lattice,
+        layout,
         beta: flags.beta.unwrap_or(0.0),
         seed,
         overrelax: flags.overrelax.unwrap_or(4),
@@ -150,7 +165,7 @@ pub fn run(flags: &Flags, lattice: Lattice, seed: u64, target: &Target, context:
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
         let advice = format!("interrupted after sweep {n}; go on with --start {file} --first-sweep {n}");
-        return Err(Failure::new(Code::Interrupted, advice));
+        return Err(Failure::new(Code::Interrupted, advice).shared());
     }
     run.report(&chain, device.name(), &device.describe(), context)
 }
@@ -163,7 +178,7 @@ impl Run<'_> {
             None if self.hot => Start::Hot,
             None => Start::Cold,
         };
-        let domain = Domain::single(backend.clone(), self.lattice)?;
+        let domain = self.layout.domain(backend)?;
         let mut generator = Generator::new(&domain, start, self.beta, self.seed)?;
         interrupt::listen();
         let bar = progress::bar(u64::from(thermalise) + u64::from(sweeps), context.shows_progress());
@@ -180,10 +195,10 @@ impl Run<'_> {
             if done > thermalise {
                 plaquettes.push(plaquette);
                 if self.every.is_some_and(|every| (done - thermalise) % every == 0) {
-                    files.push(self.write(&generator, Some(last))?);
+                    files.push(self.write(&generator, Some(last), context)?);
                 }
             }
-            if interrupt::asked() && done < thermalise + sweeps {
+            if interrupt::asked_any(&context.world, done as usize) && done < thermalise + sweeps {
                 interrupted = true;
                 break;
             }
@@ -192,15 +207,15 @@ impl Run<'_> {
         bar.finish_and_clear();
         // The work is never lost, nor is a file written twice.
         if interrupted && files.last() != Some(&self.target.numbered(last)) {
-            files.push(self.write(&generator, Some(last))?);
+            files.push(self.write(&generator, Some(last), context)?);
         } else if !interrupted && self.every.is_none() {
-            files.push(self.write(&generator, None)?);
+            files.push(self.write(&generator, None, context)?);
         }
         Ok(Chain { plaquettes, last, files, seconds, interrupted })
     }
-    fn write<B: Backend>(&self, generator: &Generator<B>, sweep: Option<u32>) -> Outcome<PathBuf> {
+    fn write<B: Backend>(&self, generator: &Generator<B>, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
-        target::check(&path).map_err(Failure::refused)?;
+        context.world.agree(target::check(&path).map_err(Failure::refused))?;
         let Run { beta, seed, overrelax, .. } = self;
         let title = format!(
             "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",
@@ -208,7 +223,7 @@ impl Run<'_> {
         );
         let Target { format, precision, .. } = *self.target;
         let options = WriteOptions { format, precision, title, ..Default::default() };
-        write_gauge(&path, &generator.gauge()?, &options).map_err(Failure::writing)?;
+        write_gauge(&path, &generator.gauge()?, &options, self.layout)?;
         Ok(path)
     }
     fn report(&self, chain: &Chain, backend: &str, device: &str, context: &Context) -> Outcome {
@@ -217,7 +232,7 @@ impl Run<'_> {
         let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
         let object = json!({
             "output": self.target.path,
-            "lattice": self.lattice.size(),
+            "lattice": self.layout.lattice().size(),
             "seed": self.seed,
             "plaquette": {
                 "mean": chain.plaquettes.last(),
@@ -233,6 +248,7 @@ impl Run<'_> {
                 "sweeps": sweeps,
                 "overrelax": self.overrelax,
             },
+            "layout": self.layout.describe(),
             "files": chain.files,
             "seconds": chain.seconds,
             "backend": backend,
@@ -243,7 +259,7 @@ impl Run<'_> {
             for file in &chain.files {
                 text += &format!("{}\n", file.display());
             }
-            let Run { beta, lattice, overrelax, .. } = self;
+            let (Run { beta, overrelax, .. }, lattice) = (self, self.layout.lattice());
             text += &format!(
                 "quenched on {lattice}, β = {beta}, sweeps {} to {} with {overrelax} over-relaxations each, {:.1} s\n",
                 u64::from(first) + 1,

@@ -1,14 +1,15 @@
 //! `ferrite solve`.
 use super::device::{Device, DeviceChoice, on_device};
+use super::layout::Layout;
 use super::method::{MethodFlags, Scheme};
 use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::progress::Watch;
+use super::world::World;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, staggered, target, text};
 use crate::config::Settings;
 use crate::plot;
 use clap::Args;
 use ferrite::dirac::TimeBoundary;
-use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{GaugeFile, ReadOptions};
 use ferrite::solve::{Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
@@ -252,7 +253,7 @@ pub fn allowed_reconstruction(
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
     match asked {
         Some(asked) if !matches!(asked, Reconstruction::Eighteen | Reconstruction::EighteenShort) && off > limit => {
-            Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")))
+            Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")).shared())
         }
         Some(asked) => Ok(asked),
         None if off > limit => {
@@ -263,12 +264,12 @@ pub fn allowed_reconstruction(
     }
 }
 
-/// Reads the links and makes the sources.
-pub fn inputs(plan: &Plan) -> Outcome<(GaugeFile, Vec<HostSpinor>)> {
-    let file = fields::read_gauge(&plan.gauge, &plan.read)?;
+/// *Collective.* Reads the links and makes the sources.
+pub fn inputs(plan: &Plan, layout: &Layout, world: &World) -> Outcome<(GaugeFile, Vec<HostSpinor>)> {
+    let file = fields::read_gauge(&plan.gauge, &plan.read, layout, world)?;
     debug!("{}: plaquette {:.10}, {}", plan.gauge.display(), file.plaquette.mean, plan.lattice());
-    let sources: Result<Vec<_>, _> = plan.sources.iter().map(|source| source.field(plan.lattice())).collect();
-    Ok((file, sources.map_err(Failure::refused)?))
+    let sources: Outcome<Vec<_>> = plan.sources.iter().map(|source| source.field(layout)).collect();
+    Ok((file, sources?))
 }
 
 /// Collects settings from file, `--set` and flags, in this order.
@@ -294,36 +295,38 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
 
 /// Solves, writes and reports.
 pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
-    let (mut settings, what) = settings(&args, context)?;
+    let world = &context.world;
+    let (mut settings, what) = world.agree(settings(&args, context))?;
     if staggered::is_chosen(&settings) {
         return staggered::solve(&mut settings, &what, context);
     }
-    let solve = Solve::from_settings(&mut settings, &what)?;
+    let solve = world.agree(Solve::from_settings(&mut settings, &what))?;
     let plan = &solve.plan;
     if plan.output.is_none() {
         info!("the solution is not kept: there is no -o FILE");
     }
-    let device = solve.device.open()?;
+    let device = solve.device.open(world)?;
+    let layout = solve.device.layout.cut(world, plan.lattice(), 1)?;
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
     let nrhs = plan.sources.len();
-    let needs = largest.memory(plan.lattice().half_volume(), nrhs);
-    device
-        .require(&needs, &format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side")))?;
+    let needs = largest.memory(layout.local().half_volume(), nrhs);
+    let task = format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side"));
+    device.require_all(world, &needs, &task)?;
 
-    let (file, sources) = inputs(plan)?;
+    let (file, sources) = inputs(plan, &layout, world)?;
     let reconstruction = reconstruction(plan, &file)?;
     let request = solve.request(reconstruction);
-    let guess = solve.scheme.guess.as_ref().map(|fields| fields.iter().map(|g| g.field(plan.lattice())).collect());
-    let guess: Option<Vec<_>> = guess.transpose().map_err(Failure::refused)?;
+    let guess = solve.scheme.guess.as_ref().map(|fields| fields.iter().map(|g| g.field(&layout)).collect());
+    let guess: Option<Vec<_>> = guess.transpose()?;
     if let Some(path) = &solve.save_source {
-        fields::write_fermions(path, &sources, "source").map_err(Failure::failed)?;
+        fields::write_fermions(path, &sources, "source", &layout)?;
     }
 
     interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress());
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let result = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), plan.lattice())?;
+        let domain = layout.domain(backend)?;
         Configuration::new(&domain, &file.gauge).solve(&sources, guess.as_deref(), &request, &mut watch)
     });
     watch.finish();
@@ -331,7 +334,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         Ok((solutions, report)) => (solutions, report, None),
         Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
         Err(SolveFailure::Solver(SolveError::Backend(error))) => return Err(error.into()),
-        Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error)),
+        Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error).shared()),
         Err(SolveFailure::Device(error)) => return Err(error.into()),
     };
     announce(&report);
@@ -346,7 +349,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     {
         let title =
             format!("solution of the {} equation, kappa = {}", plan.operator.name(), plan.operator.wilson().kappa());
-        fields::write_fermions(path, &solutions, &title).map_err(Failure::failed)?;
+        fields::write_fermions(path, &solutions, &title, &layout)?;
         written = Some(path);
     }
     if let Some(path) = &solve.plot {
@@ -367,14 +370,20 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
-        plot::write(path, &picture).map_err(Failure::failed)?;
+        world.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
-    print(context, &solve, &device, &report, written)?;
+    print(context, &solve, (&device, &layout), &report, written)?;
     end(plan.output.as_ref(), solve.scheme.tol, &report, error.as_ref(), written)
 }
 
 /// The result, as text or JSON.
-fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, written: Option<&PathBuf>) -> Outcome {
+fn print(
+    context: &Context,
+    solve: &Solve,
+    (device, layout): (&Device, &Layout),
+    report: &Report,
+    written: Option<&PathBuf>,
+) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
     let operator = plan.operator.wilson();
     let worst = worst(report);
@@ -391,6 +400,7 @@ fn print(context: &Context, solve: &Solve, device: &Device, report: &Report, wri
         "backend": device.name(),
         "device": device.describe(),
         "lattice": plan.lattice().size(),
+        "layout": layout.describe(),
         "operator": plan.operator_name(),
         "mass": operator.mass,
         "kappa": operator.kappa(),
@@ -499,9 +509,9 @@ pub fn end(
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), tol);
     match error {
         Some(error @ SolveError::Cancelled { .. }) => {
-            Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")))
+            Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")).shared())
         }
-        Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}"))),
-        None => Err(Failure::failed(format!("the solve did not converge: {reached}"))),
+        Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}")).shared()),
+        None => Err(Failure::failed(format!("the solve did not converge: {reached}")).shared()),
     }
 }

@@ -26,6 +26,8 @@ pub fn check(path: &Path) -> Result<(), String> {
             let _ = std::fs::remove_file(&probe);
             Ok(())
         }
+        // Another process of the run is at it, on a machine that counts processes alike.
+        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(why) => Err(format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display())),
     }
 }

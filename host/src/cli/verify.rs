@@ -1,11 +1,14 @@
 //! `ferrite verify`, and the flags that say how files are read.
 use super::failure::describe;
 use super::fields::require_host_memory;
+use super::layout::Layout;
 use super::text::lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
-use ferrite::files::{Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect, read_fermion, read_gauge};
+use ferrite::files::{
+    Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect_with, read_fermion_part, read_gauge_part,
+};
 use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -63,13 +66,21 @@ pub struct Arguments {
 
 /// Reads with all checks and says what was found.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    context.device_choice()?.start_threads();
-    // A header that cannot be read is reported below.
-    if let Ok(header) = inspect(&args.file, &args.read.options()) {
-        require_host_memory(header.lattice, 16 * header.values_per_site(), &args.file.display().to_string())?;
-    }
-    match read(&args.file, &args.read.options()) {
-        Ok((mut object, text)) => {
+    let (choice, world) = (context.device_choice()?, &context.world);
+    choice.start_threads(world)?;
+    let options = args.read.options();
+    let read = match inspect_with(&args.file, &options, &*world.network()) {
+        Ok(header) => {
+            let layout = choice.layout.cut(world, header.lattice, 1)?;
+            let (bytes, name) = (16 * header.values_per_site(), args.file.display().to_string());
+            world.agree(require_host_memory(layout.local(), bytes, &name))?;
+            read(&args.file, &header, &options, &layout).map(|(object, text)| (object, text, layout))
+        }
+        Err(error) => Err(error),
+    };
+    match read {
+        Ok((mut object, text, layout)) => {
+            object["layout"] = layout.describe();
             object["file"] = json!(args.file);
             object["ok"] = json!(true);
             context.output.result("ferrite.verify/1", object, || format!("{text}{}: in order\n", args.file.display()))
@@ -77,7 +88,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Err(error) => {
             let message = describe(&error);
             if matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
-                return Err(Failure::refused(message));
+                return Err(Failure::refused(message).shared());
+            }
+            if let Problem::Comm(_) = error.problem {
+                return Err(Failure::failed(message));
             }
             let object = json!({
                 "file": args.file,
@@ -85,28 +99,27 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
                 "error": { "message": message, "exit_code": Code::Failed.number() },
             });
             context.output.result("ferrite.verify/1", object, String::new)?;
-            Err(Failure::failed(message))
+            Err(Failure::failed(message).shared())
         }
     }
 }
 
-fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError> {
-    let header = inspect(path, options)?;
+fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) -> Result<(Value, String), FileError> {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<20} {value}");
     };
-    line("field", field_name(&header).into());
+    line("field", field_name(header).into());
     let endian = match header.endian {
         Endian::Big => "big",
         Endian::Little => "little",
     };
     line("format", format!("{}, {} precision, {endian}-endian", header.format, header.precision));
     line("lattice", format!("{} (length of the data agrees)", header.lattice));
-    let mut object = describe_header(&header);
+    let mut object = describe_header(header);
     let fermion = match header.values_per_site() {
-        12 => Some(fermion::<Spinor>(path, options)?),
-        3 => Some(fermion::<ColourVector>(path, options)?),
+        12 => Some(fermion::<Spinor>(path, options, layout)?),
+        3 => Some(fermion::<ColourVector>(path, options, layout)?),
         _ => None,
     };
     if let Some((checksum, norm2)) = fermion {
@@ -117,7 +130,7 @@ fn read(path: &Path, options: &ReadOptions) -> Result<(Value, String), FileError
         object["norm2"] = json!(norm2);
         return Ok((object, text));
     }
-    let file = read_gauge(path, options)?;
+    let file = read_gauge_part(path, &layout.section, options, layout.network())?;
     let stored = |value: Option<ferrite::files::Printed>| match value {
         Some(printed) => format!("agrees with {} in the header", printed.value),
         None => "none in the header to compare with".into(),
@@ -177,7 +190,10 @@ fn field_name(header: &Header) -> &'static str {
 }
 
 /// Reads a fermion field; its checksum and Σ |ψ|².
-fn fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<(Checksum, f64), FileError> {
-    let file = read_fermion::<T>(path, options)?;
-    Ok((file.checksum, file.field.norm2()))
+fn fermion<T: Fermion>(path: &Path, options: &ReadOptions, layout: &Layout) -> Result<(Checksum, f64), FileError> {
+    let file = read_fermion_part::<T>(path, &layout.section, options, layout.network())?;
+    let mut norm2 = [file.field.norm2()];
+    let sum = layout.network().sum(&mut norm2);
+    sum.map_err(|why| FileError { path: path.into(), problem: why.into() })?;
+    Ok((file.checksum, norm2[0]))
 }

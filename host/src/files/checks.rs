@@ -2,6 +2,8 @@
 use super::parts::Parts;
 use super::{Precision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
+use crate::halo::Network;
+use crate::lattice::Section;
 use crate::measure::{self, Exact, Part, Plaquette, Unitarity};
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -70,6 +72,16 @@ pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &Parts) -> Result
 /// The first of the places where something is; `u64::MAX` stands for none.
 fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
+}
+
+/// *Collective.* Plaquettes of a field of which each process has a section.
+pub(crate) fn measured_in_parts(
+    gauge: &HostGauge,
+    section: &Section,
+    network: &dyn Network,
+) -> Result<Plaquette, Problem> {
+    let ((), parts) = Parts::meet(network, section, &[gauge.lattice()], Ok(()))?;
+    measured(gauge, &parts).map(|(plaquette, _)| plaquette)
 }
 
 /// Plaquettes and link trace of the whole field.

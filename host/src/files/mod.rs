@@ -54,6 +54,7 @@ mod source;
 mod write;
 mod xml;
 
+pub(crate) use checks::measured_in_parts;
 pub use error::{FileError, Problem};
 pub use read::{
     fermion_from, field_from, gauge_from, header_from, inspect, inspect_block, inspect_block_with, inspect_with,

@@ -6,7 +6,7 @@ use crate::dirac::{AnySchwarz, BlockOperator, EvenOdd, EvenOddClover, EvenOddWil
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
-use crate::gauge_fixing::{Transformation, temporal_gauge};
+use crate::gauge_fixing::{Transformation, temporal_gauge_on};
 use gpu_kernels::storage::{
     CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
     Single,
@@ -46,11 +46,13 @@ impl<'g, B: Backend> Configuration<'g, B> {
         }
     }
     /// The configuration in temporal gauge, and the transformation that leads there.
-    pub(super) fn in_temporal_gauge(&self) -> &(Configuration<'static, B>, Transformation) {
-        self.temporal.get_or_init(|| {
-            let (fixed, transformation) = temporal_gauge(&self.gauge);
-            Box::new((Configuration::of(&self.domain, Cow::Owned(fixed)), transformation))
-        })
+    pub(super) fn in_temporal_gauge(&self) -> Result<&(Configuration<'static, B>, Transformation)> {
+        if let Some(there) = self.temporal.get() {
+            return Ok(there);
+        }
+        let (fixed, transformation) = temporal_gauge_on(&self.domain, &self.gauge)?;
+        let made = Box::new((Configuration::of(&self.domain, Cow::Owned(fixed)), transformation));
+        Ok(self.temporal.get_or_init(|| made))
     }
     /// Where the copies live.
     pub fn domain(&self) -> &Domain<B> {
@@ -79,7 +81,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         Ok(links)
     }
     /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
-    /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge`].
+    /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge_on`].
     pub fn operator(
         &self,
         operator: impl Into<Operator>,

@@ -32,7 +32,7 @@ impl<B: Backend> Configuration<'_, B> {
         if !request.reconstruction.is_temporal() {
             return self.solve_here(sources, guess, request, observer);
         }
-        let (fixed, transformation) = self.in_temporal_gauge();
+        let (fixed, transformation) = self.in_temporal_gauge()?;
         let rotate = |fields: &[HostSpinor]| {
             let mut rotated = fields.to_vec();
             rotated.iter_mut().for_each(|field| transformation.apply(field));
@@ -86,7 +86,7 @@ pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
     info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
     let report = Report {
         converged: info.converged,
-        gflops: info.flops / seconds * 1e-9,
+        gflops: formats.domain().grid().size() as f64 * info.flops / seconds * 1e-9,
         info,
         precision: rung.precision,
         outer: rung.outer,

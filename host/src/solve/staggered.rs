@@ -201,12 +201,13 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         if !self.spread {
             return;
         }
+        let section = self.domain().section();
         for field in fields {
-            let lattice = field.lattice();
-            let extent = lattice.size()[3];
+            let extent = section.global.size()[3];
             let angle = if back { -std::f64::consts::PI } else { std::f64::consts::PI } / extent as f64;
             for (index, site) in field.sites_mut().iter_mut().enumerate() {
-                let phase = Complex64::cis(angle * lattice.coordinates(index)[3] as f64);
+                let t = section.origin[3] + section.local.coordinates(index)[3];
+                let phase = Complex64::cis(angle * t as f64);
                 site.iter_mut().for_each(|z| *z *= phase);
             }
         }

@@ -1,7 +1,7 @@
 //! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
 use crate::backend::Backend;
 use crate::bench::Options;
-use crate::domain::{DeviceError, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::workload::{self, Extent};
 use gpu_kernels::storage::{FourSpins, OneSpin};
 
@@ -25,16 +25,17 @@ pub enum Operations {
 /// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
 /// [`Mode::Search`](super::Mode::Search) that tunes their kernels; otherwise it only takes time.
 pub fn launch_all<B: Backend>(backend: &B, operations: Operations, options: &Options) -> Result {
+    let domain = Domain::single(backend.clone(), options.lattice)?;
     let mut visit = |_, call: &mut dyn FnMut() -> Result| call();
     match operations {
-        Operations::Wilson => workload::wilson(backend, options, Extent::All, &mut visit)?,
-        Operations::Clover => workload::clover(backend, options, Extent::All, &mut visit)?,
-        Operations::Staggered => workload::naive(backend, options, Extent::All, &mut visit)?,
-        Operations::Improved => workload::improved(backend, options, Extent::All, &mut visit)?,
+        Operations::Wilson => workload::wilson(&domain, options, Extent::All, &mut visit)?,
+        Operations::Clover => workload::clover(&domain, options, Extent::All, &mut visit)?,
+        Operations::Staggered => workload::naive(&domain, options, Extent::All, &mut visit)?,
+        Operations::Improved => workload::improved(&domain, options, Extent::All, &mut visit)?,
         Operations::LinearAlgebra => {
-            workload::linear_algebra::<B, FourSpins>(backend, options, Extent::All, &mut visit)?
+            workload::linear_algebra::<B, FourSpins>(&domain, options, Extent::All, &mut visit)?
         }
-        Operations::ColourAlgebra => workload::linear_algebra::<B, OneSpin>(backend, options, Extent::All, &mut visit)?,
+        Operations::ColourAlgebra => workload::linear_algebra::<B, OneSpin>(&domain, options, Extent::All, &mut visit)?,
     }
     backend.synchronize().map_err(DeviceError::from)
 }

@@ -12,7 +12,7 @@ use crate::dirac::{
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{DeviceClover, DeviceField, DeviceGauge, FieldKind, FieldSpace, FullField, ThinGauge};
-use crate::gauge_fixing::temporal_gauge;
+use crate::gauge_fixing::temporal_gauge_on;
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
 use gpu_kernels::storage::{
@@ -52,11 +52,10 @@ pub(crate) enum Extent {
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
 
 /// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
-    let gauge = generate::random(options.lattice, 1);
-    for (gauge, reconstructions) in gauges(&gauge, options) {
-        let staged = ThinGauge::upload(&domain, &gauge)?;
+pub(crate) fn wilson<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let gauge = generate::random(domain.section(), 1);
+    for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
+        let staged = ThinGauge::upload(domain, &gauge)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
@@ -69,17 +68,21 @@ pub(crate) fn wilson<B: Backend>(backend: &B, options: &Options, extent: Extent,
     Ok(())
 }
 
+/// Links, and the formats to keep them in.
+type Formatted<'a> = (Cow<'a, HostGauge>, Vec<Reconstruction>);
+
 /// The links as they are and in temporal gauge, each with the formats for links in that gauge, where there are any.
-fn gauges<'a>(
-    gauge: &'a HostGauge,
-    options: &'a Options,
-) -> impl Iterator<Item = (Cow<'a, HostGauge>, Vec<Reconstruction>)> {
-    [false, true].into_iter().filter_map(move |temporal| {
-        let all = options.reconstructions.iter().copied();
-        let formats: Vec<_> = all.filter(|format| format.is_temporal() == temporal).collect();
-        let fixed = || if temporal { Cow::Owned(temporal_gauge(gauge).0) } else { Cow::Borrowed(gauge) };
-        (!formats.is_empty()).then(|| (fixed(), formats))
-    })
+fn gauges<'a, B: Backend>(domain: &Domain<B>, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
+    let mut all = Vec::new();
+    for temporal in [false, true] {
+        let formats = options.reconstructions.iter().copied();
+        let formats: Vec<_> = formats.filter(|format| format.is_temporal() == temporal).collect();
+        if !formats.is_empty() {
+            let links = if temporal { Cow::Owned(temporal_gauge_on(domain, gauge)?.0) } else { Cow::Borrowed(gauge) };
+            all.push((links, formats));
+        }
+    }
+    Ok(all)
 }
 
 /// All pairs for which there are kernels.
@@ -101,7 +104,7 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     let domain = links.domain().clone();
     let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
     let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, options.nrhs)?;
-    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
+    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, spinors: usize| Operation {
         name,
         precision: P::NAME,
@@ -135,13 +138,12 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the even-odd matrices.
-pub(crate) fn clover<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
+pub(crate) fn clover<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
     // Weak enough that no clover block is near singular.
-    let gauge = generate::weak_field(options.lattice, 1, 0.2);
+    let gauge = generate::weak_field(domain.section(), 1, 0.2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
-    for (gauge, reconstructions) in gauges(&gauge, options) {
-        let staged = ThinGauge::upload(&domain, &gauge)?;
+    for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
+        let staged = ThinGauge::upload(domain, &gauge)?;
         let term = params.term(&staged)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
@@ -163,9 +165,9 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
     let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
     let domain = links.domain().clone();
+    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
     let term = Arc::new(term.convert::<P>()?);
     let wilson = Wilson::new(links, params.wilson);
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
@@ -216,7 +218,7 @@ fn random_fields<B: Backend, K: FieldKind, P: Precision, const N: usize>(
     nrhs: usize,
 ) -> Result<[DeviceField<B, K, P>; N]> {
     let mut full = FullField::<B, K, P>::zero(domain, nrhs)?;
-    full.upload(&vec![generate::random_source(domain.local(), 2); nrhs])?;
+    full.upload(&vec![generate::random_source(domain.section(), 2); nrhs])?;
     let space = FieldSpace::<B, K, P>::new(domain, nrhs);
     let fields = (0..N)
         .map(|_| {
@@ -230,18 +232,17 @@ fn random_fields<B: Backend, K: FieldKind, P: Precision, const N: usize>(
 
 /// Linear algebra on fields of kind `K` on one parity.
 pub(crate) fn linear_algebra<B: Backend, K: FieldKind>(
-    backend: &B,
+    domain: &Domain<B>,
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
     for precision in precisions_of::<K>(options) {
         match precision {
-            IterationPrecision::Double => algebra_in::<B, K, Double>(&domain, options, extent, visit),
-            IterationPrecision::Single => algebra_in::<B, K, Single>(&domain, options, extent, visit),
-            IterationPrecision::Half => algebra_in::<B, K, Half>(&domain, options, extent, visit),
-            IterationPrecision::Fp16 => algebra_in::<B, K, Fp16>(&domain, options, extent, visit),
+            IterationPrecision::Double => algebra_in::<B, K, Double>(domain, options, extent, visit),
+            IterationPrecision::Single => algebra_in::<B, K, Single>(domain, options, extent, visit),
+            IterationPrecision::Half => algebra_in::<B, K, Half>(domain, options, extent, visit),
+            IterationPrecision::Fp16 => algebra_in::<B, K, Fp16>(domain, options, extent, visit),
         }?;
     }
     Ok(())
@@ -262,7 +263,7 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
     let nrhs = options.nrhs;
     let space = FieldSpace::<B, K, P>::new(domain, nrhs);
     let [x, mut y, z, mut w, mut v, mut u] = random_fields::<B, K, P, 6>(domain, nrhs)?;
-    let sites = options.lattice.half_volume() as f64 * nrhs as f64;
+    let sites = domain.local().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
     let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);

@@ -26,15 +26,14 @@ fn formats(
 }
 
 /// The naive operator: the hopping term from one parity to the other, and M†M on one.
-pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
-    let staged = ThinGauge::upload(&domain, &generate::random(options.lattice, 1))?;
+pub(crate) fn naive<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+    let staged = ThinGauge::upload(domain, &generate::random(domain.section(), 1))?;
     for (precision, reconstruction) in formats(options, Reconstruction::exists_for_naive) {
         macro_rules! with {
             ($precision:ident, $recon:ident) => {{
                 let links: DeviceGauge<B, $precision, $recon> = staged.pack()?;
                 let names = ["staggered_dslash", "staggered_dslash_add", "staggered_matrix"];
-                operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
+                operations::<B, $precision, $recon, _>(domain, links, names, options, extent, visit)?
             }};
         }
         with_naive_formats!(precision, reconstruction, with);
@@ -43,22 +42,21 @@ pub(crate) fn naive<B: Backend>(backend: &B, options: &Options, extent: Extent, 
 }
 
 /// The asqtad operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
-pub(crate) fn improved<B: Backend>(backend: &B, options: &Options, extent: Extent, visit: Visit) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
+pub(crate) fn improved<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
     for phases in [false, true] {
         let formats = formats(options, Reconstruction::exists_for_improved);
         let formats: Vec<_> = formats.filter(|(_, reconstruction)| reconstruction.keeps_phase() == phases).collect();
         if formats.is_empty() {
             continue;
         }
-        let mut gauge = generate::random(options.lattice, 1);
+        let mut gauge = generate::random(domain.section(), 1);
         if phases {
             for (k, u) in gauge.links_mut().iter_mut().enumerate() {
                 let phase = Complex64::cis(k as f64);
                 u.as_flattened_mut().iter_mut().for_each(|z| *z *= phase);
             }
         }
-        let thin = ThinGauge::upload(&domain, &gauge)?;
+        let thin = ThinGauge::upload(domain, &gauge)?;
         let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(1.0))?;
         let links = if phases { links.in_u3() } else { links };
         drop((gauge, thin));
@@ -67,7 +65,7 @@ pub(crate) fn improved<B: Backend>(backend: &B, options: &Options, extent: Exten
                 ($precision:ident, $recon:ident) => {{
                     let links: ImprovedLinks<B, $precision, $recon> = links.pack()?;
                     let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
-                    operations::<B, $precision, $recon, _>(&domain, links, names, options, extent, visit)?
+                    operations::<B, $precision, $recon, _>(domain, links, names, options, extent, visit)?
                 }};
             }
             with_improved_formats!(precision, reconstruction, with);
@@ -86,7 +84,7 @@ fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P
 ) -> Result {
     let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
     let mut fields = random_fields::<B, OneSpin, P, 4>(domain, options.nrhs)?;
-    let (sites, nrhs) = (options.lattice.half_volume() as f64, options.nrhs);
+    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
         precision: P::NAME,

@@ -56,7 +56,7 @@ pub fn staggered_cell<B: Backend>(
 ) -> std::result::Result<Cell, StudyFailure> {
     let request = study.request(params(mass), scheme);
     average(mass, scheme, study.sources, |seed| {
-        let source = [generate::random_source::<ColourVector>(configuration.domain().local(), seed)];
+        let source = [generate::random_source::<ColourVector>(configuration.domain().section(), seed)];
         match several {
             None => Sample::of(configuration.solve(&source, None, &request, observer)),
             Some(Several { shifts, strategy }) => {

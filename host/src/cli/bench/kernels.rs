@@ -4,8 +4,9 @@ use crate::cli::formats::FormatFlags;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
-use ferrite::backend::{Cpu, MAX_RHS};
+use ferrite::backend::{Backend, Cpu, MAX_RHS};
 use ferrite::bench::{self, Options, Row};
+use ferrite::domain::Domain;
 use ferrite::fat_links;
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
@@ -27,7 +28,7 @@ hopping term and 1146 of asqtad's, reconstruction not counted. clover_dslash is 
 even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG waits for. Asqtad's fat
 links have 18 reals, its long links, a number times SU(3), 18, 12 or 8; 13 and 9 are what HISQ's take, a number times U(3),
 and are timed on such links. GB/s count every link and every spinor once; in temporal gauge (12t, 8t) the links in t, which
-are 1 and not read, do not count. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
+are 1 and not read, do not count. With several processes GFLOP/s are those of all, GB/s those of one. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +166,9 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
     }
-    let device = context.device_choice()?.open()?;
+    let world = &context.world;
+    let choice = context.device_choice()?;
+    let device = choice.open(world)?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
     let operators = match what {
@@ -173,34 +176,18 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
         What::AllDslash => OPERATORS.map(|(_, operator)| operator).to_vec(),
         What::Blas | What::Copy => Vec::new(),
     };
+    let hops = if operators.contains(&Operator::Asqtad) { 3 } else { 1 };
+    let layout = choice.layout.cut(world, lattice, hops)?;
     if what != What::Copy {
-        needs.extend(memory(lattice, args.nrhs, &operators));
+        needs.extend(memory(layout.local(), args.nrhs, &operators));
     }
-    device.require(&needs, &format!("the benchmark on {lattice}"))?;
+    device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
-    let rows = on_device!(&device, backend => match what {
-        What::Dslash(_) | What::AllDslash => {
-            let mut rows = Vec::new();
-            for operator in operators {
-                rows.extend(match operator {
-                    Operator::Wilson => bench::dslash(backend, &options)?,
-                    Operator::Clover => bench::clover(backend, &options)?,
-                    Operator::Staggered => bench::staggered(backend, &options)?,
-                    Operator::Asqtad => bench::asqtad(backend, &options)?,
-                });
-            }
-            Ok(rows)
-        }
-        What::Blas => {
-            let mut rows = bench::blas(backend, &options)?;
-            rows.extend(bench::colour_blas(backend, &options)?);
-            Ok(rows)
-        }
-        What::Copy => bench::copy(backend),
-    })?;
+    let rows = on_device!(&device, backend => measure(&layout.domain(backend)?, what, &operators, &options))?;
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
+        "layout": layout.describe(),
         "rows": rows.iter().map(|row| json!({
             "operator": row.operator,
             "precision": row.precision,
@@ -215,6 +202,33 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
         "launches": device.launches(),
     });
     context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
+}
+
+fn measure<B: Backend>(
+    domain: &Domain<B>,
+    what: What,
+    operators: &[Operator],
+    options: &Options,
+) -> ferrite::domain::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    match what {
+        What::Dslash(_) | What::AllDslash => {
+            for operator in operators {
+                rows.extend(match operator {
+                    Operator::Wilson => bench::dslash(domain, options)?,
+                    Operator::Clover => bench::clover(domain, options)?,
+                    Operator::Staggered => bench::staggered(domain, options)?,
+                    Operator::Asqtad => bench::asqtad(domain, options)?,
+                });
+            }
+        }
+        What::Blas => {
+            rows.extend(bench::blas(domain, options)?);
+            rows.extend(bench::colour_blas(domain, options)?);
+        }
+        What::Copy => rows.extend(bench::copy(domain)?),
+    }
+    Ok(rows)
 }
 
 fn table(rows: &[Row], lattice: Lattice, device: &str) -> String {

@@ -8,28 +8,28 @@ use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::{Context, Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::Form;
-use ferrite::domain::Domain;
 use ferrite::solve::{Reconstruction, staggered_apply_memory};
 use serde_json::json;
+use std::path::PathBuf;
 use tracing::info;
 
 /// Applies the operator once.
 pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome {
+    let world = &context.world;
     let choice = DeviceChoice::from_settings(settings);
-    let plan = StaggeredPlan::for_apply(settings);
-    settings.finish("the command line")?;
-    let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
-    let Some(output) = &plan.output else { return Err(Failure::refused("no output: give -o FILE")) };
-    let device = choice.open()?;
+    let (plan, output) = world.agree(checked(settings))?;
+    let output = &output;
+    let device = choice.open(world)?;
+    let layout = plan.cut(&choice, world)?;
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
-    let (sites, nrhs) = (plan.lattice.half_volume(), plan.sources.len());
+    let (sites, nrhs) = (layout.local().half_volume(), plan.sources.len());
     let needs = staggered_apply_memory(sites, nrhs, plan.kind != Kind::Naive, plan.precision, largest);
-    device.require(&needs, &format!("the operator on {}", plan.lattice))?;
-    let (links, reconstruction, u0) = read_links(&plan)?;
-    let sources = plan.fields(&plan.sources)?;
+    device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;
+    let (links, reconstruction, u0) = read_links(&plan, &layout, world)?;
+    let sources = plan.fields(&plan.sources, &layout)?;
     let (fields, used) = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), plan.lattice)?;
+        let domain = layout.domain(backend)?;
         let configuration = on_links(&plan, &domain, &links, u0)?;
         configuration.apply(form, &sources, plan.params(), (plan.precision, reconstruction)).map_err(refused)
     })?;
@@ -51,7 +51,16 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
         title: format!("image under the {} operator", plan.kind.title()),
         what: format!("{} of the {}, m = {:.6}", text_of(form), headline(&plan, u0), plan.params().mass),
     };
-    report(context, &device, form, &images, merged(object, describe(&plan, u0)))
+    report(context, (&device, &layout), form, &images, merged(object, describe(&plan, u0)))
+}
+
+/// Operator, fields and where the images go.
+fn checked(settings: &mut Settings) -> Outcome<(StaggeredPlan, PathBuf)> {
+    let plan = StaggeredPlan::for_apply(settings);
+    settings.finish("the command line")?;
+    let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
+    let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
+    Ok((plan, output))
 }
 
 /// The form for people.

@@ -1,6 +1,8 @@
 //! Links of staggered operators: from files to host memory, and from there to a device.
 use super::plan::{Kind, LinkFiles, StaggeredPlan};
+use crate::cli::layout::Layout;
 use crate::cli::solve::allowed_reconstruction;
+use crate::cli::world::World;
 use crate::cli::{Failure, Outcome, fields};
 use ferrite::backend::Backend;
 use ferrite::dirac::StaggeredPhases;
@@ -20,27 +22,27 @@ pub enum HostLinks {
     Improved(Box<[HostGauge; 2]>),
 }
 
-/// Reads the links; answers with the reconstruction and the tadpole factor too.
-pub fn read_links(plan: &StaggeredPlan) -> Outcome<(HostLinks, Reconstruction, f64)> {
+/// *Collective.* Reads the links; answers with the reconstruction and the tadpole factor too.
+pub fn read_links(plan: &StaggeredPlan, layout: &Layout, world: &World) -> Outcome<(HostLinks, Reconstruction, f64)> {
     let hisq = matches!(plan.kind, Kind::Hisq(_));
     let default = if hisq { Reconstruction::Thirteen } else { Reconstruction::Twelve };
     match &plan.links {
         LinkFiles::Gauge(path) => {
-            let file = fields::read_gauge(path, &plan.read)?;
+            let file = fields::read_gauge(path, &plan.read, layout, world)?;
             let asked = plan.reconstruction;
             // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
             let reconstruction = match hisq {
                 true => asked.unwrap_or(default),
                 false => allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?,
             };
-            let u0 = plan.kind.u0(&path.display().to_string(), file.plaquette.mean)?;
+            let u0 = plan.kind.u0(&path.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
             Ok((HostLinks::Thin(Box::new(file.gauge)), reconstruction, u0))
         }
         LinkFiles::Improved(fat, long) => {
             let options = ReadOptions { allow_non_unitary: true, ..plan.read };
             let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
-                let mut links = fields::read_gauge(path, &options)?.gauge;
-                with_phases(&mut links, steps, StaggeredPhases::Milc, plan.boundary);
+                let mut links = fields::read_gauge(path, &options, layout, world)?.gauge;
+                with_phases(&mut links, layout.section, steps, StaggeredPhases::Milc, plan.boundary);
                 Ok(links)
             };
             let links = Box::new([read(fat, 1)?, read(long, 3)?]);

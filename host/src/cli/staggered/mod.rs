@@ -19,6 +19,7 @@ use clap::Args;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::host::ColourVector;
+use ferrite::lattice::Lattice;
 use ferrite::solve::{Reconstruction, SolveFailure, StaggeredConfiguration};
 use links::read_links;
 use plan::Masses;
@@ -134,14 +135,14 @@ impl StaggeredSolve {
         Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, save_source, plot })
     }
     /// Memory at the peak, with names for what takes it.
-    pub fn memory(&self) -> Vec<(&'static str, usize)> {
+    pub fn memory(&self, local: Lattice) -> Vec<(&'static str, usize)> {
         let plan = &self.plan;
         let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
         let in_u3 = matches!(plan.kind, Kind::Hisq(_));
         let reconstruction = if in_u3 { reconstruction.with_phase() } else { reconstruction };
         let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
         request.staggered_memory(
-            plan.lattice.half_volume(),
+            local.half_volume(),
             plan.sources.len(),
             plan.kind != Kind::Naive,
             (plan.masses.count() > 1).then_some(plan.masses.count()),
@@ -162,27 +163,29 @@ fn on_links<'g, B: Backend>(
 
 /// Solves, writes and reports.
 pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome {
-    let solve = StaggeredSolve::from_settings(settings, what)?;
+    let world = &context.world;
+    let solve = world.agree(StaggeredSolve::from_settings(settings, what))?;
     let plan = &solve.plan;
     if plan.output.is_none() {
         info!("the solution is not kept: there is no -o FILE");
     }
-    let device = solve.device.open()?;
+    let device = solve.device.open(world)?;
+    let layout = plan.cut(&solve.device, world)?;
     let nrhs = plan.sources.len();
     let task = format!("the solve on {} with {}", plan.lattice, text::count(nrhs, "right-hand side"));
-    device.require(&solve.memory(), &task)?;
-    let (links, reconstruction, u0) = read_links(plan)?;
-    let sources = plan.fields(&plan.sources)?;
-    let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields(fields)).transpose()?;
+    device.require_all(world, &solve.memory(layout.local()), &task)?;
+    let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
+    let sources = plan.fields(&plan.sources, &layout)?;
+    let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {
-        fields::write_fermions(path, &sources, "source").map_err(Failure::failed)?;
+        fields::write_fermions(path, &sources, "source", &layout)?;
     }
     let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
     interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress());
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     if let Masses::One(_) = plan.masses {
         let result = on_device!(&device, backend => {
-            let domain = Domain::single(backend.clone(), plan.lattice)?;
+            let domain = layout.domain(backend)?;
             let configuration = on_links(plan, &domain, &links, u0)?;
             configuration.solve(&sources, guess.as_deref(), &request, &mut watch)
         });
@@ -195,10 +198,10 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
         if report.climbs.is_empty() {
             kept(reconstruction, report.reconstruction);
         }
-        return result::one(context, &solve, &device, u0, (&solutions, &report, error.as_ref()), &watch);
+        return result::one(context, &solve, (&device, &layout), u0, (&solutions, &report, error.as_ref()), &watch);
     }
     let result = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), plan.lattice)?;
+        let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, &links, u0)?;
         match &plan.masses {
             Masses::Shifts(_, shifts) => {
@@ -213,7 +216,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     watch.finish();
     let (solutions, report) = result.map_err(refused)?;
     kept(reconstruction, report.reconstruction);
-    result::several(context, &solve, &device, u0, &solutions, &report)
+    result::several(context, &solve, (&device, &layout), u0, &solutions, &report)
 }
 
 /// Says so where links were not kept as planned.
@@ -228,7 +231,7 @@ fn kept(planned: Reconstruction, used: Reconstruction) {
 fn refused(failure: SolveFailure<ColourVector>) -> Failure {
     match failure {
         SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
-        SolveFailure::Solver(error) => Failure::refused(error),
-        SolveFailure::Unfinished { error, .. } => Failure::failed(error),
+        SolveFailure::Solver(error) => Failure::refused(error).shared(),
+        SolveFailure::Unfinished { error, .. } => Failure::failed(error).shared(),
     }
 }

@@ -1,9 +1,12 @@
 //! What a staggered solve or application is about: operator, links, masses and sources, from settings.
+use crate::cli::device::DeviceChoice;
 use crate::cli::fields::Source;
+use crate::cli::layout::Layout;
 use crate::cli::method::Wanted;
 use crate::cli::plan::{
     BOUNDARIES, PRECISIONS, belong_elsewhere, gauge_header, output, read_options, reconstruction, sources,
 };
+use crate::cli::world::World;
 use crate::cli::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
@@ -233,10 +236,14 @@ impl StaggeredPlan {
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
     }
-    /// Makes or reads fields.
-    pub fn fields(&self, sources: &[Source]) -> Outcome<Vec<HostColour>> {
-        let all: Result<Vec<_>, _> = sources.iter().map(|source| source.field(self.lattice)).collect();
-        all.map_err(Failure::refused)
+    /// Cuts the lattice over the processes.
+    pub fn cut(&self, device: &DeviceChoice, world: &World) -> Outcome<Layout> {
+        let hops = if self.kind == Kind::Naive { 1 } else { 3 };
+        device.layout.cut(world, self.lattice, hops)
+    }
+    /// *Collective.* Makes or reads this process's part of fields.
+    pub fn fields(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostColour>> {
+        sources.iter().map(|source| source.field(layout)).collect()
     }
     /// The parameters of the operator; of the smallest mass where there are several.
     pub fn params(&self) -> StaggeredParams {

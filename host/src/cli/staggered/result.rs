@@ -2,6 +2,7 @@
 use super::plan::{Masses, PHASES, STRATEGIES, StaggeredPlan};
 use super::{Kind, LinkFiles, StaggeredSolve, Tadpole};
 use crate::cli::device::Device;
+use crate::cli::layout::Layout;
 use crate::cli::plan::{BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::progress::Watch;
 use crate::cli::solve::{announce, climbs, end, worst};
@@ -62,7 +63,7 @@ pub fn headline(plan: &StaggeredPlan, u0: f64) -> String {
 pub fn one(
     context: &Context,
     solve: &StaggeredSolve,
-    device: &Device,
+    (device, layout): (&Device, &Layout),
     u0: f64,
     (solutions, report, error): (&[HostColour], &Report, Option<&SolveError<DeviceError>>),
     watch: &Watch,
@@ -75,7 +76,7 @@ pub fn one(
         && (report.converged || solve.keep_unconverged)
     {
         let title = format!("solution of the {} equation, m = {mass}", plan.kind.title());
-        fields::write_fermions(path, solutions, &title).map_err(Failure::failed)?;
+        fields::write_fermions(path, solutions, &title, layout)?;
         written = Some(path);
     }
     if let Some(path) = &solve.plot {
@@ -87,7 +88,7 @@ pub fn one(
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
-        plot::write(path, &picture).map_err(Failure::failed)?;
+        context.world.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
     let worst = worst(report);
     let object = json!({
@@ -102,6 +103,7 @@ pub fn one(
         "gflops": report.gflops,
         "backend": device.name(),
         "device": device.describe(),
+        "layout": layout.describe(),
         "mass": mass,
         "solver": solve.scheme.solver(),
         "precision": name_of(&PRECISIONS, report.precision),
@@ -152,7 +154,7 @@ fn files(text: &mut String, written: Option<&PathBuf>, plot: Option<&PathBuf>) {
 pub fn several(
     context: &Context,
     solve: &StaggeredSolve,
-    device: &Device,
+    (device, layout): (&Device, &Layout),
     u0: f64,
     solutions: &[Vec<HostColour>],
     report: &ShiftsReport,
@@ -174,7 +176,7 @@ pub fn several(
     {
         let all: Vec<&HostColour> = solutions.iter().flatten().collect();
         let title = format!("solutions of the {} equation for {} {plural}", plan.kind.title(), values.len());
-        fields::write_block(path, &all, &plan.block(), &title).map_err(Failure::failed)?;
+        fields::write_block(path, &all, &plan.block(), &title, layout)?;
         written = Some(path);
     }
     let worst_of = |residuals: &[f64]| residuals.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b });
@@ -211,6 +213,7 @@ pub fn several(
         "gflops": report.gflops,
         "backend": device.name(),
         "device": device.describe(),
+        "layout": layout.describe(),
         "output": written,
         "output_axes": plan.block(),
     });
@@ -270,10 +273,11 @@ fn finish(solve: &StaggeredSolve, report: &ShiftsReport, written: Option<&PathBu
         (None, None) => "nothing was to be written".into(),
     };
     if report.cancelled {
-        return Err(Failure::new(Code::Interrupted, format!("interrupted; {kept}")));
+        return Err(Failure::new(Code::Interrupted, format!("interrupted; {kept}")).shared());
     }
     let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
     let of = report.shifts.len();
     let bad = of - solved;
-    Err(Failure::failed(format!("{bad} of {of} systems did not converge to {:.0e}; {kept}", solve.scheme.tol)))
+    let why = format!("{bad} of {of} systems did not converge to {:.0e}; {kept}", solve.scheme.tol);
+    Err(Failure::failed(why).shared())
 }

@@ -4,12 +4,13 @@ mod table;
 mod wilson;
 
 use crate::cli::device::on_device;
-use crate::cli::fields::read_gauge;
+use crate::cli::fields::{lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{STAGGERED_OWNERS, belong_elsewhere};
 use crate::cli::progress::Watch;
 use crate::cli::staggered::{ShiftFlags, is_chosen, merged};
 use crate::cli::text::lattice;
+use crate::cli::world::World;
 use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
 use crate::config::Settings;
 use crate::plot::write_lines;
@@ -134,36 +135,31 @@ impl Subject {
 
 /// Solves and prints.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
-    let subject = Subject::new(&args)?;
-    if let Some(path) = &args.plot {
-        target::check_svg(path).map_err(Failure::refused)?;
-    }
-    let wrong = |what: &str| Err(Failure::refused(what));
-    match &args {
-        Arguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => return wrong("--tol is a number above 0 and below 1"),
-        Arguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => return wrong("--beta is a number above 0"),
-        Arguments { sources: 0, .. } => return wrong("--sources is at least 1"),
-        _ => {}
-    }
-    let masses = match &subject {
-        Subject::Wilson(_) => wilson::Tables::masses(&args)?,
-        Subject::Staggered(plan) => plan.masses(&args)?,
+    let world = &context.world;
+    let (subject, study) = world.agree(checked(&args))?;
+    let (choice, options) = (context.device_choice()?, ReadOptions::default());
+    let device = choice.open(world)?;
+    let lattice = match &args.gauge {
+        Some(path) => lattice_of(path, &options, world)?,
+        None => args.lattice,
     };
-    let study = Study { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
-    let device = context.device_choice()?.open()?;
-    let file = args.gauge.as_ref().map(|path| read_gauge(path, &ReadOptions::default())).transpose()?;
-    let lattice = file.as_ref().map_or(args.lattice, |file| file.gauge.lattice());
+    let hops = match &subject {
+        Subject::Staggered(plan) if plan.is_improved() => 3,
+        _ => 1,
+    };
+    let layout = choice.layout.cut(world, lattice, hops)?;
     let needs = match &subject {
-        Subject::Wilson(tables) => tables.memory(lattice),
-        Subject::Staggered(plan) => plan.memory(lattice),
+        Subject::Wilson(tables) => tables.memory(layout.local()),
+        Subject::Staggered(plan) => plan.memory(layout.local()),
     };
-    device.require(&needs, &format!("the study on {lattice}"))?;
+    device.require_all(world, &needs, &format!("the study on {lattice}"))?;
+    let file = args.gauge.as_ref().map(|path| read_gauge(path, &options, &layout, world)).transpose()?;
     interrupt::listen();
     let (results, u0) = on_device!(&device, backend => {
-        let domain = Domain::single(backend.clone(), lattice)?;
+        let domain = layout.domain(backend)?;
         let (gauge, plaquette) = match file {
             Some(file) => (file.gauge, file.plaquette.mean),
-            None => quenched(&domain, &args)?,
+            None => quenched(&domain, &args, world)?,
         };
         match &subject {
             Subject::Wilson(tables) => {
@@ -183,7 +179,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             }
             Subject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
         };
-        write_lines(path, &lines).map_err(Failure::failed)?;
+        world.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
     }
     let (operator, details) = match &subject {
         Subject::Wilson(_) => ("wilson", json!({ "paper": "001" })),
@@ -194,6 +190,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "device": device.describe(),
         "operator": operator,
         "lattice": lattice.size(),
+        "layout": layout.describe(),
         "gauge": args.gauge,
         "quenched": args.gauge.is_none().then(|| json!({"beta": args.beta, "sweeps": args.sweeps, "seed": args.seed})),
         "sources": study.sources,
@@ -217,15 +214,35 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         text
     })
 }
+/// Flags, checked.
+fn checked(args: &Arguments) -> Outcome<(Subject, Study)> {
+    let subject = Subject::new(args)?;
+    if let Some(path) = &args.plot {
+        target::check_svg(path).map_err(Failure::refused)?;
+    }
+    let wrong = |what: &str| Err(Failure::refused(what));
+    match args {
+        Arguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => return wrong("--tol is a number above 0 and below 1"),
+        Arguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => return wrong("--beta is a number above 0"),
+        Arguments { sources: 0, .. } => return wrong("--sources is at least 1"),
+        _ => {}
+    }
+    let masses = match &subject {
+        Subject::Wilson(_) => wilson::Tables::masses(args)?,
+        Subject::Staggered(plan) => plan.masses(args)?,
+    };
+    let study = Study { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
+    Ok((subject, study))
+}
 
 /// A quenched configuration and its mean plaquette.
-fn quenched<B: Backend>(domain: &Domain<B>, args: &Arguments) -> Outcome<(HostGauge, f64)> {
+fn quenched<B: Backend>(domain: &Domain<B>, args: &Arguments, world: &World) -> Outcome<(HostGauge, f64)> {
     info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
-    for _ in 0..args.sweeps {
+    for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;
-        if interrupt::asked() {
-            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was made"));
+        if interrupt::asked_any(world, sweep as usize) {
+            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was made").shared());
         }
     }
     let plaquette = generator.plaquette()?.mean;
@@ -250,7 +267,7 @@ fn columns(
         for &mass in &study.masses {
             let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
             info!("{table_name}{}, m = {mass}", name(scheme));
-            let mut watch = Watch::new(study.tol, context.shows_progress());
+            let mut watch = Watch::new(study.tol, context.shows_progress(), &context.world);
             let result = cell(mass, *scheme, &mut watch);
             watch.finish();
             results.cells.push((table, result.map_err(failure)?));
@@ -261,8 +278,8 @@ fn columns(
 
 fn failure(failure: StudyFailure) -> Failure {
     match failure {
-        StudyFailure::Interrupted => Failure::new(Code::Interrupted, "interrupted"),
+        StudyFailure::Interrupted => Failure::new(Code::Interrupted, "interrupted").shared(),
         StudyFailure::Solver(SolveError::Backend(error)) | StudyFailure::Device(error) => error.into(),
-        StudyFailure::Solver(error) => Failure::refused(error),
+        StudyFailure::Solver(error) => Failure::refused(error).shared(),
     }
 }

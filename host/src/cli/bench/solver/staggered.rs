@@ -119,6 +119,10 @@ impl Plan {
         )?;
         Ok((results, u0))
     }
+    /// Whether hops of three sites are made.
+    pub fn is_improved(&self) -> bool {
+        self.kind != Kind::Naive
+    }
     /// The operator's name among the values of `--operator`.
     pub fn name(&self) -> &'static str {
         self.kind.name()

@@ -1,0 +1,189 @@
+//! The processes of this run: one, or those that `mpirun` or `srun` started. The first one speaks for all.
+//!
+//! A command does first what needs no other process, such as reading its flags, and then lets all
+//! [agree](World::agree). From there on all do the same, with errors that are either everybody's
+//! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
+use super::{Code, Failure, Outcome};
+use ferrite::halo::Network;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The processes.
+#[derive(Clone)]
+pub struct World {
+    network: Arc<dyn Network>,
+}
+
+/// Where a process runs.
+struct Place {
+    host: String,
+    /// The cores that it may run on, as the system lists them.
+    cores: String,
+}
+
+/// What a process tells the others about its place.
+const SEPARATOR: char = '\n';
+
+impl World {
+    fn of(network: impl Network + 'static) -> Self {
+        World { network: Arc::new(network) }
+    }
+    /// This process, from 0.
+    pub fn rank(&self) -> usize {
+        self.network.rank()
+    }
+    /// Number of processes.
+    pub fn size(&self) -> usize {
+        self.network.size()
+    }
+    /// Whether this is the process that writes and prints.
+    pub fn speaks(&self) -> bool {
+        self.rank() == 0
+    }
+    /// Messages and sums.
+    pub fn network(&self) -> Arc<dyn Network> {
+        Arc::clone(&self.network)
+    }
+    /// *Collective.* All go on, or all get the failure of the first that has one.
+    pub fn agree<T>(&self, result: Outcome<T>) -> Outcome<T> {
+        if self.size() == 1 {
+            return result.map_err(Failure::shared);
+        }
+        let mine = match &result {
+            Ok(_) => Vec::new(),
+            Err(failure) => [&[failure.code.number()], failure.message.as_bytes()].concat(),
+        };
+        let all = self.network.all_gather(&mine).map_err(Failure::failed)?;
+        let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return result };
+        let (number, message) = (all[rank][0], String::from_utf8_lossy(&all[rank][1..]));
+        let message = if rank == 0 { message.into_owned() } else { format!("rank {rank}: {message}") };
+        Err(Failure::new(Code::from_number(number), message).shared())
+    }
+    /// *Collective.* What the first process does for all, such as writing a picture.
+    pub fn once(&self, work: impl FnOnce() -> Outcome) -> Outcome {
+        self.agree(if self.speaks() { work() } else { Ok(()) })
+    }
+    /// *Collective.* Sums in a fixed order.
+    pub fn sum(&self, values: &mut [f64]) -> Outcome {
+        self.network.sum(values).map_err(Failure::failed)
+    }
+    /// *Collective.* The largest of all numbers.
+    pub fn largest(&self, value: f64) -> Outcome<f64> {
+        let all = self.network.all_gather(&value.to_le_bytes()).map_err(Failure::failed)?;
+        let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
+        Ok(numbers.fold(value, f64::max))
+    }
+    /// *Collective.* A text of each process, in the order of ranks.
+    pub fn texts(&self, mine: &str) -> Outcome<Vec<String>> {
+        let all = self.network.all_gather(mine.as_bytes()).map_err(Failure::failed)?;
+        Ok(all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
+    }
+    /// *Collective.* Names of the hosts of all processes.
+    pub fn hosts(&self) -> Outcome<Vec<String>> {
+        Ok(self.places()?.into_iter().map(|place| place.host).collect())
+    }
+    /// *Collective.* How many processes share the cores of this one; those that were bound to cores of their own share
+    /// none.
+    pub fn sharers(&self) -> Outcome<usize> {
+        let places = self.places()?;
+        let here = &places[self.rank()];
+        Ok(places.iter().filter(|place| place.host == here.host && place.cores == here.cores).count())
+    }
+    fn places(&self) -> Outcome<Vec<Place>> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+        let texts = self.texts(&format!("{}{SEPARATOR}{}", host.trim(), cores.trim()))?;
+        let place = |text: String| {
+            let (host, cores) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
+            Place { host: host.into(), cores: cores.into() }
+        };
+        Ok(texts.into_iter().map(place).collect())
+    }
+    /// Refuses a command that has nothing to do for several processes.
+    pub fn only_one(&self, command: &str) -> Outcome {
+        match self.size() {
+            1 => Ok(()),
+            n => Err(Failure::refused(format!("ferrite {command} runs as one process, not as {n}")).shared()),
+        }
+    }
+}
+
+/// Runs the program with all its processes. A failure that `body` returns is this process's own and ends the others.
+pub fn run(body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+    match comms::launch() {
+        Some(launch) if launch.size != Some(1) => many(launch, body),
+        _ => alone(body),
+    }
+}
+
+fn alone(body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+    body(World::of(comms::Solo::new())).unwrap_or_else(|failure| {
+        eprintln!("error: {}", failure.message);
+        failure.code.into()
+    })
+}
+
+#[cfg(feature = "mpi")]
+fn many(_: comms::Launch, body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+    let run = comms::Mpi::run(|mpi| body(World::of(mpi.clone())).map_err(|failure| failure.message));
+    run.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        Code::Refused.into()
+    })
+}
+
+#[cfg(not(feature = "mpi"))]
+fn many(launch: comms::Launch, _: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+    eprintln!(
+        "error: this program was started in parallel (says {}), but was built without MPI: build it with \
+         --features mpi, or start it without mpirun",
+        launch.variable
+    );
+    Code::Refused.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comms::Threads;
+
+    /// What every process gets.
+    fn each(size: usize, work: impl Fn(&World) -> String + Sync) -> Vec<String> {
+        let run = Threads::run(size, |threads| Ok::<_, String>(work(&World::of(threads))));
+        run.unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    #[test]
+    fn the_first_failure_is_everybodys() {
+        let said = each(3, |world| {
+            let mine = if world.rank() > 0 { Err(Failure::refused("no")) } else { Ok(()) };
+            let failure = world.agree(mine).expect_err("two have failed");
+            format!("{} {} {}", failure.message, failure.code.number(), failure.is_shared())
+        });
+        assert_eq!(said, ["rank 1: no 2 true"; 3]);
+        let said = each(2, |world| world.agree(Ok(world.rank())).map_or("failed".into(), |rank| rank.to_string()));
+        assert_eq!(said, ["0", "1"]);
+    }
+
+    #[test]
+    fn the_first_process_works_for_all() {
+        let said = each(2, |world| {
+            let done = world.once(|| Err(Failure::failed(format!("rank {} worked", world.rank()))));
+            done.expect_err("it failed").message
+        });
+        assert_eq!(said, ["rank 0 worked"; 2]);
+    }
+
+    #[test]
+    fn processes_of_a_host_share_its_cores() {
+        let said = each(3, |world| world.sharers().map_or("failed".into(), |n| n.to_string()));
+        assert_eq!(said, ["3"; 3]);
+    }
+
+    #[test]
+    fn the_largest_of_all() {
+        let said = each(3, |world| world.largest(-(world.rank() as f64)).map_or("failed".into(), |x| x.to_string()));
+        assert_eq!(said, ["0"; 3]);
+    }
+}
