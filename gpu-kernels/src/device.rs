@@ -130,9 +130,13 @@ mod gpu {
             let (block, blocks, rhs) = (_block_idx_x() as u32, _grid_dim_x() as u32, _block_idx_y() as u32);
             let mut values = K::Values::ZERO;
             let mut i = block * K::THREADS + thread;
-            while i < n {
-                values = values.add(kernel.site(kernel.place(i), rhs));
-                i += blocks * K::THREADS;
+            if K::LOOPS {
+                while i < n {
+                    values = values.add(kernel.site(kernel.place(i), rhs));
+                    i += blocks * K::THREADS;
+                }
+            } else if i < n {
+                values = kernel.site(kernel.place(i), rhs);
             }
             let total = block_sum(values, thread, K::THREADS / 32);
             let count = K::Values::COUNT as u32;

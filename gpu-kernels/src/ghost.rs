@@ -5,7 +5,7 @@
 //! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
 //! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
 //! the longest hop.
-use crate::algebra::{Axis, HalfSpinor, Projector, Real, Scaled};
+use crate::algebra::{Axis, HalfSpinor, Projector, Real, Scaled, Spinor, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Site};
 use crate::memory::Global;
@@ -86,6 +86,8 @@ impl<P: Precision> Ghosts<P> {
 
 /// What hops of spinors that leave the local lattice find.
 pub trait SpinorsBeyond<P: Precision>: Copy {
+    /// The sum of the hops so far.
+    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
     /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
     /// one of the local lattice's.
     ///
@@ -127,6 +129,10 @@ fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps:
 
 impl<P: Precision> SpinorsBeyond<P> for Nothing {
     #[inline(always)]
+    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+        sum
+    }
+    #[inline(always)]
     unsafe fn projected(
         &self,
         _: &Geometry,
@@ -154,6 +160,11 @@ impl<P: Precision> ColoursBeyond<P> for Nothing {
 }
 
 impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
+    // There are branches between the hops: without this, links and spinors of all of them wait in registers for the last.
+    #[inline(always)]
+    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+        sum.map(|z| complex(z.re.settled(), z.im.settled()))
+    }
     #[inline(always)]
     unsafe fn projected(
         &self,

@@ -34,6 +34,9 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     const THREADS: u32 = 256;
     /// Most blocks per right-hand side on a GPU; also part of the order of the sum.
     const BLOCKS: u32 = 1056;
+    /// Whether a thread may have several sites. Without, there are at most `BLOCKS` · `THREADS` sites, and no loop, from
+    /// which compilers take out all that is the same for all sites, into registers that are not there.
+    const LOOPS: bool = true;
     /// Computes one site of one right-hand side.
     ///
     /// # Safety
@@ -140,6 +143,8 @@ macro_rules! entry {
     (@entry reduce $name:ident $kernel:ty) => {
         /// # Safety
         /// As [`Reduction::site`](crate::Reduction::site).
+        // Both ends are compiled by the same compiler from the same source.
+        #[allow(improper_ctypes_definitions)]
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32, sums: $crate::device::Sums) {
             unsafe { $crate::device::reduce(&kernel, n, sums) }
@@ -148,6 +153,8 @@ macro_rules! entry {
     (@entry $kind:ident $name:ident $kernel:ty) => {
         /// # Safety
         /// As [`Kernel::site`](crate::Kernel::site).
+        // Both ends are compiled by the same compiler from the same source.
+        #[allow(improper_ctypes_definitions)]
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32) {
             let i = $crate::device::thread::index_1d();

@@ -75,6 +75,7 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
                         ahead = ahead.times(self.time_factor(across));
                     }
                     sum.add_projected(links.forward(ahead, across), minus);
+                    sum = beyond.settled(sum);
                     let mut behind = match beyond.projected(g, &x, rhs, ($mu, false), plus) {
                         Some(h) => h,
                         None => self.input.projected(g.neighbour(&x, $mu, false), rhs, plus),
@@ -84,6 +85,7 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
                         behind = behind.times(self.time_factor(across));
                     }
                     sum.add_projected(links.backward(behind, across), plus);
+                    sum = beyond.settled(sum);
                 }
             };
         }

@@ -1,6 +1,6 @@
 //! Where a calculation lives: a device, this process's part of the lattice, and the other processes.
 use crate::backend::{Backend, BackendError};
-use crate::halo::{Halo, Network, Transport};
+use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use crate::measure::Exact;
 use comms::{CommError, GridError, ProcessGrid, Solo};
@@ -91,6 +91,20 @@ impl<B: Backend> Domain<B> {
     /// How hops reach the other processes; `None` where there are none.
     pub(crate) fn halo(&self) -> Option<&Halo<B>> {
         self.shape.halo.as_ref()
+    }
+    /// *Collective.* Does work, and says what its exchanges did and when, since all processes began together; nothing
+    /// where there is one process only. Work takes longer than it does without.
+    ///
+    /// # Errors
+    /// Those of the work, and of the device.
+    pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
+        let Some(halo) = self.halo() else { return work().map(|()| Vec::new()) };
+        self.backend.synchronize()?;
+        self.network().barrier()?;
+        halo.start_trace(&self.backend)?;
+        let done = work();
+        let spans = halo.end_trace(&self.backend)?;
+        done.map(|()| spans)
     }
     /// Global coordinates of the local lattice's first site.
     pub fn origin(&self) -> [usize; 4] {

@@ -1,7 +1,7 @@
 //! Plots as SVG.
-use ferrite::files::{Problem, atomic};
+use crate::cli::target;
 use plotters::prelude::*;
-use std::io::Write;
+
 use std::path::Path;
 
 /// What is drawn.
@@ -51,12 +51,8 @@ pub fn write_lines(path: &Path, plot: &Lines) -> Result<(), String> {
 }
 
 fn save(path: &Path, drawn: Result<String, Box<dyn std::error::Error>>) -> Result<(), String> {
-    let at = |why: String| format!("{}: {why}", path.display());
-    let svg = drawn.map_err(|why| at(format!("cannot be drawn: {why}")))?;
-    let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
-        file.write_all(svg.as_bytes()).map_err(|source| Problem::Io { action: "write".into(), source })
-    };
-    atomic::write(path, fill).map_err(|problem| at(problem.to_string()))
+    let svg = drawn.map_err(|why| format!("{}: cannot be drawn: {why}", path.display()))?;
+    target::write_text(path, &svg)
 }
 
 /// From the smallest to the largest number, with some room.

@@ -76,7 +76,8 @@ fn program(root: &Path) -> Result<PathBuf> {
     if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false)) {
         eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
     }
-    process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]))?;
+    let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
+    process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]).args(mpi))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     Ok(target.join("release/ferrite"))
 }

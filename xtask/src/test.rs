@@ -10,8 +10,8 @@ use crate::{build_ptx, check_ptx, setup};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, clippy, setup, build-ptx, check-ptx, the tests, those with
-MPI, a build without CUDA, and the documentation without warnings. Stops at the first failure.
+Everything that continuous integration does: formatting, setup, build-ptx, check-ptx, clippy, the tests, a build
+without CUDA and MPI, and the documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
@@ -86,18 +86,19 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
         formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
     })?;
-    steps.step("clippy", || {
-        let options = ["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        process::run(cargo(root).args(options))
-    })?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
     } else {
         kernels(root, steps)?;
     }
-    steps.step("tests", || process::run(cargo(root).args(["test", "--release", "--workspace"])))?;
-    with_mpi(root, steps)?;
-    steps.step("build without CUDA", || {
+    let features = with_mpi(steps)?;
+    let workspace = ["--release", "--workspace"];
+    steps.step("clippy", || {
+        let lints = ["--all-targets", "--", "-D", "warnings"];
+        process::run(cargo(root).arg("clippy").args(workspace).args(&features).args(lints))
+    })?;
+    steps.step("tests", || process::run(cargo(root).arg("test").args(workspace).args(&features)))?;
+    steps.step("build without CUDA and MPI", || {
         // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
         let folder = root.join("target/no-cuda");
         let options = ["build", "--release", "--no-default-features", "--package", "ferrite", "--target-dir"];
@@ -105,27 +106,20 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     })?;
     steps.step("documentation", || {
         let mut doc = cargo(root);
-        process::run(doc.args(["doc", "--release", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-Dwarnings"))
+        process::run(doc.args(["doc", "--no-deps"]).args(workspace).args(&features).env("RUSTDOCFLAGS", "-Dwarnings"))
     })
 }
 
-/// The steps that need MPI, where it is.
-fn with_mpi(root: &Path, steps: &mut Steps) -> Result<()> {
-    if let Err(missing) = setup::find_mpi() {
-        if process::in_ci() {
-            bail!("the tests with MPI cannot run: {missing}");
+/// Options for cargo that build with MPI, where it is.
+fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
+    match setup::find_mpi() {
+        Ok(_) => Ok(vec!["--features".into(), "comms/mpi,ferrite/mpi,ferrite-tests/mpi".into()]),
+        Err(missing) if process::in_ci() => bail!("the tests with MPI cannot run: {missing}"),
+        Err(missing) => {
+            steps.left_out("tests with MPI", &missing);
+            Ok(Vec::new())
         }
-        steps.left_out("tests with MPI", &missing);
-        return Ok(());
     }
-    let comms = ["--release", "--package", "comms", "--features", "mpi"];
-    steps.step("clippy with MPI", || {
-        process::run(cargo(root).arg("clippy").args(comms).args(["--all-targets", "--", "-D", "warnings"]))
-    })?;
-    steps.step("tests with MPI", || process::run(cargo(root).arg("test").args(comms)))?;
-    steps.step("documentation with MPI", || {
-        process::run(cargo(root).args(["doc", "--no-deps"]).args(comms).env("RUSTDOCFLAGS", "-Dwarnings"))
-    })
 }
 
 /// The steps that need the kernel compiler, where it can be had.

@@ -28,10 +28,13 @@ pub trait Real:
     fn sqrt_or_zero(self) -> Self;
     /// 1 / self
     fn reciprocal(self) -> Self;
+    /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
+    /// it is made from in registers until then.
+    fn settled(self) -> Self;
 }
 
 macro_rules! real {
-    ($t:ident) => {
+    ($t:ident, $register:ident) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -42,6 +45,18 @@ macro_rules! real {
                 return core::$t::math::mul_add(self, b, c);
                 #[cfg(not(target_arch = "nvptx64"))]
                 return $t::mul_add(self, b, c);
+            }
+            #[inline(always)]
+            fn settled(self) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    let mut x = self;
+                    // SAFETY: an instruction that does nothing, and stays where it is.
+                    unsafe { core::arch::asm!("// {0}", inout($register) x, options(nomem, nostack)) };
+                    x
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                self
             }
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
@@ -62,8 +77,8 @@ macro_rules! real {
         }
     };
 }
-real!(f32);
-real!(f64);
+real!(f32, reg32);
+real!(f64, reg64);
 
 /// Functions for which a GPU has instructions of its own: in single precision the fast approximations, good to a few
 /// units in the last place.

@@ -25,7 +25,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most blocks per right-hand side of any reduction.
-const MAX_REDUCTION_BLOCKS: usize = 4096;
+const MAX_REDUCTION_BLOCKS: usize = 8192;
 /// Most sums, of all right-hand sides together, of one launch.
 const LAUNCH_SUMS: usize = 8 * MAX_RHS;
 
@@ -258,6 +258,10 @@ impl Cuda {
         self.enter()?;
         let function = self.function(TypeId::of::<K>(), K::NAME)?;
         let blocks = n.div_ceil(K::THREADS).clamp(1, K::BLOCKS);
+        if !K::LOOPS && n > K::BLOCKS * K::THREADS {
+            let code = format!("{n} sites at one face, {} at most: cut the lattice otherwise", K::BLOCKS * K::THREADS);
+            return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
+        }
         // Launches of one stream follow each other, so that they can share the space for partial sums.
         let (partial, done) = (scratch.partial as *mut f64, scratch.done as *mut u32);
         let mut sums = Sums { partial, result, done, ready, ticket };

@@ -83,6 +83,11 @@ impl Layout {
         let Layout { grid, transport, overlap, .. } = *self;
         Domain::with_transport(backend.clone(), self.lattice(), grid, Arc::clone(&self.network), transport, overlap)
     }
+    /// With another way for faces to travel.
+    #[must_use]
+    pub fn with(self, transport: Transport, overlap: bool) -> Self {
+        Layout { transport, overlap, ..self }
+    }
     /// What JSON says of it.
     pub fn describe(&self) -> Value {
         json!({ "processes": self.grid.size(), "grid": self.grid.dims() })

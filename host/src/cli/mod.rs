@@ -23,7 +23,7 @@ mod quenched;
 mod schwarz;
 pub mod solve;
 mod staggered;
-mod target;
+pub mod target;
 mod text;
 pub mod tune;
 pub mod verify;

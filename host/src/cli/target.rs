@@ -1,4 +1,6 @@
 //! Output files: found unusable before the work, not after it.
+use ferrite::files::{Problem, atomic};
+use std::io::Write;
 use std::path::Path;
 
 /// Whether a file can be made at `path`: it is or would be a regular file in a folder that can be written.
@@ -38,4 +40,12 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
         return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
     }
     check(path)
+}
+
+/// Writes a text, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
+    let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
+        file.write_all(text.as_bytes()).map_err(|source| Problem::Io { action: "write".into(), source })
+    };
+    atomic::write(path, fill).map_err(|problem| format!("{}: {problem}", path.display()))
 }

@@ -1,6 +1,6 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
 use super::even_odd::EvenOdd;
-use super::rows::Row;
+use super::rows::{Form, Row};
 use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
@@ -11,7 +11,6 @@ use gpu_kernels::algebra::Real;
 use gpu_kernels::clover::{
     CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverDslashAddDots, CloverRow,
 };
-use gpu_kernels::exterior::Form;
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Spinors};
 use num_complex::Complex64;

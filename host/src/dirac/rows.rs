@@ -6,12 +6,28 @@ use crate::domain::Result;
 use crate::field::DeviceSpinor;
 use crate::halo::{Hop, PartialSums, SumTarget, hop};
 use gpu_kernels::algebra::Real;
-use gpu_kernels::exterior::{Form, WilsonExterior, WilsonExteriorDots};
+use gpu_kernels::exterior::{CloverSum, Inverse, Plain, WilsonExterior, WilsonExteriorDots};
 use gpu_kernels::field::{Clover, Field};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::storage::{CloverFormat, LinkFormat, Spinors};
 use gpu_kernels::wilson::Hopping;
 use gpu_kernels::{Kernel, Reduction, Values};
+use std::marker::PhantomData;
+
+/// A row of the Wilson or the Wilson-clover operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// D ψ
+    Hops,
+    /// a x + b D ψ
+    Sum,
+    /// A⁻¹ D ψ
+    Inverse,
+    /// x + b A⁻¹ D ψ
+    InverseSum,
+    /// A x + b D ψ
+    CloverSum,
+}
 
 /// What a row computes.
 pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
@@ -51,11 +67,12 @@ impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
     ) -> Self {
         Row { form: Form::Sum, x: x.view(), a, b, ..Self::hops(parity, dagger, input, out) }
     }
-    fn exterior<R>(&self, hopping: Hopping<P, R>, ghosts: Ghosts<P>) -> WilsonExterior<P, R> {
+    fn exterior<R, F>(&self, hopping: Hopping<P, R>, ghosts: Ghosts<P>) -> WilsonExterior<P, R, F> {
         WilsonExterior {
             out: self.out,
             x: self.x,
-            form: self.form,
+            sum: u32::from(matches!(self.form, Form::Sum | Form::InverseSum | Form::CloverSum)),
+            form: PhantomData,
             dagger: u32::from(self.dagger),
             a: P::Real::from_f64(self.a),
             b: P::Real::from_f64(self.b),
@@ -76,11 +93,21 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
             self.hop_of(row),
             |region, sites| Ok(backend.launch(&kernel(Hopping { region, ..hopping }), sites, nrhs)?),
             |_, region, sites, ghosts| {
-                Ok(backend.launch(&row.exterior(Hopping { region, ..hopping }, ghosts), sites, nrhs)?)
+                let hopping = Hopping { region, ..hopping };
+                match row.form {
+                    Form::Hops | Form::Sum => {
+                        backend.launch(&row.exterior::<R, Plain>(hopping, ghosts), sites, nrhs)?
+                    }
+                    Form::Inverse | Form::InverseSum => {
+                        backend.launch(&row.exterior::<R, Inverse>(hopping, ghosts), sites, nrhs)?;
+                    }
+                    Form::CloverSum => backend.launch(&row.exterior::<R, CloverSum>(hopping, ghosts), sites, nrhs)?,
+                }
+                Ok(())
             },
         )
     }
-    /// Computes a row with sums, which are to be collected; `kernel` does it on a whole lattice. D only, not D†.
+    /// Computes a row with sums, which are to be collected; `kernel` does it on a whole lattice. Sums with x or A⁻¹ only, and D, not D†.
     pub(super) fn launch_sums<K: Reduction>(
         &self,
         row: &Row<'_, B, P>,
@@ -100,8 +127,18 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
             },
             |part, region, sites, ghosts| {
                 let slot = sums.borrow_mut().slot(part, 8);
-                let row = row.exterior(Hopping { region, ..hopping }, ghosts);
-                target.reduce(backend, &WilsonExteriorDots { row, w: w.view() }, sites, nrhs as u32, slot)
+                let (hopping, nrhs, w) = (Hopping { region, ..hopping }, nrhs as u32, w.view());
+                match row.form {
+                    Form::Sum => {
+                        let row = row.exterior::<R, Plain>(hopping, ghosts);
+                        target.reduce(backend, &WilsonExteriorDots { row, w }, sites, nrhs, slot)
+                    }
+                    Form::InverseSum => {
+                        let row = row.exterior::<R, Inverse>(hopping, ghosts);
+                        target.reduce(backend, &WilsonExteriorDots { row, w }, sites, nrhs, slot)
+                    }
+                    form => unreachable!("no sums of {form:?} are asked for"),
+                }
             },
         )?;
         Ok(sums.into_inner())

@@ -1,4 +1,5 @@
 //! Links of other processes around the local lattice.
+use super::trace::Trace;
 use super::{Halo, exchange_of};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
@@ -46,7 +47,7 @@ impl<B: Backend> Halo<B> {
                 }
             }
             exchange.run(
-                backend,
+                (backend, &Trace::new(None)),
                 &self.streams,
                 true,
                 || Ok(()),

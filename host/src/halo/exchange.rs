@@ -1,10 +1,12 @@
 //! Messages around one kind of field, again and again.
 use super::network::{HostBuffer, Message, Network};
 use super::peers::Peers;
+use super::trace::{Trace, Track};
 use super::transport::Transport;
 use crate::backend::{Backend, Buffer};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
+use std::time::Instant;
 
 /// The ghost zones of one kind of field and the messages that fill them.
 ///
@@ -30,6 +32,7 @@ pub(crate) struct Exchange<B: Backend> {
 
 /// One end of one direction.
 struct End<B: Backend> {
+    track: Track,
     /// Where its zone is, and what the neighbour beyond it gets in `packed`.
     offset: usize,
     bytes: usize,
@@ -66,6 +69,8 @@ enum Incoming<B: Backend> {
         /// The copy from `memory` is done.
         copied: B::Event,
         received: bool,
+        /// When the message was awaited first, for a timeline.
+        since: Option<Instant>,
     },
     /// By the neighbour itself, which then counts on in the word.
     Peer { word: Address },
@@ -147,9 +152,10 @@ impl<B: Backend> Exchange<B> {
             } else {
                 let memory = memory()?;
                 let receiver = network.receiver(neighbour, tag(here), buffer(&memory))?;
-                Incoming::Message { memory, receiver, copied: backend.event(false)?, received: false }
+                Incoming::Message { memory, receiver, copied: backend.event(false)?, received: false, since: None }
             };
-            Ok(End { offset: offset(mu, here), bytes: bytes[mu], outgoing, incoming })
+            let track = Track::End(mu, here);
+            Ok(End { track, offset: offset(mu, here), bytes: bytes[mu], outgoing, incoming })
         };
         let mut ends = [None, None, None, None];
         for (mu, slot) in ends.iter_mut().enumerate() {
@@ -203,27 +209,28 @@ impl<B: Backend> Exchange<B> {
     /// With `overlap` off, the interior waits too.
     pub fn run(
         &mut self,
-        backend: &B,
+        (backend, trace): (&B, &Trace<B>),
         streams: &Streams<B>,
         overlap: bool,
         interior: impl FnOnce() -> Result,
         mut exterior: impl FnMut(usize) -> Result,
     ) -> Result {
-        self.send(backend, streams)?;
+        self.send((backend, trace), streams)?;
         let mut interior = Some(interior);
         if overlap && let Some(interior) = interior.take() {
             interior()?;
         }
         let mut next = 0;
         while next < 4 {
-            let all_sent = self.progress(backend, streams)?;
+            let all_sent = self.progress((backend, trace), streams)?;
             while next < 4 && self.has_all(next) {
                 // The last of the exteriors waits until everybody else can go on, too.
                 if next == 3 && !all_sent {
                     break;
                 }
                 if self.ends[next].is_some() {
-                    self.follow(backend, next)?;
+                    let (main, name) = ((Track::Main, None), || "wait".into());
+                    trace.device(backend, main, name, || self.follow(backend, next))?;
                     if overlap {
                         exterior(next)?;
                     }
@@ -238,7 +245,7 @@ impl<B: Backend> Exchange<B> {
         Ok(())
     }
     /// Starts everything that goes out, and makes ready for what comes in.
-    fn send(&mut self, backend: &B, streams: &Streams<B>) -> Result {
+    fn send(&mut self, (backend, trace): (&B, &Trace<B>), streams: &Streams<B>) -> Result {
         let (count, turn) = (self.count, self.turn());
         let direct = self.ends.iter().flatten().flatten().filter_map(|end| match &end.outgoing {
             Outgoing::Peer { word, direct: true, .. } => Some(word.pointer()),
@@ -253,19 +260,22 @@ impl<B: Backend> Exchange<B> {
             backend.mark(&self.ready, None)?;
         }
         for (end, stream) in with_streams(&mut self.ends, streams) {
-            if let Incoming::Message { receiver, copied, received, .. } = &mut end.incoming {
+            if let Incoming::Message { receiver, copied, received, since, .. } = &mut end.incoming {
                 // The last exchange's copy from this memory is over before the next message is let in.
                 while !backend.reached(copied)? {
                     std::hint::spin_loop();
                 }
                 receiver.start()?;
-                *received = false;
+                (*received, *since) = (false, trace.now());
             }
+            let at = (end.track, Some(stream));
             match &mut end.outgoing {
                 Outgoing::Peer { direct: true, .. } => {}
                 Outgoing::Peer { zones, word, copied, .. } => {
                     backend.follow(&self.ready, Some(stream))?;
-                    backend.copy_to_peer(&self.packed, end.offset, zones[turn].pointer(), end.bytes, stream)?;
+                    let to = zones[turn].pointer();
+                    let copy = || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream)?);
+                    trace.device(backend, at, || "copy to the neighbour".into(), copy)?;
                     backend.signal(&[word.pointer()], count, Some(stream))?;
                     backend.mark(copied, Some(stream))?;
                 }
@@ -274,7 +284,8 @@ impl<B: Backend> Exchange<B> {
                     sender.wait()?;
                     *sent = false;
                     backend.follow(&self.ready, Some(stream))?;
-                    backend.fetch(&self.packed, end.offset, memory, stream)?;
+                    let copy = || Ok(backend.fetch(&self.packed, end.offset, memory, stream)?);
+                    trace.device(backend, at, || "copy to the host".into(), copy)?;
                     backend.mark(copied, Some(stream))?;
                 }
             }
@@ -282,7 +293,7 @@ impl<B: Backend> Exchange<B> {
         Ok(())
     }
     /// Sends messages that are ready and passes on those that are here; whether all are sent.
-    fn progress(&mut self, backend: &B, streams: &Streams<B>) -> Result<bool> {
+    fn progress(&mut self, (backend, trace): (&B, &Trace<B>), streams: &Streams<B>) -> Result<bool> {
         let (first, mut all_sent) = (self.turn() * self.total, true);
         for (end, stream) in with_streams(&mut self.ends, streams) {
             if let Outgoing::Message { sender, copied, sent, .. } = &mut end.outgoing
@@ -294,11 +305,13 @@ impl<B: Backend> Exchange<B> {
                 }
                 all_sent &= *sent;
             }
-            if let Incoming::Message { memory, receiver, copied, received } = &mut end.incoming
+            if let Incoming::Message { memory, receiver, copied, received, since } = &mut end.incoming
                 && !*received
                 && receiver.test()?
             {
-                backend.put(memory, &self.zones, first + end.offset, stream)?;
+                trace.host(end.track, "message", since.take());
+                let copy = || Ok(backend.put(memory, &self.zones, first + end.offset, stream)?);
+                trace.device(backend, (end.track, Some(stream)), || "copy from the host".into(), copy)?;
                 backend.mark(copied, Some(stream))?;
                 *received = true;
             }

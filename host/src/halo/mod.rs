@@ -10,9 +10,11 @@ mod network;
 mod peers;
 mod regions;
 mod sums;
+mod trace;
 mod transport;
 
 pub use network::{HostBuffer, Message, Network};
+pub use trace::Span;
 pub use transport::Transport;
 
 use crate::backend::{Backend, view};
@@ -29,8 +31,9 @@ use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
 use regions::{Part, Parts};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) use sums::{PartialSums, SumTarget};
+use trace::{Recorder, Trace, Track};
 
 /// What a process keeps to talk to its neighbours about one domain.
 pub(crate) struct Halo<B: Backend> {
@@ -40,6 +43,7 @@ pub(crate) struct Halo<B: Backend> {
     exchanges: Mutex<HashMap<[usize; 4], Exchange<B>>>,
     transport: Transport,
     overlap: bool,
+    recorder: Mutex<Option<Recorder<B>>>,
 }
 
 impl<B: Backend> Halo<B> {
@@ -51,8 +55,21 @@ impl<B: Backend> Halo<B> {
             }
         }
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
-        Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap })
+        Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap, recorder: Mutex::new(None) })
     }
+    /// Takes down what exchanges do from now on.
+    pub fn start_trace(&self, backend: &B) -> Result {
+        *lock(&self.recorder) = Some(Recorder::start(backend)?);
+        Ok(())
+    }
+    /// What was done since [`start_trace`](Self::start_trace).
+    pub fn end_trace(&self, backend: &B) -> Result<Vec<Span>> {
+        lock(&self.recorder).take().map_or(Ok(Vec::new()), |recorder| recorder.spans(backend))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
@@ -163,26 +180,34 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
         return inside(Region::WHOLE, domain.sites());
     };
     let parts = Parts::new(&geometry, halo.cut, hop.steps);
-    let inside = || match parts.interior {
-        Some(Part { region, sites }) => inside(region, sites),
-        None => Ok(()),
-    };
     let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
     let nrhs = input.nrhs();
     let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
     let backend = domain.backend();
-    let mut exchanges = halo.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut exchanges = lock(&halo.exchanges);
     let exchange = exchange_of(halo.transport, &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut, &geometry);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
-    let places = exchange.begin(backend)?;
-    K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32)?;
-    let zones = exchange.zones();
-    exchange.run(backend, &halo.streams, halo.overlap, inside, |mu| match parts.exteriors[mu] {
-        Some(Part { region, sites }) => outside(1 + mu, region, sites, ghosts(zones)),
+    let mut recorder = lock(&halo.recorder);
+    let trace = Trace::new(recorder.as_mut());
+    let main = (Track::Main, None);
+    let inside = || match parts.interior {
+        Some(Part { region, sites }) => trace.device(backend, main, || "interior".into(), || inside(region, sites)),
         None => Ok(()),
-    })
+    };
+    let places = exchange.begin(backend)?;
+    let pack = || K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
+    trace.device(backend, main, || "pack".into(), pack)?;
+    let zones = exchange.zones();
+    let outside = |mu: usize| match parts.exteriors[mu] {
+        Some(Part { region, sites }) => {
+            let name = || format!("exterior {}", trace::direction(mu));
+            trace.device(backend, main, name, || outside(1 + mu, region, sites, ghosts(zones)))
+        }
+        None => Ok(()),
+    };
+    exchange.run((backend, &trace), &halo.streams, halo.overlap, inside, outside)
 }
 
 /// [`hop`] without neighbours: nothing is sent.

@@ -22,6 +22,9 @@ pub fn ferrite() -> &'static Path {
         if profile.ends_with("release") {
             build.arg("--release");
         }
+        if cfg!(feature = "mpi") {
+            build.args(["--features", "mpi"]);
+        }
         assert!(build.status().unwrap().success(), "the program does not build");
         profile.join(format!("ferrite{}", std::env::consts::EXE_SUFFIX))
     })

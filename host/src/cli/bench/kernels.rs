@@ -10,7 +10,7 @@ use ferrite::domain::Domain;
 use ferrite::fat_links;
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::Reconstruction;
+use ferrite::solve::{IterationPrecision, Reconstruction};
 use gpu_kernels::storage::{Double, Recon18};
 use serde_json::json;
 use std::fmt::Write;
@@ -91,18 +91,29 @@ pub struct Dslash {
 pub struct Common {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
-    lattice: Option<Lattice>,
+    pub lattice: Option<Lattice>,
+    /// Precisions and reconstructions.
     #[command(flatten)]
-    formats: FormatFlags,
+    pub formats: FormatFlags,
     /// Right-hand sides in one call
     #[arg(long, value_name = "N", default_value_t = 1)]
-    nrhs: usize,
+    pub nrhs: usize,
 }
 
 /// What is said where no pair of the formats asked for exists.
 pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8t is for Wilson fermions in double and single precision, \
     12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
     long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
+
+/// Whether there is a kernel for some pair.
+pub fn exist(operator: Operator, precisions: &[IterationPrecision], reconstructions: &[Reconstruction]) -> bool {
+    let exists = |p, r: Reconstruction| match operator {
+        Operator::Wilson | Operator::Clover => r.exists_in(p),
+        Operator::Staggered => r.exists_for_naive(p),
+        Operator::Asqtad => r.exists_for_improved(p),
+    };
+    precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r)))
+}
 
 /// Refuses more right-hand sides than kernels can sum for at once.
 pub fn check_nrhs(nrhs: usize) -> Outcome {
@@ -156,15 +167,10 @@ pub fn dslash(args: Dslash, context: &Context) -> Outcome {
 pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     check_nrhs(args.nrhs)?;
-    if let What::Dslash(operator) = what {
-        let exists = |p, r: Reconstruction| match operator {
-            Operator::Wilson | Operator::Clover => r.exists_in(p),
-            Operator::Staggered => r.exists_for_naive(p),
-            Operator::Asqtad => r.exists_for_improved(p),
-        };
-        if !precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r))) {
-            return Err(Failure::refused(NO_SUCH_KERNELS));
-        }
+    if let What::Dslash(operator) = what
+        && !exist(operator, &precisions, &reconstructions)
+    {
+        return Err(Failure::refused(NO_SUCH_KERNELS));
     }
     let world = &context.world;
     let choice = context.device_choice()?;
@@ -183,7 +189,7 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     }
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
-    let rows = on_device!(&device, backend => measure(&layout.domain(backend)?, what, &operators, &options))?;
+    let rows = on_device!(&device, backend => measure_all(&layout.domain(backend)?, what, &operators, &options))?;
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
@@ -204,7 +210,21 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
 }
 
-fn measure<B: Backend>(
+/// Times an operator.
+pub fn measure<B: Backend>(
+    domain: &Domain<B>,
+    operator: Operator,
+    options: &Options,
+) -> ferrite::domain::Result<Vec<Row>> {
+    match operator {
+        Operator::Wilson => bench::dslash(domain, options),
+        Operator::Clover => bench::clover(domain, options),
+        Operator::Staggered => bench::staggered(domain, options),
+        Operator::Asqtad => bench::asqtad(domain, options),
+    }
+}
+
+fn measure_all<B: Backend>(
     domain: &Domain<B>,
     what: What,
     operators: &[Operator],
@@ -214,12 +234,7 @@ fn measure<B: Backend>(
     match what {
         What::Dslash(_) | What::AllDslash => {
             for operator in operators {
-                rows.extend(match operator {
-                    Operator::Wilson => bench::dslash(domain, options)?,
-                    Operator::Clover => bench::clover(domain, options)?,
-                    Operator::Staggered => bench::staggered(domain, options)?,
-                    Operator::Asqtad => bench::asqtad(domain, options)?,
-                });
+                rows.extend(measure(domain, *operator, options)?);
             }
         }
         What::Blas => {

@@ -1,5 +1,6 @@
 //! `ferrite bench`.
 mod accuracy;
+mod halo;
 mod kernels;
 mod solver;
 
@@ -13,6 +14,7 @@ Examples:
   ferrite bench dslash --lattice 32,32,32,32
   ferrite bench blas --precision double
   ferrite bench copy --backend cpu
+  mpirun -n 2 ferrite bench halo --trace timeline.json
   ferrite bench accuracy --plot accuracy.svg
   ferrite bench solver --paper 001";
 
@@ -33,6 +35,8 @@ enum What {
     Blas(kernels::Common),
     /// A copy in the device's memory
     Copy(kernels::Common),
+    /// Exchanges with other processes, in every way
+    Halo(halo::Arguments),
     /// How exact each format is
     Accuracy(accuracy::Arguments),
     /// Iterations and time of mixed-precision solvers over a range of masses
@@ -45,6 +49,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         What::Dslash(args) => kernels::dslash(args, context),
         What::Blas(args) => kernels::run(args, kernels::What::Blas, context),
         What::Copy(args) => kernels::run(args, kernels::What::Copy, context),
+        What::Halo(args) => halo::run(args, context),
         What::Accuracy(args) => accuracy::run(args, context),
         What::Solver(args) => solver::run(*args, context),
     }

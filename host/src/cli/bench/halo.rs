@@ -1,0 +1,233 @@
+//! `ferrite bench halo`.
+use super::kernels::{
+    Common, NO_SUCH_KERNELS, Operator, check_nrhs, exist, lattice_or_default, measure, memory, operators,
+};
+use crate::cli::device::on_device;
+use crate::cli::layout::{Layout, TRANSPORTS};
+use crate::cli::plan::name_of;
+use crate::cli::{Context, Failure, Outcome, target};
+use clap::Args;
+use ferrite::backend::Backend;
+use ferrite::bench::{Options, Row, timeline};
+use ferrite::domain::Domain;
+use ferrite::halo::Span;
+use ferrite::solve::{IterationPrecision, Reconstruction};
+use ferrite::tune::Operations;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 4 ferrite bench halo --lattice 64,64,64,64 --grid 1,1,2,2
+  mpirun -n 2 ferrite bench halo --operator asqtad --precision single --trace asqtad.json
+
+Applies an operator with every way for faces to travel, with and without the interior computed meanwhile, and on the part
+of one process alone, without neighbours. The efficiency compares with that. The timeline of --trace, of two applications
+with the way of --transport, opens in a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank, one
+track for each stream. Taking it down costs time of its own.";
+
+/// Arguments of `bench halo`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// wilson, clover, staggered (naive) or asqtad
+    #[arg(long, value_name = "NAME", default_value = "wilson")]
+    operator: String,
+    #[command(flatten)]
+    common: Common,
+    /// Write a timeline in Chrome's trace format
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+}
+
+/// Rows of one way.
+struct Way {
+    name: &'static str,
+    overlap: bool,
+    rows: Vec<Row>,
+}
+
+/// What is measured.
+struct Plan {
+    operator: Operator,
+    precisions: Vec<IterationPrecision>,
+    reconstructions: Vec<Reconstruction>,
+}
+
+impl Arguments {
+    fn plan(&self) -> Outcome<Plan> {
+        let [operator] = operators(&self.operator)?[..] else {
+            return Err(Failure::refused("--operator all: choose one of wilson, clover, staggered, asqtad"));
+        };
+        let (precisions, reconstructions) = (self.common.formats.precisions()?, self.common.formats.reconstructions()?);
+        check_nrhs(self.common.nrhs)?;
+        if !exist(operator, &precisions, &reconstructions) {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        if let Some(path) = &self.trace {
+            target::check(path).map_err(Failure::refused)?;
+        }
+        Ok(Plan { operator, precisions, reconstructions })
+    }
+}
+
+/// Measures and prints a table.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let world = &context.world;
+    let Plan { operator, precisions, reconstructions } = world.agree(args.plan())?;
+    if world.size() == 1 {
+        let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
+        return Err(Failure::refused(why));
+    }
+    let choice = context.device_choice()?;
+    let device = choice.open(world)?;
+    let lattice = lattice_or_default(args.common.lattice, &device)?;
+    let (hops, operations) = match operator {
+        Operator::Wilson => (1, Operations::Wilson),
+        Operator::Clover => (1, Operations::Clover),
+        Operator::Staggered => (1, Operations::Staggered),
+        Operator::Asqtad => (3, Operations::Improved),
+    };
+    let layout = choice.layout.cut(world, lattice, hops)?;
+    let mut needs = memory(layout.local(), args.common.nrhs, &[operator]);
+    needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
+    device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
+    let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
+    let (alone, ways) = on_device!(&device, backend => all_ways(backend, &layout, operator, &options, context))?;
+    if let Some(path) = &args.trace {
+        let spans = on_device!(&device, backend => timeline(&layout.domain(backend)?, operations, &options))?;
+        let all = world.texts(&events(world.rank(), &spans).to_string())?;
+        world.once(|| {
+            let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+            let events: Vec<Value> = ranks.flat_map(|rank| rank.as_array().cloned().unwrap_or_default()).collect();
+            let text = json!({ "traceEvents": events, "displayTimeUnit": "ns" }).to_string();
+            target::write_text(path, &text).map_err(Failure::failed)
+        })?;
+    }
+    let processes = world.size() as f64;
+    let rows: Vec<Value> = ways.iter().flat_map(|way| rows_of(way, &alone)).collect();
+    let object = json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "layout": layout.describe(),
+        "local_lattice": layout.local().size(),
+        "alone": alone.iter().map(|row| json!({
+            "operator": row.operator,
+            "precision": row.precision,
+            "reconstruct": row.reconstruct,
+            "microseconds": row.microseconds,
+            "gflops": processes * row.gflops,
+        })).collect::<Vec<_>>(),
+        "rows": rows,
+        "trace": args.trace,
+    });
+    context.output.result("ferrite.bench-halo/1", object, || {
+        let local = layout.local();
+        let mut text = format!("{} processes, {local} of {lattice} each, {}\n", world.size(), device.describe());
+        table(&mut text, &alone, &ways, processes);
+        if let Some(path) = &args.trace {
+            let _ = writeln!(text, "timeline: {}", path.display());
+        }
+        text
+    })
+}
+
+/// One process's part alone, and every way to exchange.
+fn all_ways<B: Backend>(
+    backend: &B,
+    layout: &Layout,
+    operator: Operator,
+    options: &Options,
+    context: &Context,
+) -> Outcome<(Vec<Row>, Vec<Way>)> {
+    let here = Domain::single(backend.clone(), layout.local())?;
+    let mut alone = measure(&here, operator, options)?;
+    for row in &mut alone {
+        // Of the slowest process.
+        let seconds = context.world.largest(row.microseconds)?;
+        row.gflops *= row.microseconds / seconds;
+        row.microseconds = seconds;
+    }
+    let mut ways = Vec::new();
+    for (name, transport) in TRANSPORTS {
+        for overlap in [true, false] {
+            let domain = layout.clone().with(transport, overlap).domain(backend)?;
+            ways.push(Way { name, overlap, rows: measure(&domain, operator, options)? });
+        }
+    }
+    Ok((alone, ways))
+}
+
+fn rows_of(way: &Way, alone: &[Row]) -> Vec<Value> {
+    let row = |(row, alone): (&Row, &Row)| {
+        json!({
+            "operator": row.operator,
+            "precision": row.precision,
+            "reconstruct": row.reconstruct,
+            "nrhs": row.nrhs,
+            "transport": way.name,
+            "overlap": way.overlap,
+            "microseconds": row.microseconds,
+            "gflops": row.gflops,
+            "efficiency": alone.microseconds / row.microseconds,
+        })
+    };
+    way.rows.iter().zip(alone).map(row).collect()
+}
+
+fn table(text: &mut String, alone: &[Row], ways: &[Way], processes: f64) {
+    let head = ["operator", "precision", "recon", "faces", "overlap", "us", "GFLOP/s", "efficiency"];
+    let [a, b, c, d, e, f, g, h] = head;
+    let _ = writeln!(text, "{a:<20} {b:<9} {c:>5} {d:>7} {e:>8} {f:>10} {g:>10} {h:>11}");
+    for (k, one) in alone.iter().enumerate() {
+        let name = format!("{:<20} {:<9} {:>5}", one.operator, one.precision, one.reconstruct);
+        let gflops = processes * one.gflops;
+        let _ = writeln!(text, "{name} {:>7} {:>8} {:>10.2} {gflops:>10.1}", "none", "", one.microseconds);
+        for Way { name: transport, overlap, rows } in ways {
+            let (row, overlap) = (&rows[k], if *overlap { "yes" } else { "no" });
+            let efficiency = 100.0 * one.microseconds / row.microseconds;
+            let (us, gflops) = (row.microseconds, row.gflops);
+            let _ = writeln!(text, "{name} {transport:>7} {overlap:>8} {us:>10.2} {gflops:>10.1} {efficiency:>10.1}%");
+        }
+    }
+}
+
+/// Complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
+fn events(rank: usize, spans: &[Span]) -> Value {
+    const TRACKS: [&str; 9] = ["main", "x-", "x+", "y-", "y+", "z-", "z+", "t-", "t+"];
+    let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0);
+    let mut events = vec![json!({
+        "name": "process_name", "ph": "M", "pid": rank, "args": { "name": format!("rank {rank}") }
+    })];
+    for (number, name) in TRACKS.iter().enumerate() {
+        events.push(json!({
+            "name": "thread_name", "ph": "M", "pid": rank, "tid": number, "args": { "name": name }
+        }));
+    }
+    events.extend(spans.iter().map(|span| {
+        json!({
+            "name": span.name,
+            "ph": "X",
+            "pid": rank,
+            "tid": track(&span.track),
+            "ts": 1e6 * span.start,
+            "dur": 1e6 * (span.end - span.start),
+        })
+    }));
+    Value::Array(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_microseconds_on_their_track() {
+        let span = Span { name: "copy".into(), track: "z+".into(), start: 1e-6, end: 3.5e-6 };
+        let events = events(2, &[span]);
+        let last = events.as_array().and_then(|events| events.last()).cloned().unwrap_or_default();
+        assert_eq!((last["pid"].as_u64(), last["tid"].as_u64(), last["ph"].as_str()), (Some(2), Some(6), Some("X")));
+        assert!((last["dur"].as_f64().unwrap_or(0.0) - 2.5).abs() < 1e-12, "{last}");
+    }
+}

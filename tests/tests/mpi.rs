@@ -1,0 +1,280 @@
+//! The program with several processes, as `mpirun` starts it: what one process gives, many give too.
+mod program;
+
+use program::*;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One job at a time: ranks of several would fight for the cores.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// What a job that fails may take until nothing of it is left.
+const SECONDS: Duration = Duration::from_secs(15);
+
+/// `mpirun` with so many ranks of the program, on the CPU.
+fn mpirun(room: &Room, ranks: usize, arguments: &str) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", &ranks.to_string()]);
+    command.arg(ferrite()).args(arguments.split_whitespace()).args(["--backend", "cpu", "--threads", "1"]);
+    // Containers run as root, have no network worth the name, and forbid copies between processes. Ranks that wait leave
+    // the core to others.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,vader").env("RUST_BACKTRACE", "0");
+    command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    command.current_dir(room.0.path()).env("FERRITE_TUNE_CACHE", room.path("tune.json"));
+    command
+}
+
+fn job(room: &Room, ranks: usize, arguments: &str) -> Run {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    mpirun(room, ranks, arguments).output().expect("there is an mpirun").into()
+}
+
+/// A job that succeeds; its one JSON object.
+fn json(room: &Room, ranks: usize, arguments: &str) -> Value {
+    let run = job(room, ranks, &format!("{arguments} --json"));
+    assert_eq!(run.code, Some(0), "{ranks} ranks, {arguments}: {}{}", run.stdout, run.stderr);
+    let object = object(&run);
+    assert_eq!(object["layout"]["processes"].as_u64(), Some(ranks as u64), "{object}");
+    object
+}
+
+/// A job that ends with this code and one sentence that has all these parts.
+fn fails(room: &Room, ranks: usize, code: i32, arguments: &str, parts: &[&str]) {
+    let start = Instant::now();
+    let run = job(room, ranks, arguments);
+    assert!(start.elapsed() < SECONDS, "{arguments}: took {:?}", start.elapsed());
+    assert_eq!(run.code, Some(code), "{arguments}: {}{}", run.stdout, run.stderr);
+    let errors: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{arguments}: {}", run.stderr);
+    for part in parts {
+        assert!(errors[0].contains(part), "{arguments}: '{part}' is not in: {}", errors[0]);
+    }
+}
+
+fn same(room: &Room, one: &str, many: &str) {
+    let read = |name: &str| fs::read(room.path(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    assert!(read(one) == read(many), "{one} and {many} differ");
+}
+
+const GRIDS: [(usize, &str); 6] =
+    [(2, "1,1,1,2"), (2, "2,1,1,1"), (4, "1,2,1,2"), (4, "2,1,2,1"), (8, "2,2,2,1"), (8, "1,1,2,4")];
+
+/// Files are the same whoever makes them, in every format; and every number of processes reads those of any other.
+#[test]
+fn files_do_not_depend_on_the_grid() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 7 -o one.ildg");
+    for (ranks, grid) in GRIDS {
+        json(&room, ranks, &format!("generate weak-field --lattice 4,4,4,8 --seed 7 -o many.ildg --grid {grid}"));
+        let date_free = |name: &str| room.json(&format!("verify {name}"))["plaquette"]["mean"].clone();
+        assert_eq!(date_free("one.ildg"), date_free("many.ildg"), "{grid}");
+    }
+    for name in ["x.nersc", "x.milc", "x.npy", "x.scidac"] {
+        room.json(&format!("convert one.ildg one-{name}"));
+        json(&room, 4, &format!("convert one.ildg many-{name} --grid 1,2,2,1"));
+        if name == "x.npy" {
+            same(&room, "one-x.npy", "many-x.npy");
+        }
+        let read = json(&room, 2, &format!("verify many-{name} --grid 2,1,1,1"));
+        assert_eq!(read["ok"].as_bool(), Some(true));
+        let (one, many) =
+            (room.json(&format!("plaquette one-{name}")), json(&room, 8, &format!("plaquette many-{name}")));
+        assert_eq!(one["plaquette"], many["plaquette"], "{name}");
+        assert_eq!(one["unitarity_violation"], many["unitarity_violation"], "{name}");
+    }
+}
+
+/// Heat bath and over-relaxation take their random numbers by site and sweep.
+#[test]
+fn quenched_configurations_do_not_depend_on_the_grid() {
+    let room = Room::new();
+    let run = "generate quenched --lattice 4,4,4,8 --beta 5.7 --sweeps 3 --overrelax 2 --seed 5 --start hot";
+    let one = room.json(&format!("{run} -o one.npy"));
+    for (ranks, grid) in [(2, "1,1,1,2"), (4, "2,1,2,1"), (8, "1,2,2,2")] {
+        let many = json(&room, ranks, &format!("{run} -o many.npy --grid {grid}"));
+        same(&room, "one.npy", "many.npy");
+        let mean = |run: &Value| run["plaquette"]["mean"].as_f64().unwrap_or(f64::NAN);
+        assert!((mean(&one) - mean(&many)).abs() < 1e-14, "{grid}");
+    }
+    // One process goes on from the files of many, and the other way about.
+    json(&room, 4, &format!("{run} --every 1 -o steps.ildg"));
+    let rest = "generate quenched --lattice 4,4,4,8 --beta 5.7 --sweeps 1 --overrelax 2 --seed 5 --first-sweep 2";
+    room.json(&format!("{rest} --start steps.000002.ildg -o on.npy"));
+    same(&room, "one.npy", "on.npy");
+}
+
+/// Where no global sum is involved, images are the same bits.
+#[test]
+fn images_do_not_depend_on_the_grid() {
+    let room = Room::with_weak_field();
+    for operator in [
+        "wilson --mass 0.1",
+        "clover --mass 0.1 --csw 1.2 --dagger",
+        "clover --mass 0.1 --csw 1.2 --schur asymmetric --precision single --reconstruct 8",
+        "staggered --mass 0.1",
+        "staggered --mass 0.1 --spread-boundary --phases lexicographic",
+        "asqtad --mass 0.1 --u0 0.9 --normal",
+        "asqtad --mass 0.1 --u0 plaquette --precision single --reconstruct 8h",
+    ] {
+        let apply = format!("apply --gauge weak.ildg --operator {operator} --source random:3");
+        room.json(&format!("{apply} -o one.npy"));
+        for (ranks, grid) in GRIDS {
+            // Three hops need four sites.
+            if operator.starts_with("asqtad") && grid != "1,1,1,2" {
+                continue;
+            }
+            let many = json(&room, ranks, &format!("{apply} -o many.npy --grid {grid}"));
+            same(&room, "one.npy", "many.npy");
+            assert_eq!(many["layout"]["grid"].as_array().map(Vec::len), Some(4));
+        }
+    }
+}
+
+/// Every solver, also in temporal gauge, whose transformation goes through all processes in t.
+#[test]
+fn solutions_do_not_depend_on_the_grid() {
+    let room = Room::with_weak_field();
+    for (how, ranks, grid) in [
+        ("--mass 0.1", 8, "2,1,2,2"),
+        ("--mass 0.1 --precision single --reconstruct 12t", 4, "1,1,1,4"),
+        ("--mass 0.1 --precision half --outer single --tol 1e-5", 2, "1,2,1,1"),
+        ("--mass 0.1 --solver cg --precision fp16", 4, "2,2,1,1"),
+        ("--operator clover --csw 1 --mass 0.1 --precision double --reconstruct 8t", 2, "1,1,1,2"),
+        ("--operator clover --csw 1 --mass 0.1 --solver gcr-dd --precision half", 4, "1,1,2,2"),
+        ("--operator clover --csw 1 --mass 0.1 --correction defect --precision single", 2, "1,1,2,1"),
+        ("--operator staggered --mass 0.1 --precision single", 8, "2,2,2,1"),
+        ("--operator asqtad --u0 0.9 --mass 0.1 --precision half", 2, "1,1,1,2"),
+        ("--operator hisq --mass 0.1 --precision single", 2, "1,1,1,2"),
+        ("--operator asqtad --u0 0.9 --masses 0.1,0.2,0.5 --precision single", 2, "1,1,1,2"),
+    ] {
+        let solve = format!("solve --gauge weak.ildg {how} --source random:3 --source point:1,2,3,5,1,2");
+        let solve = if how.contains("staggered") || how.contains("asqtad") || how.contains("hisq") {
+            solve.replace("5,1,2", "5,2")
+        } else {
+            solve
+        };
+        room.json(&format!("{solve} -o one.npy"));
+        let many = json(&room, ranks, &format!("{solve} -o many.npy --grid {grid}"));
+        let tol = many["tol"].as_f64().unwrap_or(0.0);
+        let off = distance(&npy(&room.path("many.npy")), &npy(&room.path("one.npy")));
+        // Residuals of 1e-10 are errors of less than 1e-8 with the smallest eigenvalue near the mass.
+        assert!(off < 100.0 * tol, "{how} on {grid}: {off:e}");
+    }
+}
+
+/// Answers of many processes are first guesses and sources of others.
+#[test]
+fn processes_read_what_others_wrote() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.1 --source random:3 --source random:4";
+    json(&room, 4, &format!("{solve} -o x.npy --save-source b.npy --plot x.svg --grid 1,1,2,2"));
+    for (ranks, grid) in [(1, "1,1,1,1"), (2, "2,1,1,1"), (8, "2,2,2,1")] {
+        let again = json(&room, ranks, &format!("{solve} --guess x.npy --tol 1e-9 --grid {grid}"));
+        assert_eq!(again["iterations"].as_u64(), Some(0), "{grid}");
+        json(&room, ranks, &format!("apply --gauge weak.ildg --mass 0.1 --source file:x.npy -o mx.npy --grid {grid}"));
+        assert!(distance(&npy(&room.path("mx.npy")), &npy(&room.path("b.npy"))) < 1e-9, "{grid}");
+    }
+    assert!(fs::read_to_string(room.path("x.svg")).unwrap().contains("</svg>"));
+    let left: Vec<_> = room.files().into_iter().filter(|name| name.contains("probe") || name.contains("tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Fat and long links, whose staples reach into neighbours' parts.
+#[test]
+fn fat_links_do_not_depend_on_the_grid() {
+    let room = Room::with_weak_field();
+    for (kind, options) in [("asqtad", "--u0 plaquette"), ("hisq", "")] {
+        room.json(&format!("links {kind} weak.ildg fat.npy long.npy {options}"));
+        json(&room, 2, &format!("links {kind} weak.ildg fat2.npy long2.npy {options} --grid 1,1,1,2"));
+        for name in ["fat", "long"] {
+            let off = distance(&npy(&room.path(&format!("{name}2.npy"))), &npy(&room.path(&format!("{name}.npy"))));
+            assert!(off < 1e-15, "{kind}, {name}: {off:e}");
+        }
+        let solve = "solve --operator asqtad --fat fat.npy --long long.npy --mass 0.2 --source random:1";
+        json(&room, 2, &format!("{solve} --precision half -o x2.npy --grid 1,1,1,2"));
+        room.json(&format!("{solve} --precision half -o x.npy"));
+        assert!(distance(&npy(&room.path("x2.npy")), &npy(&room.path("x.npy"))) < 1e-8);
+    }
+}
+
+#[test]
+fn wrong_grids_are_refused_with_ones_that_fit() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.1 --source random:1";
+    fails(&room, 2, 2, &format!("{solve} --grid 1,1,1,4"), &["has 4 processes, but the run has 2", "1×1×1×2"]);
+    fails(&room, 2, 2, &format!("{solve} --grid 3,1,1,1"), &["along x cannot be cut into 3"]);
+    fails(&room, 4, 2, &format!("{solve} --grid 4,1,1,1"), &["leaves 1, which is odd"]);
+    fails(&room, 3, 2, solve, &["cannot be cut among 3 processes"]);
+    let three_hops = &["leaves 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
+    fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
+    fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid '2,1'", "X,Y,Z,T"]);
+}
+
+#[test]
+fn one_process_speaks_for_all() {
+    let room = Room::with_weak_field();
+    fails(&room, 3, 2, "verify nothing.ildg", &["nothing.ildg"]);
+    fails(&room, 2, 2, "solve --gauge nothing.ildg --mass 0.1 --source random:1", &["nothing.ildg"]);
+    fails(&room, 2, 2, "solve --gauge weak.ildg --mass 0.1 --sorce random:1", &["--sorce"]);
+    fails(&room, 2, 2, "solve --gauge weak.ildg --mass 0.1 --source random:x", &["random:x"]);
+    fails(&room, 2, 2, "tune", &["one process"]);
+    let stuck = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 2 --no-ladder -o x.npy";
+    fails(&room, 4, 1, stuck, &["did not converge", "x.npy was not written"]);
+    assert!(!room.path("x.npy").exists());
+    fs::copy(room.path("weak.ildg"), room.path("short.ildg")).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(room.path("short.ildg")).unwrap();
+    file.set_len(fs::metadata(room.path("weak.ildg")).unwrap().len() / 2).unwrap();
+    fails(&room, 4, 1, "verify short.ildg", &["short.ildg"]);
+    let help = job(&room, 3, "--help");
+    assert_eq!((help.code, help.stdout.matches("Usage:").count()), (Some(0), 1), "{}", help.stdout);
+    // The map of devices and the grid are notes.
+    let notes = job(&room, 2, "plaquette weak.ildg").stderr;
+    assert!(notes.contains("process grid 1×1×1×2") && notes.contains("ranks 0 to 1 on "), "{notes}");
+}
+
+/// A rank that is killed from outside takes the others with it.
+#[test]
+fn a_killed_rank_ends_the_job() {
+    let room = Room::new();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Far more sweeps than there is time for.
+    let run = "generate quenched --lattice 4,4,4,8 --beta 6 --sweeps 1000000 --seed 1 -o never.ildg";
+    let mut job = mpirun(&room, 4, run).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let ranks = |count: usize| {
+        let start = Instant::now();
+        loop {
+            let found = children(job.id());
+            if found.len() >= count || start.elapsed() > SECONDS {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let ranks = ranks(4);
+    assert_eq!(ranks.len(), 4);
+    std::thread::sleep(Duration::from_secs(1));
+    let start = Instant::now();
+    assert!(Command::new("kill").args(["-9", &ranks[2].to_string()]).status().unwrap().success());
+    let code = job.wait().unwrap().code();
+    assert!(start.elapsed() < SECONDS, "{:?}", start.elapsed());
+    assert_ne!(code, Some(0));
+    assert!(ranks.iter().all(|rank| !Path::new(&format!("/proc/{rank}")).exists()), "a rank is left");
+    assert_eq!(room.files(), Vec::<String>::new());
+}
+
+/// Processes whose parent is this one.
+fn children(parent: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name stands in parentheses, and may hold spaces.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    all.filter(is_child).collect()
+}
