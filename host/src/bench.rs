@@ -119,9 +119,9 @@ fn measure<B: Backend>(
             lattice: domain.global().size(),
             nrhs: options.nrhs,
             microseconds: seconds * 1e6,
-            gflops: operation.flops * processes / seconds * 1e-9,
-            gbps: operation.bytes / seconds * 1e-9,
-            fraction_of_copy: operation.bytes / seconds / bandwidth,
+            gflops: operation.flops / seconds * 1e-9,
+            gbps: operation.bytes / processes / seconds * 1e-9,
+            fraction_of_copy: operation.bytes / processes / seconds / bandwidth,
         });
         Ok(())
     })?;

@@ -1,6 +1,7 @@
 //! The program with several processes, as `mpirun` starts it: what one process gives, many give too.
 mod program;
 
+use ferrite::files::{ReadOptions, read_gauge};
 use program::*;
 use serde_json::Value;
 use std::fs;
@@ -84,7 +85,10 @@ fn files_do_not_depend_on_the_grid() {
         assert_eq!(read["ok"].as_bool(), Some(true));
         let (one, many) =
             (room.json(&format!("plaquette one-{name}")), json(&room, 8, &format!("plaquette many-{name}")));
-        assert_eq!(one["plaquette"], many["plaquette"], "{name}");
+        // Summed on the device, process by process.
+        let of = |run: &Value, key: &str| run["plaquette"][key].as_f64().unwrap_or(f64::NAN);
+        let equal = |key: &&str| (of(&one, key) - of(&many, key)).abs() < 1e-14;
+        assert!(["mean", "spatial", "temporal"].iter().all(equal), "{name}: {one} {many}");
         assert_eq!(one["unitarity_violation"], many["unitarity_violation"], "{name}");
     }
 }
@@ -192,8 +196,15 @@ fn fat_links_do_not_depend_on_the_grid() {
         room.json(&format!("links {kind} weak.ildg fat.npy long.npy {options}"));
         json(&room, 2, &format!("links {kind} weak.ildg fat2.npy long2.npy {options} --grid 1,1,1,2"));
         for name in ["fat", "long"] {
-            let off = distance(&npy(&room.path(&format!("{name}2.npy"))), &npy(&room.path(&format!("{name}.npy"))));
-            assert!(off < 1e-15, "{kind}, {name}: {off:e}");
+            let links = |file: &str| {
+                let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
+                read_gauge(&room.path(file), &options).unwrap().gauge
+            };
+            let (one, two) = (links(&format!("{name}.npy")), links(&format!("{name}2.npy")));
+            let off = one.links().iter().flatten().flatten().zip(two.links().iter().flatten().flatten());
+            let off = off.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+            // The projection to U(3) iterates until a sum over all sites is small.
+            assert!(off < 1e-14, "{kind}, {name}: {off:e}");
         }
         let solve = "solve --operator asqtad --fat fat.npy --long long.npy --mass 0.2 --source random:1";
         json(&room, 2, &format!("{solve} --precision half -o x2.npy --grid 1,1,1,2"));
@@ -212,7 +223,7 @@ fn wrong_grids_are_refused_with_ones_that_fit() {
     fails(&room, 3, 2, solve, &["cannot be cut among 3 processes"]);
     let three_hops = &["leaves 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
     fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
-    fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid '2,1'", "X,Y,Z,T"]);
+    fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
 }
 
 #[test]
@@ -263,7 +274,11 @@ fn a_killed_rank_ends_the_job() {
     let code = job.wait().unwrap().code();
     assert!(start.elapsed() < SECONDS, "{:?}", start.elapsed());
     assert_ne!(code, Some(0));
-    assert!(ranks.iter().all(|rank| !Path::new(&format!("/proc/{rank}")).exists()), "a rank is left");
+    // They may be dead and not yet buried.
+    while ranks.iter().any(|rank| Path::new(&format!("/proc/{rank}")).exists()) {
+        assert!(start.elapsed() < SECONDS, "a rank is left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     assert_eq!(room.files(), Vec::<String>::new());
 }
 

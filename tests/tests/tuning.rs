@@ -69,6 +69,10 @@ impl Backend for Spy {
         self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
         self.cpu.launch(kernel, n, nrhs)
     }
+    fn launch_on<K: Kernel>(&self, stream: &(), kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
+        self.cpu.launch_on(stream, kernel, n, nrhs)
+    }
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         self.cpu.reduce(kernel, n, nrhs, slot)
     }

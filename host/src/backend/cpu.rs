@@ -268,6 +268,9 @@ impl Backend for Cpu {
         });
         Ok(())
     }
+    fn launch_on<K: Kernel>(&self, (): &(), kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.launch(kernel, n, nrhs)
+    }
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());

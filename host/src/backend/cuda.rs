@@ -269,14 +269,21 @@ impl Cuda {
         let mut parameters =
             [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
         // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(function, (blocks, nrhs), K::THREADS, &mut parameters) }
+        unsafe { self.start(&self.shared.stream, function, (blocks, nrhs), K::THREADS, &mut parameters) }
     }
 
     /// Launches a kernel.
     ///
     /// # Safety
     /// `parameters` point to values of the types that the entry point declares.
-    unsafe fn start(&self, f: Function, grid: (u32, u32), block: u32, parameters: &mut [*mut c_void]) -> Result {
+    unsafe fn start(
+        &self,
+        stream: &Stream,
+        f: Function,
+        grid: (u32, u32),
+        block: u32,
+        parameters: &mut [*mut c_void],
+    ) -> Result {
         // SAFETY: the caller's promise; the stream belongs to the current context.
         let code = unsafe {
             sys::cuLaunchKernel(
@@ -288,7 +295,7 @@ impl Cuda {
                 1,
                 1,
                 0,
-                self.shared.stream.as_inner(),
+                stream.as_inner(),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
@@ -464,6 +471,9 @@ impl Backend for Cuda {
     }
 
     fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.launch_on(&self.shared.stream, kernel, n, nrhs)
+    }
+    fn launch_on<K: Kernel>(&self, stream: &Stream, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.enter()?;
         let (mut kernel, mut sites) = (*kernel, n);
         let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast()];
@@ -475,7 +485,7 @@ impl Backend for Cuda {
             None => unsafe { self.choose(id, K::NAME, &mut parameters)? },
         };
         // SAFETY: as above.
-        unsafe { self.start(function, (n.div_ceil(block), nrhs), block, &mut parameters) }
+        unsafe { self.start(stream, function, (n.div_ceil(block), nrhs), block, &mut parameters) }
     }
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
@@ -527,7 +537,8 @@ impl Backend for Cuda {
 
     fn stream(&self) -> Result<Stream> {
         self.enter()?;
-        driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", self.name())
+        // The driver takes the highest priority that there is.
+        driver(Stream::new(StreamFlags::NON_BLOCKING, Some(-5)), "creating a stream", self.name())
     }
     fn pinned(&self, bytes: usize, what: &str) -> Result<CudaPinned> {
         self.enter()?;

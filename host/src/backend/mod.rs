@@ -155,6 +155,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
     fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result;
+    /// The same on a stream of its own.
+    fn launch_on<K: Kernel>(&self, stream: &Self::Stream, kernel: &K, n: u32, nrhs: u32) -> Result;
     /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
     /// [`sums`](Self::sums) fetches it.
     fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result;
@@ -164,7 +166,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Waits and fetches the first `out.len()` slots.
     fn sums(&self, out: &mut [f64]) -> Result;
 
-    /// An order of work of its own.
+    /// An order of work of its own, whose kernels go before those of the main one.
     fn stream(&self) -> Result<Self::Stream>;
     /// Memory for messages; `what` is named when there is too little.
     fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned>;

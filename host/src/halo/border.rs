@@ -37,7 +37,7 @@ impl<B: Backend> Halo<B> {
             bytes[mu] = 2 * half;
             let exchange = exchange_of(self.transport, &mut exchanges, domain, bytes)?;
             let memory = |zone: *mut u8, parity: usize| view::message_links(zone.wrapping_add(parity * half));
-            let (packed, zones) = (exchange.begin(backend)?, exchange.zones());
+            let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (parity, links) in links.into_iter().enumerate() {
                 for forward in 0..2 {
                     let out = memory(packed[mu][forward], parity);
@@ -48,7 +48,7 @@ impl<B: Backend> Halo<B> {
             }
             exchange.run(
                 (backend, &Trace::new(None)),
-                &self.streams,
+                (&self.streams, None),
                 true,
                 || Ok(()),
                 |_| {

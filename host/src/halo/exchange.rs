@@ -24,7 +24,9 @@ pub(crate) struct Exchange<B: Backend> {
     count: u32,
     /// `[μ]`: backward and forward end of the directions that have zones.
     ends: [Option<[End<B>; 2]>; 4],
-    /// The fields were packed.
+    /// There are fields to pack.
+    given: B::Event,
+    /// They were packed.
     ready: B::Event,
     /// Keeps the neighbours' zones accessible.
     _peers: Peers<B>,
@@ -163,15 +165,19 @@ impl<B: Backend> Exchange<B> {
                 *slot = Some([end(mu, Direction::Backward)?, end(mu, Direction::Forward)?]);
             }
         }
-        let ready = backend.event(false)?;
-        Ok(Exchange { zones, packed, total, count: 0, ends, ready, _peers: peers })
+        let (given, ready) = (backend.event(false)?, backend.event(false)?);
+        Ok(Exchange { zones, packed, total, count: 0, ends, given, ready, _peers: peers })
     }
     fn turn(&self) -> usize {
         self.count as usize & 1
     }
     /// Begins the next exchange: where kernels put what others need, at `[μ][forward]` for the neighbour whose zone
-    /// `[μ][forward]` it is: the one behind the backward end for `forward`.
-    pub fn begin(&mut self, backend: &B) -> Result<Zones> {
+    /// `[μ][forward]` it is: the one behind the backward end for `forward`. They do so on a stream, or in the main order.
+    pub fn begin(&mut self, backend: &B, packing: Option<&B::Stream>) -> Result<Zones> {
+        if packing.is_some() {
+            backend.mark(&self.given, None)?;
+            backend.follow(&self.given, packing)?;
+        }
         self.count = self.count.wrapping_add(1);
         let turn = self.turn();
         let mut places = [[std::ptr::null_mut(); 2]; 4];
@@ -183,7 +189,7 @@ impl<B: Backend> Exchange<B> {
                     outgoing => {
                         if let Outgoing::Peer { copied, .. } = outgoing {
                             // The copy of the last exchange still reads this memory.
-                            backend.follow(copied, None)?;
+                            backend.follow(copied, packing)?;
                         }
                         self.packed.address().wrapping_add(end.offset)
                     }
@@ -210,15 +216,19 @@ impl<B: Backend> Exchange<B> {
     pub fn run(
         &mut self,
         (backend, trace): (&B, &Trace<B>),
-        streams: &Streams<B>,
+        (streams, packing): (&Streams<B>, Option<&B::Stream>),
         overlap: bool,
         interior: impl FnOnce() -> Result,
         mut exterior: impl FnMut(usize) -> Result,
     ) -> Result {
-        self.send((backend, trace), streams)?;
+        self.send((backend, trace), (streams, packing))?;
         let mut interior = Some(interior);
         if overlap && let Some(interior) = interior.take() {
             interior()?;
+        }
+        if packing.is_some() {
+            // Later work may write to what was packed.
+            backend.follow(&self.ready, None)?;
         }
         let mut next = 0;
         while next < 4 {
@@ -245,7 +255,11 @@ impl<B: Backend> Exchange<B> {
         Ok(())
     }
     /// Starts everything that goes out, and makes ready for what comes in.
-    fn send(&mut self, (backend, trace): (&B, &Trace<B>), streams: &Streams<B>) -> Result {
+    fn send(
+        &mut self,
+        (backend, trace): (&B, &Trace<B>),
+        (streams, packing): (&Streams<B>, Option<&B::Stream>),
+    ) -> Result {
         let (count, turn) = (self.count, self.turn());
         let direct = self.ends.iter().flatten().flatten().filter_map(|end| match &end.outgoing {
             Outgoing::Peer { word, direct: true, .. } => Some(word.pointer()),
@@ -253,11 +267,11 @@ impl<B: Backend> Exchange<B> {
         });
         let direct: Vec<_> = direct.collect();
         if !direct.is_empty() {
-            backend.signal(&direct, count, None)?;
+            backend.signal(&direct, count, packing)?;
         }
         let others = self.ends.iter().flatten().flatten().count() > direct.len();
-        if others {
-            backend.mark(&self.ready, None)?;
+        if others || packing.is_some() {
+            backend.mark(&self.ready, packing)?;
         }
         for (end, stream) in with_streams(&mut self.ends, streams) {
             if let Incoming::Message { receiver, copied, received, since, .. } = &mut end.incoming {
@@ -328,12 +342,13 @@ impl<B: Backend> Exchange<B> {
     }
     /// Lets the main order of work wait until a direction's zones are filled.
     fn follow(&self, backend: &B, mu: usize) -> Result {
+        let mut words = Vec::with_capacity(2);
         for end in self.ends[mu].iter().flatten() {
             match &end.incoming {
                 Incoming::Message { copied, .. } => backend.follow(copied, None)?,
-                Incoming::Peer { word } => backend.await_signal(&[word.pointer()], self.count)?,
+                Incoming::Peer { word } => words.push(word.pointer()),
             }
         }
-        Ok(())
+        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.count)?) }
     }
 }

@@ -1,7 +1,7 @@
 //! How hops reach sites that other processes have (Babich et al. 2011, section 6).
 //!
 //! A kernel packs the faces of all directions that are cut. Each end of each of them has a stream of its own, which takes
-//! the packed face to the neighbour's ghost zone, while the main stream computes the interior. Then one kernel for each
+//! the packed face to the neighbour's ghost zone, while the main stream computes the interior; the first of them packs. Then one kernel for each
 //! direction computes the sites near its ends, once its zones are filled, one direction after the other: nine streams
 //! in all, none of which waits for the whole device.
 mod border;
@@ -57,6 +57,12 @@ impl<B: Backend> Halo<B> {
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
         Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap, recorder: Mutex::new(None) })
     }
+    /// The stream that packs faces: that of the first end.
+    fn packing(&self) -> (Track, &B::Stream) {
+        let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
+        let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
+        (Track::End(mu, 0), backward)
+    }
     /// Takes down what exchanges do from now on.
     pub fn start_trace(&self, backend: &B) -> Result {
         *lock(&self.recorder) = Some(Recorder::start(backend)?);
@@ -107,7 +113,7 @@ pub trait Travels: FieldKind {
     /// Launches the kernel that packs the faces.
     #[doc(hidden)]
     fn pack<B: Backend, P: Precision>(
-        backend: &B,
+        backend: (&B, &B::Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
@@ -121,7 +127,7 @@ impl Travels for FourSpins {
         P::HALF_SPINOR_BYTES
     }
     fn pack<B: Backend, P: Precision>(
-        backend: &B,
+        (backend, stream): (&B, &B::Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
@@ -129,7 +135,7 @@ impl Travels for FourSpins {
         nrhs: u32,
     ) -> Result {
         let kernel = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
-        Ok(backend.launch(&kernel, faces.sites(), nrhs)?)
+        Ok(backend.launch_on(stream, &kernel, faces.sites(), nrhs)?)
     }
 }
 
@@ -138,14 +144,14 @@ impl Travels for OneSpin {
         P::COLOUR_BYTES
     }
     fn pack<B: Backend, P: Precision>(
-        backend: &B,
+        (backend, stream): (&B, &B::Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
         _: bool,
         nrhs: u32,
     ) -> Result {
-        Ok(backend.launch(&PackColours { input, faces, to }, faces.sites(), nrhs)?)
+        Ok(backend.launch_on(stream, &PackColours { input, faces, to }, faces.sites(), nrhs)?)
     }
 }
 
@@ -196,9 +202,11 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
         Some(Part { region, sites }) => trace.device(backend, main, || "interior".into(), || inside(region, sites)),
         None => Ok(()),
     };
-    let places = exchange.begin(backend)?;
-    let pack = || K::pack(backend, input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
-    trace.device(backend, main, || "pack".into(), pack)?;
+    // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
+    let (track, stream) = halo.packing();
+    let places = exchange.begin(backend, Some(stream))?;
+    let pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
+    trace.device(backend, (track, Some(stream)), || "pack".into(), pack)?;
     let zones = exchange.zones();
     let outside = |mu: usize| match parts.exteriors[mu] {
         Some(Part { region, sites }) => {
@@ -207,7 +215,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
         }
         None => Ok(()),
     };
-    exchange.run((backend, &trace), &halo.streams, halo.overlap, inside, outside)
+    exchange.run((backend, &trace), (&halo.streams, Some(stream)), halo.overlap, inside, outside)
 }
 
 /// [`hop`] without neighbours: nothing is sent.

@@ -86,7 +86,7 @@ pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
     info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
     let report = Report {
         converged: info.converged,
-        gflops: formats.domain().grid().size() as f64 * info.flops / seconds * 1e-9,
+        gflops: info.flops / seconds * 1e-9,
         info,
         precision: rung.precision,
         outer: rung.outer,

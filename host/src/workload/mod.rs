@@ -33,9 +33,9 @@ pub(crate) struct Operation {
     pub precision: &'static str,
     /// `18`, `12`, `8`; empty where there are no links.
     pub reconstruct: &'static str,
-    /// Floating-point operations of a call, as everybody counts them.
+    /// Floating-point operations of a call by all processes, as everybody counts them.
     pub flops: f64,
-    /// Compulsory traffic of a call: every link and every spinor once.
+    /// Compulsory traffic of a call by all processes: every link and every spinor once.
     pub bytes: f64,
 }
 
@@ -104,7 +104,7 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
     let domain = links.domain().clone();
     let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
     let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, options.nrhs)?;
-    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
+    let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, spinors: usize| Operation {
         name,
         precision: P::NAME,
@@ -167,7 +167,7 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
 ) -> Result {
     let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
     let domain = links.domain().clone();
-    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
+    let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let term = Arc::new(term.convert::<P>()?);
     let wilson = Wilson::new(links, params.wilson);
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
@@ -263,7 +263,7 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
     let nrhs = options.nrhs;
     let space = FieldSpace::<B, K, P>::new(domain, nrhs);
     let [x, mut y, z, mut w, mut v, mut u] = random_fields::<B, K, P, 6>(domain, nrhs)?;
-    let sites = domain.local().half_volume() as f64 * nrhs as f64;
+    let sites = domain.global().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
     let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);
@@ -336,7 +336,7 @@ fn conversions<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
     let (space, other) = (FieldSpace::<B, K, P>::new(domain, nrhs), FieldSpace::<B, K, Q>::new(domain, nrhs));
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
-    let sites = (domain.local().half_volume() * nrhs) as f64;
+    let sites = (domain.global().half_volume() * nrhs) as f64;
     let operation = |name, precision, flops: f64, bytes: usize| Operation {
         name,
         precision,

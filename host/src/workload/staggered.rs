@@ -84,7 +84,7 @@ fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P
 ) -> Result {
     let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
     let mut fields = random_fields::<B, OneSpin, P, 4>(domain, options.nrhs)?;
-    let (sites, nrhs) = (domain.local().half_volume() as f64, options.nrhs);
+    let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
         precision: P::NAME,

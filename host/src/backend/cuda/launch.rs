@@ -110,7 +110,7 @@ impl Cuda {
             let from = self.record()?;
             for _ in 0..launches {
                 // SAFETY: the caller's promise.
-                unsafe { self.start(function, (n.div_ceil(block), nrhs), block, parameters)? };
+                unsafe { self.start(&self.shared.stream, function, (n.div_ceil(block), nrhs), block, parameters)? };
             }
             let to = self.record()?;
             Ok(self.seconds_between(&from, &to)? / launches as f64)

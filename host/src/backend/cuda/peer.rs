@@ -5,11 +5,33 @@ use crate::backend::{BackendError, Buffer, Result};
 use cust::stream::Stream;
 use cust::sys;
 
-// The second version of these calls, which the driver has had since CUDA 11.7 and `cust` does not declare.
+// The second version of this call, which the driver has had since CUDA 11.7 and `cust` does not declare.
 unsafe extern "C" {
-    fn cuStreamWriteValue32_v2(stream: sys::CUstream, address: u64, value: u32, flags: u32) -> sys::CUresult;
-    fn cuStreamWaitValue32_v2(stream: sys::CUstream, address: u64, value: u32, flags: u32) -> sys::CUresult;
+    fn cuStreamBatchMemOp_v2(
+        stream: sys::CUstream,
+        count: u32,
+        operations: *mut Operation,
+        flags: u32,
+    ) -> sys::CUresult;
 }
+
+/// CUstreamBatchMemOpParams: an operation on a word.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Operation {
+    /// [`WAIT`] or [`WRITE`].
+    kind: u32,
+    address: u64,
+    value: u64,
+    flags: u32,
+    /// Not used.
+    rest: [u64; 2],
+}
+const _: () = assert!(size_of::<Operation>() == 48);
+/// CU_STREAM_MEM_OP_WAIT_VALUE_32
+const WAIT: u32 = 1;
+/// CU_STREAM_MEM_OP_WRITE_VALUE_32
+const WRITE: u32 = 2;
 /// Waits until (word − value), taken as a signed number, is not negative: CU_STREAM_WAIT_VALUE_GEQ.
 const NOT_BELOW: u32 = 0;
 /// Access to the peer is enabled when it is first needed: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
@@ -80,21 +102,22 @@ impl Cuda {
         raw(code, "copying to another GPU", self.name())
     }
     pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
-        self.enter()?;
-        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
-        words.iter().try_for_each(|word| {
-            // SAFETY: the words are the caller's promise. The write waits for all earlier ones of the stream to be seen.
-            let code = unsafe { cuStreamWriteValue32_v2(stream, *word as u64, value, 0) };
-            raw(code, "signalling another process", self.name())
-        })
+        // The write waits for all earlier ones of the stream to be seen.
+        let stream = stream.unwrap_or(&self.shared.stream);
+        self.each_word(words, (WRITE, value, 0), stream, "signalling another process")
     }
     pub(super) fn wait_words(&self, words: &[*mut u8], value: u32) -> Result {
+        self.each_word(words, (WAIT, value, NOT_BELOW), &self.shared.stream, "waiting for another process")
+    }
+    /// One operation on all words, in one call: each call costs a stream some microseconds.
+    fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), s: &Stream, call: &str) -> Result {
         self.enter()?;
-        words.iter().try_for_each(|word| {
-            // SAFETY: the words are the caller's promise.
-            let code = unsafe { cuStreamWaitValue32_v2(self.shared.stream.as_inner(), *word as u64, value, NOT_BELOW) };
-            raw(code, "waiting for another process", self.name())
-        })
+        let operation =
+            |word: &*mut u8| Operation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };
+        let mut operations: Vec<Operation> = words.iter().map(operation).collect();
+        // SAFETY: the words are the caller's promise; the driver reads as many operations as there are.
+        let code = unsafe { cuStreamBatchMemOp_v2(s.as_inner(), operations.len() as u32, operations.as_mut_ptr(), 0) };
+        raw(code, call, self.name())
     }
 }
 

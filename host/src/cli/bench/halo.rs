@@ -4,7 +4,6 @@ use super::kernels::{
 };
 use crate::cli::device::on_device;
 use crate::cli::layout::{Layout, TRANSPORTS};
-use crate::cli::plan::name_of;
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::backend::Backend;
