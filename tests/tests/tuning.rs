@@ -65,19 +65,22 @@ impl Backend for Spy {
     fn clear(&self, buffer: &mut Self::Buffer) -> Result {
         self.cpu.clear(buffer)
     }
-    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
-        self.cpu.launch(kernel, n, nrhs)
-    }
-    fn launch_on<K: Kernel>(&self, stream: &(), kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn launch_on<K: Kernel>(&self, stream: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
         self.cpu.launch_on(stream, kernel, n, nrhs)
     }
-    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        self.cpu.reduce(kernel, n, nrhs, slot)
+    fn reduce_on<K: Reduction>(&self, s: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        self.cpu.reduce_on(s, kernel, n, nrhs, slot)
     }
-    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result {
-        self.cpu.reduce_into(kernel, n, nrhs, to, slot)
+    fn reduce_into_on<K: Reduction>(
+        &self,
+        stream: Option<&()>,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        to: (&Self::Buffer, usize),
+    ) -> Result {
+        self.cpu.reduce_into_on(stream, kernel, n, nrhs, to)
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.cpu.sums(out)
@@ -116,8 +119,8 @@ impl Backend for Spy {
     fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result {
         self.cpu.signal(words, value, stream)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result {
-        self.cpu.await_signal(words, value)
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&()>) -> Result {
+        self.cpu.await_signal(words, value, stream)
     }
     fn event(&self, timing: bool) -> Result<Self::Event> {
         self.cpu.event(timing)

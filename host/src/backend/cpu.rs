@@ -255,7 +255,7 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn launch_on<K: Kernel>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
         let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         self.shared.pool.install(|| {
             (0..blocks * nrhs).into_par_iter().for_each(|task| {
@@ -268,15 +268,19 @@ impl Backend for Cpu {
         });
         Ok(())
     }
-    fn launch_on<K: Kernel>(&self, (): &(), kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launch(kernel, n, nrhs)
-    }
-    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+    fn reduce_on<K: Reduction>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
         self.sum_up(kernel, n, nrhs, |k, sum| sums[slot + k] = sum)
     }
-    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &CpuBuffer, slot: usize) -> Result {
+    fn reduce_into_on<K: Reduction>(
+        &self,
+        _: Option<&()>,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        (to, slot): (&CpuBuffer, usize),
+    ) -> Result {
         assert!(8 * (slot + nrhs as usize * K::Values::COUNT) <= to.bytes(), "sums beyond the buffer");
         self.sum_up(kernel, n, nrhs, |k, sum| {
             // SAFETY: inside the buffer, which nobody else uses: launches have run to their end.
@@ -323,7 +327,7 @@ impl Backend for Cpu {
     fn signal(&self, _: &[*mut u8], _: u32, _: Option<&()>) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn await_signal(&self, _: &[*mut u8], _: u32) -> Result {
+    fn await_signal(&self, _: &[*mut u8], _: u32, _: Option<&()>) -> Result {
         Err(super::BackendError::NoPeers)
     }
     fn event(&self, _: bool) -> Result<Instant> {

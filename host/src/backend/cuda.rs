@@ -157,12 +157,12 @@ impl Cuda {
         let context = driver(Context::new(device), "creating a context", &name)?;
         let stream = driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", &name)?;
         let (mut partial, mut done, mut unread, mut results) = (0, 0, 0, std::ptr::null_mut::<c_void>());
-        let sums = LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
+        let sums = 2 * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
         unsafe {
             raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
-            raw(sys::cuMemAlloc_v2(&mut done, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
-            raw(sys::cuMemsetD8_v2(done, 0, 4 * LAUNCH_SUMS), "clearing space for sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
+            raw(sys::cuMemsetD8_v2(done, 0, 2 * 4 * LAUNCH_SUMS), "clearing space for sums", &name)?;
             raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
             // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
             raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
@@ -247,9 +247,8 @@ impl Cuda {
     /// Launches a reduction whose result and tickets go to these addresses.
     fn sum_up<K: Reduction>(
         &self,
-        kernel: &K,
-        n: u32,
-        nrhs: u32,
+        stream: Option<&Stream>,
+        (kernel, n, nrhs): (&K, u32, u32),
         scratch: &Scratch,
         (result, ready, ticket): (*mut f64, *mut u32, u32),
     ) -> Result {
@@ -262,14 +261,18 @@ impl Cuda {
             let code = format!("{n} sites at one face, {} at most: cut the lattice otherwise", K::BLOCKS * K::THREADS);
             return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
         }
-        // Launches of one stream follow each other, so that they can share the space for partial sums.
-        let (partial, done) = (scratch.partial as *mut f64, scratch.done as *mut u32);
+        // Launches of one stream follow each other, so that they can share the space for partial sums. The other half is
+        // for those beside the main one.
+        let half = usize::from(stream.is_some());
+        let partial = (scratch.partial as *mut f64).wrapping_add(half * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS);
+        let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
+        let stream = stream.unwrap_or(&self.shared.stream);
         let mut sums = Sums { partial, result, done, ready, ticket };
         let (mut kernel, mut n) = (*kernel, n);
         let mut parameters =
             [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
         // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(&self.shared.stream, function, (blocks, nrhs), K::THREADS, &mut parameters) }
+        unsafe { self.start(stream, function, (blocks, nrhs), K::THREADS, &mut parameters) }
     }
 
     /// Launches a kernel.
@@ -470,11 +473,9 @@ impl Backend for Cuda {
         raw(code, "clearing memory", self.name())
     }
 
-    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launch_on(&self.shared.stream, kernel, n, nrhs)
-    }
-    fn launch_on<K: Kernel>(&self, stream: &Stream, kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.enter()?;
+        let stream = stream.unwrap_or(&self.shared.stream);
         let (mut kernel, mut sites) = (*kernel, n);
         let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast()];
         let id = (TypeId::of::<K>(), n, nrhs);
@@ -487,7 +488,7 @@ impl Backend for Cuda {
         // SAFETY: as above.
         unsafe { self.start(stream, function, (n.div_ceil(block), nrhs), block, &mut parameters) }
     }
-    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+    fn reduce_on<K: Reduction>(&self, s: Option<&Stream>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
@@ -500,15 +501,22 @@ impl Backend for Cuda {
             scratch.pending.push((word, ticket));
         }
         let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
-        self.sum_up(kernel, n, nrhs, &scratch, (result, ready, ticket))
+        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, ready, ticket))
     }
-    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &CudaBuffer, slot: usize) -> Result {
+    fn reduce_into_on<K: Reduction>(
+        &self,
+        s: Option<&Stream>,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        (to, slot): (&CudaBuffer, usize),
+    ) -> Result {
         let count = nrhs as usize * K::Values::COUNT;
         assert!(8 * (slot + count) <= to.bytes, "sums beyond the buffer");
         let scratch = lock(&self.shared.partial);
         let result = (to.address as *mut f64).wrapping_add(slot);
         // Nobody looks at these tickets.
-        self.sum_up(kernel, n, nrhs, &scratch, (result, scratch.unread as *mut u32, 0))
+        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, scratch.unread as *mut u32, 0))
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.enter()?;
@@ -579,8 +587,8 @@ impl Backend for Cuda {
     fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
         self.write_words(words, value, stream)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result {
-        self.wait_words(words, value)
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+        self.wait_words(words, value, stream)
     }
     fn event(&self, timing: bool) -> Result<CudaEvent> {
         self.enter()?;

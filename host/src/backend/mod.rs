@@ -154,15 +154,40 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn clear(&self, buffer: &mut Self::Buffer) -> Result;
 
     /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
-    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result;
-    /// The same on a stream of its own.
-    fn launch_on<K: Kernel>(&self, stream: &Self::Stream, kernel: &K, n: u32, nrhs: u32) -> Result;
+    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.launch_on(None, kernel, n, nrhs)
+    }
+    /// The same on a stream, or in the main order.
+    fn launch_on<K: Kernel>(&self, stream: Option<&Self::Stream>, kernel: &K, n: u32, nrhs: u32) -> Result;
     /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
     /// [`sums`](Self::sums) fetches it.
-    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result;
+    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        self.reduce_on(None, kernel, n, nrhs, slot)
+    }
+    /// The same on a stream, or in the main order. Reductions on different streams must not run at the same time; one on a
+    /// stream and one in the main order may.
+    fn reduce_on<K: Reduction>(
+        &self,
+        stream: Option<&Self::Stream>,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        slot: usize,
+    ) -> Result;
     /// Sums a reduction as [`reduce`](Self::reduce) does, to number `slot` + j K + k of a buffer of doubles, where kernels
     /// may read it.
-    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result;
+    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result {
+        self.reduce_into_on(None, kernel, n, nrhs, (to, slot))
+    }
+    /// The same as [`reduce_on`](Self::reduce_on).
+    fn reduce_into_on<K: Reduction>(
+        &self,
+        stream: Option<&Self::Stream>,
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        to: (&Self::Buffer, usize),
+    ) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     fn sums(&self, out: &mut [f64]) -> Result;
 
@@ -192,8 +217,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Writes a number to words of peers' memory, when all earlier work of the stream, or of the main order, is done and
     /// can be seen there.
     fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result;
-    /// Lets the later work of the main order wait until words of own memory have reached a number; they count in a circle.
-    fn await_signal(&self, words: &[*mut u8], value: u32) -> Result;
+    /// Lets the later work of a stream, or of the main order, wait until words of own memory have reached a number; they
+    /// count in a circle.
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result;
     /// An event that can be marked again and again; with `timing` it can be asked for times.
     fn event(&self, timing: bool) -> Result<Self::Event>;
     /// Puts the event behind the present work of a stream, or of the main order.

@@ -4,7 +4,7 @@ use super::wilson::Wilson;
 use crate::backend::{Backend, view};
 use crate::domain::Result;
 use crate::field::DeviceSpinor;
-use crate::halo::{Hop, PartialSums, SumTarget, hop};
+use crate::halo::{Hop, Outside, PartialSums, SumTarget, hop};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{CloverSum, Inverse, Plain, WilsonExterior, WilsonExteriorDots};
 use gpu_kernels::field::{Clover, Field};
@@ -92,16 +92,18 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
             row.input,
             self.hop_of(row),
             |region, sites| Ok(backend.launch(&kernel(Hopping { region, ..hopping }), sites, nrhs)?),
-            |_, region, sites, ghosts| {
+            |Outside { region, sites, ghosts, stream, .. }| {
                 let hopping = Hopping { region, ..hopping };
                 match row.form {
                     Form::Hops | Form::Sum => {
-                        backend.launch(&row.exterior::<R, Plain>(hopping, ghosts), sites, nrhs)?
+                        backend.launch_on(stream, &row.exterior::<R, Plain>(hopping, ghosts), sites, nrhs)?
                     }
                     Form::Inverse | Form::InverseSum => {
-                        backend.launch(&row.exterior::<R, Inverse>(hopping, ghosts), sites, nrhs)?;
+                        backend.launch_on(stream, &row.exterior::<R, Inverse>(hopping, ghosts), sites, nrhs)?;
                     }
-                    Form::CloverSum => backend.launch(&row.exterior::<R, CloverSum>(hopping, ghosts), sites, nrhs)?,
+                    Form::CloverSum => {
+                        backend.launch_on(stream, &row.exterior::<R, CloverSum>(hopping, ghosts), sites, nrhs)?
+                    }
                 }
                 Ok(())
             },
@@ -123,19 +125,19 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
             self.hop_of(row),
             |region, sites| {
                 let slot = sums.borrow_mut().slot(0, K::Values::COUNT);
-                target.reduce(backend, &kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)
+                target.reduce((backend, None), &kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)
             },
-            |part, region, sites, ghosts| {
+            |Outside { part, region, sites, ghosts, stream }| {
                 let slot = sums.borrow_mut().slot(part, 8);
                 let (hopping, nrhs, w) = (Hopping { region, ..hopping }, nrhs as u32, w.view());
                 match row.form {
                     Form::Sum => {
                         let row = row.exterior::<R, Plain>(hopping, ghosts);
-                        target.reduce(backend, &WilsonExteriorDots { row, w }, sites, nrhs, slot)
+                        target.reduce((backend, stream), &WilsonExteriorDots { row, w }, sites, nrhs, slot)
                     }
                     Form::InverseSum => {
                         let row = row.exterior::<R, Inverse>(hopping, ghosts);
-                        target.reduce(backend, &WilsonExteriorDots { row, w }, sites, nrhs, slot)
+                        target.reduce((backend, stream), &WilsonExteriorDots { row, w }, sites, nrhs, slot)
                     }
                     form => unreachable!("no sums of {form:?} are asked for"),
                 }

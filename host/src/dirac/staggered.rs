@@ -6,7 +6,7 @@ use super::wilson::TimeBoundary;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
-use crate::halo::{Beyond, Hop, PartialSums, hop};
+use crate::halo::{Beyond, Hop, Outside, PartialSums, hop};
 use gpu_kernels::Kernel;
 use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{StaggeredExterior, StaggeredExteriorDot};
@@ -228,8 +228,9 @@ impl<L> Staggered<L> {
             row.input,
             Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours },
             |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
-            |_, region, sites, ghosts| {
-                Ok(backend.launch(&row.exterior(L::ghosted(hops(region), ghosts)), sites, nrhs)?)
+            |Outside { region, sites, ghosts, stream, .. }| {
+                let row = row.exterior(L::ghosted(hops(region), ghosts));
+                Ok(backend.launch_on(stream, &row, sites, nrhs)?)
             },
         )
     }
@@ -248,9 +249,9 @@ impl<L> Staggered<L> {
             |region, sites| {
                 Ok(backend.reduce(&RowDot { row: row.with(hops(region)), w }, sites, nrhs as u32, slot(0))?)
             },
-            |part, region, sites, ghosts| {
+            |Outside { part, region, sites, ghosts, stream }| {
                 let row = row.exterior(L::ghosted(hops(region), ghosts));
-                Ok(backend.reduce(&StaggeredExteriorDot { row, w }, sites, nrhs as u32, slot(part))?)
+                Ok(backend.reduce_on(stream, &StaggeredExteriorDot { row, w }, sites, nrhs as u32, slot(part))?)
             },
         )?;
         Ok(sums.into_inner())

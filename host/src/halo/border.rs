@@ -51,7 +51,7 @@ impl<B: Backend> Halo<B> {
                 (&self.streams, None),
                 true,
                 || Ok(()),
-                |_| {
+                |_, _| {
                     for (parity, links) in links.into_iter().enumerate() {
                         for forward in 0..2 {
                             let input = memory(zones[mu][forward], parity);

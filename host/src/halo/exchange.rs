@@ -28,6 +28,8 @@ pub(crate) struct Exchange<B: Backend> {
     given: B::Event,
     /// They were packed.
     ready: B::Event,
+    /// The exteriors are done.
+    done: B::Event,
     /// Keeps the neighbours' zones accessible.
     _peers: Peers<B>,
 }
@@ -165,8 +167,8 @@ impl<B: Backend> Exchange<B> {
                 *slot = Some([end(mu, Direction::Backward)?, end(mu, Direction::Forward)?]);
             }
         }
-        let (given, ready) = (backend.event(false)?, backend.event(false)?);
-        Ok(Exchange { zones, packed, total, count: 0, ends, given, ready, _peers: peers })
+        let (given, ready, done) = (backend.event(false)?, backend.event(false)?, backend.event(false)?);
+        Ok(Exchange { zones, packed, total, count: 0, ends, given, ready, done, _peers: peers })
     }
     fn turn(&self) -> usize {
         self.count as usize & 1
@@ -212,24 +214,22 @@ impl<B: Backend> Exchange<B> {
     }
     /// Sends what the launches since [`begin`](Self::begin) have packed and lets the zones be filled; meanwhile launches
     /// `interior`, and `exterior` for one direction after the other as soon as its zones are on their way to the device.
-    /// With `overlap` off, the interior waits too.
+    /// Exteriors go to the stream that packed, beside the interior. With `overlap` off, all is in the main order and the
+    /// interior waits too.
     pub fn run(
         &mut self,
         (backend, trace): (&B, &Trace<B>),
         (streams, packing): (&Streams<B>, Option<&B::Stream>),
         overlap: bool,
         interior: impl FnOnce() -> Result,
-        mut exterior: impl FnMut(usize) -> Result,
+        mut exterior: impl FnMut(usize, Option<&B::Stream>) -> Result,
     ) -> Result {
         self.send((backend, trace), (streams, packing))?;
         let mut interior = Some(interior);
         if overlap && let Some(interior) = interior.take() {
             interior()?;
         }
-        if packing.is_some() {
-            // Later work may write to what was packed.
-            backend.follow(&self.ready, None)?;
-        }
+        let beside = packing.filter(|_| overlap);
         let mut next = 0;
         while next < 4 {
             let all_sent = self.progress((backend, trace), streams)?;
@@ -239,10 +239,9 @@ impl<B: Backend> Exchange<B> {
                     break;
                 }
                 if self.ends[next].is_some() {
-                    let (main, name) = ((Track::Main, None), || "wait".into());
-                    trace.device(backend, main, name, || self.follow(backend, next))?;
+                    self.follow(backend, next, beside)?;
                     if overlap {
-                        exterior(next)?;
+                        exterior(next, beside)?;
                     }
                 }
                 next += 1;
@@ -250,7 +249,16 @@ impl<B: Backend> Exchange<B> {
         }
         if let Some(interior) = interior.take() {
             interior()?;
-            (0..4).filter(|mu| self.ends[*mu].is_some()).try_for_each(exterior)?;
+            (0..4).filter(|mu| self.ends[*mu].is_some()).try_for_each(|mu| exterior(mu, None))?;
+        }
+        // Later work may write to what was packed, and needs what was computed here.
+        match (packing, beside) {
+            (_, Some(_)) => {
+                backend.mark(&self.done, beside)?;
+                backend.follow(&self.done, None)?;
+            }
+            (Some(_), None) => backend.follow(&self.ready, None)?,
+            (None, None) => {}
         }
         Ok(())
     }
@@ -340,15 +348,15 @@ impl<B: Backend> Exchange<B> {
             Incoming::Peer { .. } => true,
         })
     }
-    /// Lets the main order of work wait until a direction's zones are filled.
-    fn follow(&self, backend: &B, mu: usize) -> Result {
+    /// Lets a stream, or the main order of work, wait until a direction's zones are filled.
+    fn follow(&self, backend: &B, mu: usize, stream: Option<&B::Stream>) -> Result {
         let mut words = Vec::with_capacity(2);
         for end in self.ends[mu].iter().flatten() {
             match &end.incoming {
-                Incoming::Message { copied, .. } => backend.follow(copied, None)?,
+                Incoming::Message { copied, .. } => backend.follow(copied, stream)?,
                 Incoming::Peer { word } => words.push(word.pointer()),
             }
         }
-        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.count)?) }
+        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.count, stream)?) }
     }
 }

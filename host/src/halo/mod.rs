@@ -1,9 +1,9 @@
 //! How hops reach sites that other processes have (Babich et al. 2011, section 6).
 //!
 //! A kernel packs the faces of all directions that are cut. Each end of each of them has a stream of its own, which takes
-//! the packed face to the neighbour's ghost zone, while the main stream computes the interior; the first of them packs. Then one kernel for each
-//! direction computes the sites near its ends, once its zones are filled, one direction after the other: nine streams
-//! in all, none of which waits for the whole device.
+//! the packed face to the neighbour's ghost zone, while the main stream computes the interior. The first of these also
+//! packs, and computes the sites near the ends: one kernel for each direction, as soon as its zones are filled, one after
+//! the other. Nine streams in all, none of which waits for the whole device.
 mod border;
 mod exchange;
 mod network;
@@ -135,7 +135,7 @@ impl Travels for FourSpins {
         nrhs: u32,
     ) -> Result {
         let kernel = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
-        Ok(backend.launch_on(stream, &kernel, faces.sites(), nrhs)?)
+        Ok(backend.launch_on(Some(stream), &kernel, faces.sites(), nrhs)?)
     }
 }
 
@@ -151,7 +151,7 @@ impl Travels for OneSpin {
         _: bool,
         nrhs: u32,
     ) -> Result {
-        Ok(backend.launch_on(stream, &PackColours { input, faces, to }, faces.sites(), nrhs)?)
+        Ok(backend.launch_on(Some(stream), &PackColours { input, faces, to }, faces.sites(), nrhs)?)
     }
 }
 
@@ -168,13 +168,26 @@ pub(crate) struct Hop {
     pub beyond: Beyond,
 }
 
+/// Sites whose hops leave this device.
+pub(crate) struct Outside<'a, B: Backend, P> {
+    /// Which part, from 1: 0 is that of the sites whose hops do not.
+    pub part: usize,
+    pub region: Region,
+    /// Their number.
+    pub sites: u32,
+    /// What their hops find.
+    pub ghosts: Ghosts<P>,
+    /// Where to compute them; `None`: in the main order of work.
+    pub stream: Option<&'a B::Stream>,
+}
+
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
-/// the others and their ghosts, part after part. Parts are numbered from 0, the one of `inside`.
+/// the others, part after part.
 pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     input: &DeviceField<B, K, P>,
     hop: Hop,
     inside: impl FnOnce(Region, u32) -> Result,
-    mut outside: impl FnMut(usize, Region, u32, Ghosts<P>) -> Result,
+    mut outside: impl FnMut(Outside<'_, B, P>) -> Result,
 ) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
@@ -208,10 +221,12 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
     trace.device(backend, (track, Some(stream)), || "pack".into(), pack)?;
     let zones = exchange.zones();
-    let outside = |mu: usize| match parts.exteriors[mu] {
+    let outside = |mu: usize, order: Option<&B::Stream>| match parts.exteriors[mu] {
         Some(Part { region, sites }) => {
             let name = || format!("exterior {}", trace::direction(mu));
-            trace.device(backend, main, name, || outside(1 + mu, region, sites, ghosts(zones)))
+            let at = (if order.is_some() { track } else { Track::Main }, order);
+            let part = Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
+            trace.device(backend, at, name, || outside(part))
         }
         None => Ok(()),
     };
@@ -223,7 +238,7 @@ fn in_blocks<B: Backend, P: Precision>(
     domain: &Domain<B>,
     blocks: &Blocks,
     inside: impl FnOnce(Region, u32) -> Result,
-    mut outside: impl FnMut(usize, Region, u32, Ghosts<P>) -> Result,
+    mut outside: impl FnMut(Outside<'_, B, P>) -> Result,
 ) -> Result {
     let geometry = domain.geometry();
     let cut = domain.halo().map_or(0, |halo| halo.cut);
@@ -232,7 +247,8 @@ fn in_blocks<B: Backend, P: Precision>(
     let ghosts = Ghosts::closed(closed, *blocks);
     if blocks.count() > 1 {
         // Most sites are near an end of their block.
-        return outside(1, Region::WHOLE, domain.sites(), ghosts);
+        let (region, sites) = (Region::WHOLE, domain.sites());
+        return outside(Outside { part: 1, region, sites, ghosts, stream: None });
     }
     let parts = Parts::new(&geometry, closed, 1);
     if let Some(Part { region, sites }) = parts.interior {
@@ -240,7 +256,7 @@ fn in_blocks<B: Backend, P: Precision>(
     }
     for (mu, part) in parts.exteriors.iter().enumerate() {
         if let Some(Part { region, sites }) = *part {
-            outside(1 + mu, region, sites, ghosts)?;
+            outside(Outside { part: 1 + mu, region, sites, ghosts, stream: None })?;
         }
     }
     Ok(())

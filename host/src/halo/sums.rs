@@ -16,11 +16,18 @@ pub(crate) enum SumTarget<'a, B: Backend> {
 }
 
 impl<B: Backend> SumTarget<'_, B> {
-    /// Launches a reduction.
-    pub fn reduce<K: Reduction>(&self, backend: &B, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+    /// Launches a reduction on a stream, or in the main order.
+    pub fn reduce<K: Reduction>(
+        &self,
+        (backend, stream): (&B, Option<&B::Stream>),
+        kernel: &K,
+        n: u32,
+        nrhs: u32,
+        slot: usize,
+    ) -> Result {
         match self {
-            SumTarget::Host => backend.reduce(kernel, n, nrhs, slot)?,
-            SumTarget::Device(buffer) => backend.reduce_into(kernel, n, nrhs, buffer, slot)?,
+            SumTarget::Host => backend.reduce_on(stream, kernel, n, nrhs, slot)?,
+            SumTarget::Device(buffer) => backend.reduce_into_on(stream, kernel, n, nrhs, (buffer, slot))?,
         }
         Ok(())
     }

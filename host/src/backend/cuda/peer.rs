@@ -106,8 +106,9 @@ impl Cuda {
         let stream = stream.unwrap_or(&self.shared.stream);
         self.each_word(words, (WRITE, value, 0), stream, "signalling another process")
     }
-    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32) -> Result {
-        self.each_word(words, (WAIT, value, NOT_BELOW), &self.shared.stream, "waiting for another process")
+    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+        let stream = stream.unwrap_or(&self.shared.stream);
+        self.each_word(words, (WAIT, value, NOT_BELOW), stream, "waiting for another process")
     }
     /// One operation on all words, in one call: each call costs a stream some microseconds.
     fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), s: &Stream, call: &str) -> Result {
