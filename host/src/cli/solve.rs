@@ -417,6 +417,11 @@ fn print(
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
         "restarts": info.restarts,
+        "applications": {
+            "precise": info.precise_applications,
+            "sloppy": info.sloppy_applications,
+            "in_domains": info.preconditioner.local_applications,
+        },
         "history": info.history,
         "output": written,
         "plot": solve.plot,

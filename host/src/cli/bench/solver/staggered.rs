@@ -104,9 +104,11 @@ impl Plan {
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
-                "--reconstruct: so few reals do not tell some links of the {} operator; use 18",
-                self.kind.title()
-            )));
+                "--reconstruct: so few reals do not tell some links of the {} operator; use 18{}",
+                self.kind.title(),
+                if matches!(self.kind, Kind::Hisq(_)) { ", 13 or 9" } else { "" }
+            ))
+            .shared());
         }
         let mut results = Results::default();
         columns(

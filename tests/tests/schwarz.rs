@@ -1,0 +1,277 @@
+//! The additive Schwarz preconditioner: operators in blocks against lattices whose blocks have no links between them,
+//! minimum residual in blocks against its formulas, and solves with GCR-DD.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{
+    AnySchwarz, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
+};
+use ferrite::domain::Domain;
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::{AnyField, AnySpace, DeviceGauge, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{Configuration, IterationPrecision, Method, Operator, Request, Schwarz, SolveFailure};
+use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{LinearOperator, MrParams, Preconditioner, SolveError, VectorSpace};
+use std::rc::Rc;
+use std::sync::Arc;
+
+const SIZE: [usize; 4] = [4, 8, 4, 8];
+/// Small ones, one that is the whole lattice in some directions, and the whole lattice.
+const BLOCKS: [[usize; 4]; 5] = [[2, 4, 2, 2], [4, 4, 4, 4], [4, 8, 2, 8], [2, 8, 4, 8], SIZE];
+
+fn lattice() -> Lattice {
+    Lattice::new(SIZE).unwrap()
+}
+fn domain() -> Domain<Cpu> {
+    Domain::single(Cpu::new(None), lattice()).unwrap()
+}
+fn params() -> WilsonParams {
+    WilsonParams::from_mass(0.05, TimeBoundary::Antiperiodic)
+}
+
+/// Links without those from block to block.
+fn without_links_between(gauge: &HostGauge, block: [usize; 4]) -> HostGauge {
+    let mut cut = gauge.clone();
+    let size = lattice().size();
+    for (index, link) in cut.links_mut().iter_mut().enumerate() {
+        let (site, mu) = (lattice().coordinates(index / 4), index % 4);
+        if block[mu] < size[mu] && (site[mu] + 1) % block[mu] == 0 {
+            *link = Default::default();
+        }
+    }
+    cut
+}
+
+fn wilson<P: CloverFormat>(domain: &Domain<Cpu>, gauge: &HostGauge) -> Wilson<Cpu, P, Recon18>
+where
+    Recon18: LinkFormat<P>,
+{
+    let links: DeviceGauge<Cpu, P, Recon18> = ThinGauge::upload(domain, gauge).unwrap().pack().unwrap();
+    Wilson::new(Arc::new(links), params())
+}
+
+fn images<P: CloverFormat>(wilson: &Wilson<Cpu, P, Recon18>, psi: &HostSpinor) -> Vec<HostSpinor>
+where
+    Recon18: LinkFormat<P>,
+{
+    let domain = domain();
+    let (mut x, mut out) = (FullSpinor::zero(&domain, 1).unwrap(), FullSpinor::zero(&domain, 1).unwrap());
+    x.upload(std::slice::from_ref(psi)).unwrap();
+    let image = |dagger| {
+        wilson.full(dagger, &x, &mut out).unwrap();
+        out.download().unwrap().swap_remove(0)
+    };
+    [false, true].map(image).into()
+}
+
+#[test]
+fn blocks_are_lattices_without_links_between_them() {
+    let (domain, psi) = (domain(), generate::random_source(lattice(), 3));
+    let gauge = generate::random(lattice(), 2);
+    for block in BLOCKS {
+        let cut = without_links_between(&gauge, block);
+        // A product with a link that is zero adds nothing, to the bit.
+        let (got, expected) = (wilson::<Double>(&domain, &gauge).in_blocks(block), wilson::<Double>(&domain, &cut));
+        assert!(images(&got, &psi) == images(&expected, &psi), "{block:?} in double precision");
+        let (got, expected) = (wilson::<Single>(&domain, &gauge).in_blocks(block), wilson::<Single>(&domain, &cut));
+        assert!(images(&got, &psi) == images(&expected, &psi), "{block:?} in single precision");
+        let whole = images(&wilson::<Double>(&domain, &gauge), &psi);
+        assert_eq!(whole == images(&wilson::<Double>(&domain, &gauge).in_blocks(block), &psi), block == SIZE);
+    }
+}
+
+/// The clover term is that of the links as they are: it is local, and its blocks know of all links around them.
+#[test]
+fn schur_complements_in_blocks() {
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 2, 0.3));
+    let clover = CloverParams::isotropic(params(), 1.3, 1.0);
+    let term = Arc::new(clover.term(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap());
+    let source = generate::random_source(lattice(), 4);
+    for block in BLOCKS {
+        let cut = without_links_between(&gauge, block);
+        for schur in [Schur::Symmetric, Schur::Asymmetric] {
+            let (blocks, without) =
+                (wilson::<Double>(&domain, &gauge).in_blocks(block), wilson::<Double>(&domain, &cut));
+            let blocks = EvenOddClover::new(blocks, term.clone(), schur, 1).unwrap();
+            let without = EvenOddClover::new(without, term.clone(), schur, 1).unwrap();
+            assert!(on_even(&blocks, &source) == on_even(&without, &source), "{block:?}, {schur:?}");
+        }
+    }
+}
+
+/// M̂ on the even sites of a field; odd ones become zero.
+fn on_even(operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>, source: &HostSpinor) -> HostSpinor {
+    let domain = domain();
+    let (mut x, mut out) = (FullSpinor::<_, Double>::zero(&domain, 1).unwrap(), FullSpinor::zero(&domain, 1).unwrap());
+    x.upload(std::slice::from_ref(source)).unwrap();
+    operator.apply(&x.even, &mut out.even).unwrap();
+    out.download().unwrap().swap_remove(0)
+}
+
+/// Σ a* b over the sites of one block.
+fn product(a: &HostSpinor, b: &HostSpinor, number: usize, block: [usize; 4]) -> Complex64 {
+    let pairs = a.sites().iter().zip(b.sites()).enumerate();
+    let inside = pairs.filter(|(site, _)| number_of(*site, block) == number);
+    inside.flat_map(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| a.conj() * b)).sum()
+}
+
+fn number_of(site: usize, block: [usize; 4]) -> usize {
+    let (site, size) = (lattice().coordinates(site), lattice().size());
+    (0..4).rev().fold(0, |number, mu| number * (size[mu] / block[mu]) + site[mu] / block[mu])
+}
+
+/// n steps of minimum residual from zero, as they are written: α = ω (t, r) / (t, t), z += α r, r −= α t, with t = M̂ r.
+fn minimum_residual(
+    operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>,
+    r: &HostSpinor,
+    block: [usize; 4],
+    params: MrParams,
+) -> HostSpinor {
+    let (mut r, mut z) = (r.clone(), HostSpinor::zero(lattice()));
+    let blocks: usize = lattice().size().iter().zip(block).map(|(extent, block)| extent / block).product();
+    for _ in 0..params.steps {
+        let t = on_even(operator, &r);
+        let alphas: Vec<Complex64> = (0..blocks)
+            .map(|number| match product(&t, &t, number, block).re {
+                0.0 => Complex64::ZERO,
+                norm2 => params.omega * product(&t, &r, number, block) / norm2,
+            })
+            .collect();
+        for (site, ((z, r), t)) in z.sites_mut().iter_mut().zip(r.sites_mut()).zip(t.sites()).enumerate() {
+            let alpha = alphas[number_of(site, block)];
+            for ((z, r), t) in z.iter_mut().flatten().zip(r.iter_mut().flatten()).zip(t.iter().flatten()) {
+                *z += alpha * *r;
+                *r -= alpha * t;
+            }
+        }
+    }
+    z
+}
+
+#[test]
+fn minimum_residual_in_blocks() {
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 5, 0.3));
+    // Even sites only; and one that is zero but in one block.
+    let mut full = generate::random_source(lattice(), 6);
+    for (site, spinor) in full.sites_mut().iter_mut().enumerate() {
+        if lattice().parity(lattice().coordinates(site)) == 1 {
+            *spinor = Default::default();
+        }
+    }
+    for block in BLOCKS {
+        let mut alone = full.clone();
+        for (site, spinor) in alone.sites_mut().iter_mut().enumerate() {
+            if number_of(site, block) != 0 {
+                *spinor = Default::default();
+            }
+        }
+        for (params, sources) in [
+            (MrParams { steps: 1, omega: 1.0 }, vec![full.clone()]),
+            (MrParams { steps: 4, omega: 0.8 }, vec![full.clone(), alone.clone(), HostSpinor::zero(lattice())]),
+        ] {
+            let operator = |nrhs| {
+                let wilson = wilson::<Double>(&domain, &gauge).in_blocks(block);
+                EvenOddWilson::new(wilson, nrhs).unwrap()
+            };
+            let nrhs = sources.len();
+            let mr = AnySchwarz::Double(MrInBlocks::new(Rc::new(operator(nrhs)), params, nrhs).unwrap());
+            let space = AnySpace::new(&domain, nrhs, IterationPrecision::Double);
+            let double = SpinorSpace::<Cpu, Double>::new(&domain, nrhs);
+            let mut fields = FullSpinor::zero(&domain, nrhs).unwrap();
+            fields.upload(&sources).unwrap();
+            let (mut r, mut z): (AnyField<_, _>, _) = (space.allocate().unwrap(), space.allocate().unwrap());
+            space.read(&fields.even, &mut r).unwrap();
+            let work = mr.apply(&space, &r, &[1.0, 1.0, 0.0][..nrhs], &mut z).unwrap();
+            assert_eq!(work.local_applications, params.steps);
+            space.write(&z, &double, &mut fields.even).unwrap();
+            let one = operator(1);
+            for (k, (got, source)) in fields.download().unwrap().iter().zip(&sources).enumerate() {
+                let expected = minimum_residual(&one, source, block, params);
+                let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();
+                // Sums over some thousand numbers, in another order.
+                assert!(off.sqrt() <= 1e-13 * expected.norm2().sqrt(), "{block:?}, source {k}: {:e}", off.sqrt());
+            }
+        }
+    }
+}
+
+fn distance2(a: &[[Complex64; 3]; 4], b: &[[Complex64; 3]; 4]) -> f64 {
+    a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm_sqr()).sum()
+}
+
+#[test]
+fn solves_end_at_their_tolerance() {
+    use IterationPrecision::{Double, Fp16, Half, Single};
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.4));
+    let sources =
+        [generate::random_source(lattice(), 8), generate::point_source(lattice(), [1, 2, 3, 5], 2, 1).unwrap()];
+    let clover = CloverParams::isotropic(WilsonParams::from_mass(-0.1, TimeBoundary::Antiperiodic), 1.2, 1.0);
+    let operators = [
+        Operator::Wilson(params()),
+        Operator::Clover(clover, Schur::Symmetric),
+        Operator::Clover(clover, Schur::Asymmetric),
+    ];
+    for operator in operators {
+        let configuration = Configuration::new(&domain, &gauge);
+        let reference = Request { operator, ..Request::new(params()) };
+        let (expected, _) = configuration.solve(&sources, None, &reference, &mut ()).unwrap();
+        for (outer, precision, inner, block, tol) in [
+            (Double, Half, Half, None, 1e-10),
+            (Single, Half, Half, Some([4, 4, 4, 4]), 1e-6),
+            (Double, Single, Half, Some([2, 4, 2, 2]), 1e-10),
+            (Double, Double, Double, Some([4, 8, 4, 4]), 1e-10),
+            (Double, Single, Fp16, Some([4, 4, 4, 4]), 1e-10),
+        ] {
+            let schwarz = Schwarz { steps: 5, precision: inner, domain: block, k_max: 8, ..Default::default() };
+            let request = Request { method: Method::GcrDd, precision, outer, tol, schwarz, ..reference };
+            let what = format!("{operator:?}, {outer:?}-{precision:?}-{inner:?}, {block:?}");
+            let (solutions, report) = configuration.solve(&sources, None, &request, &mut ()).expect(&what);
+            assert!(report.converged && report.climbs.is_empty(), "{what}: {:?}", report.climbs);
+            assert!(report.true_residual.iter().all(|r| *r <= tol), "{what}: {:?}", report.true_residual);
+            assert_eq!(report.info.preconditioner.calls, report.info.iterations, "{what}");
+            assert_eq!(report.info.preconditioner.local_applications, 5 * report.info.iterations, "{what}");
+            for (got, expected) in solutions.iter().zip(&expected) {
+                let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();
+                // Errors are residuals over the smallest singular value, which is some hundredths here.
+                assert!(off.sqrt() < 300.0 * tol * expected.norm2().sqrt(), "{what}: {:e}", off.sqrt());
+            }
+        }
+    }
+}
+
+/// Better solves in the domains need fewer iterations, and larger domains too.
+#[test]
+fn the_preconditioner_helps() {
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.4));
+    let source = [generate::random_source(lattice(), 8)];
+    let operator = WilsonParams::from_mass(-0.2, TimeBoundary::Antiperiodic);
+    let configuration = Configuration::new(&domain, &gauge);
+    let iterations = |steps, block| {
+        let schwarz = Schwarz { steps, domain: block, ..Default::default() };
+        let request = Request { method: Method::GcrDd, schwarz, ..Request::new(operator) };
+        configuration.solve(&source, None, &request, &mut ()).unwrap().1.info.iterations
+    };
+    let (one, ten, small) = (iterations(1, None), iterations(10, None), iterations(10, Some([2, 2, 2, 2])));
+    assert!(ten < one && ten < small, "{one} with one step, {ten} with ten, {small} in small domains");
+}
+
+#[test]
+fn domains_that_do_not_fit_are_refused() {
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.1));
+    let source = [generate::random_source(lattice(), 8)];
+    let configuration = Configuration::new(&domain, &gauge);
+    let wrong = [
+        Schwarz { domain: Some([3, 8, 4, 8]), ..Default::default() },
+        Schwarz { domain: Some([4, 8, 4, 16]), ..Default::default() },
+        Schwarz { domain: Some([4, 0, 4, 8]), ..Default::default() },
+        Schwarz { steps: 0, ..Default::default() },
+        Schwarz { k_max: 0, ..Default::default() },
+        Schwarz { omega: f64::NAN, ..Default::default() },
+    ];
+    for schwarz in wrong {
+        let request = Request { method: Method::GcrDd, schwarz, ..Request::new(params()) };
+        let failure = configuration.solve(&source, None, &request, &mut ()).map(|_| ()).unwrap_err();
+        assert!(matches!(failure, SolveFailure::Solver(SolveError::Invalid(_))), "{schwarz:?}: {failure}");
+    }
+}
