@@ -1,5 +1,5 @@
 //! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
-//! sites near a cut by one that does every row.
+//! sites near a cut by one for rows of its kind that also looks into ghost zones.
 use super::wilson::Wilson;
 use crate::backend::{Backend, view};
 use crate::domain::Result;
