@@ -1,6 +1,6 @@
 //! Which device computes.
 use super::layout::LayoutChoice;
-use super::text::{self, bytes};
+use super::text::bytes;
 use super::world::World;
 use super::{Failure, Outcome};
 use crate::config::Settings;
@@ -33,6 +33,7 @@ pub struct DeviceChoice {
     pub tuning: Mode,
     /// How lattices are cut.
     pub layout: LayoutChoice,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are always shared"))]
     share: bool,
 }
 
@@ -130,7 +131,7 @@ impl DeviceChoice {
             Some(device) => device,
             None if self.share && there > 0 => node_rank % there,
             None if node_rank >= there && there > 0 => {
-                let gpus = text::count(there, "GPU");
+                let gpus = super::text::count(there, "GPU");
                 return Err(Failure::refused(format!(
                     "this machine has {gpus} and more processes than that: start no more than {there} on it, or let \
                      processes share GPUs with --share-gpus"
