@@ -197,7 +197,7 @@ pub type Recon12T = Temporal<Recon12>;
 /// [`Recon8`] in temporal gauge.
 pub type Recon8T = Temporal<Recon8>;
 
-/// Links in 16-bit fixed point, as `R` keeps them in [`Half`], beside fields in single precision. CG with fields in 16
+/// Links in 16-bit fixed point, as `R` keeps them in [`Half`](super::Half), beside fields in single precision. CG with fields in 16
 /// bits loses its way where an operator is ill conditioned, because its directions grow far larger than the residuals that
 /// are added to them; a matrix rounded to 16 bits is a matrix still. Links are most of what staggered operators read.
 #[derive(Clone, Copy, Debug)]
