@@ -135,6 +135,9 @@ fn images_do_not_depend_on_the_grid() {
             let many = json(&room, ranks, &format!("{apply} -o many.npy --grid {grid}"));
             same(&room, "one.npy", "many.npy");
             assert_eq!(many["layout"]["grid"].as_array().map(Vec::len), Some(4));
+            // Messages that need no memory of their own.
+            json(&room, ranks, &format!("{apply} -o many.npy --grid {grid} --transport mpi"));
+            same(&room, "one.npy", "many.npy");
         }
     }
 }
@@ -169,6 +172,30 @@ fn solutions_do_not_depend_on_the_grid() {
         // Residuals of 1e-10 are errors of less than 1e-8 with the smallest eigenvalue near the mass.
         assert!(off < 100.0 * tol, "{how} on {grid}: {off:e}");
     }
+}
+
+#[test]
+fn ways_to_exchange_are_compared() {
+    let room = Room::new();
+    let bench = "bench halo --operator staggered --lattice 4,4,8,8 --precision single --reconstruct 18 --trace t.json";
+    let report = json(&room, 2, bench);
+    let rows = report["rows"].as_array().unwrap();
+    let ways: Vec<_> = rows.iter().map(|row| (row["transport"].as_str().unwrap(), row["overlap"] == true)).collect();
+    // Two operations in each way.
+    assert_eq!(ways.len(), 2 * 8, "{ways:?}");
+    assert!(["direct", "copy", "mpi", "host"].iter().all(|way| ways.contains(&(*way, true))), "{ways:?}");
+    assert!(rows.iter().all(|row| row["efficiency"].as_f64().is_some_and(|e| e > 0.0)));
+    // Both ranks, with everything that an exchange does.
+    let trace: Value = serde_json::from_slice(&fs::read(room.path("t.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    for rank in 0..2 {
+        for name in ["pack", "interior", "exterior t", "message"] {
+            let is = |event: &&Value| event["pid"] == rank && event["name"] == name && event["ph"] == "X";
+            assert!(events.iter().filter(is).count() >= 2, "rank {rank}: no {name}");
+        }
+    }
+    fails(&room, 2, 2, "bench halo --operator all", &["--operator all"]);
+    assert_eq!(room.run("bench halo --backend cpu").code, Some(2));
 }
 
 /// Answers of many processes are first guesses and sources of others.
@@ -234,6 +261,9 @@ fn one_process_speaks_for_all() {
     fails(&room, 2, 2, "solve --gauge weak.ildg --mass 0.1 --sorce random:1", &["--sorce"]);
     fails(&room, 2, 2, "solve --gauge weak.ildg --mass 0.1 --source random:x", &["random:x"]);
     fails(&room, 2, 2, "tune", &["one process"]);
+    fails(&room, 2, 2, "bench dslash --precision quarter", &["quarter"]);
+    fails(&room, 2, 2, "bench dslash --operator pauli", &["pauli"]);
+    fails(&room, 2, 2, "links asqtad weak.ildg fat.npy fat.npy", &["different files"]);
     let stuck = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 2 --no-ladder -o x.npy";
     fails(&room, 4, 1, stuck, &["did not converge", "x.npy was not written"]);
     assert!(!room.path("x.npy").exists());

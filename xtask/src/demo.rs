@@ -1,6 +1,5 @@
 //! `cargo xtask demo` and `cargo xtask bench`: build the program and show what it does.
 
-use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -78,8 +77,7 @@ fn program(root: &Path) -> Result<PathBuf> {
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
     process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]).args(mpi))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
-    Ok(target.join("release/ferrite"))
+    Ok(process::target(root).join("release/ferrite"))
 }
 
 /// Runs a program and returns the JSON object on its standard output; other lines are shown, as is standard error.

@@ -19,6 +19,11 @@ pub fn root() -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("start `cargo xtask` inside Ferrite's repository"))
 }
 
+/// Where cargo puts what it builds.
+pub fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
+}
+
 /// `cargo` for the host crates: the one that started us, at the repository's top.
 pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

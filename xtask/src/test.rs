@@ -97,7 +97,12 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         let lints = ["--all-targets", "--", "-D", "warnings"];
         process::run(cargo(root).arg("clippy").args(workspace).args(&features).args(lints))
     })?;
-    steps.step("tests", || process::run(cargo(root).arg("test").args(workspace).args(&features)))?;
+    // With the features of the tests, so that nothing is compiled twice.
+    steps.step("program", || process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features)))?;
+    let program = process::target(root).join("release/ferrite");
+    steps.step("tests", || {
+        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", program))
+    })?;
     steps.step("build without CUDA and MPI", || {
         // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
         let folder = root.join("target/no-cuda");

@@ -276,3 +276,19 @@ impl Device {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_on_equal_devices_share_a_line() {
+        let texts = |all: [&str; 4]| all.map(String::from).to_vec();
+        let hosts = texts(["a", "a", "b", "b"]);
+        assert_eq!(
+            lines(&hosts, &texts(["GPU 0", "GPU 1", "GPU 0", "GPU 0"])),
+            ["rank 0 on a: GPU 0", "rank 1 on a: GPU 1", "ranks 2 to 3 on b: GPU 0 each"]
+        );
+        assert_eq!(lines(&hosts[..2], &texts(["CPU"; 4])[..2]), ["ranks 0 to 1 on a: CPU each"]);
+    }
+}

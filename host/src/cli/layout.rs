@@ -6,21 +6,23 @@ use crate::config::Settings;
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::halo::{Network, Transport};
+use ferrite::halo::{Network, Transport, fastest};
 use ferrite::lattice::{Lattice, Section};
 use serde_json::{Value, json};
+use std::cell::OnceCell;
 use std::sync::Arc;
 use tracing::info;
 
 /// Names of the transports.
-pub const TRANSPORTS: [(&str, Transport); 3] =
-    [("direct", Transport::Direct), ("copy", Transport::Copy), ("host", Transport::Host)];
+pub const TRANSPORTS: [(&str, Transport); 4] =
+    [("direct", Transport::Direct), ("copy", Transport::Copy), ("mpi", Transport::Mpi), ("host", Transport::Host)];
 
 /// `--grid`, `--transport`, `--no-overlap`.
 #[derive(Clone, Debug)]
 pub struct LayoutChoice {
     grid: Option<[usize; 4]>,
-    transport: Transport,
+    /// `None`: the fastest.
+    transport: Option<Transport>,
     overlap: bool,
 }
 
@@ -29,7 +31,7 @@ impl LayoutChoice {
     pub fn from_settings(settings: &mut Settings) -> Self {
         LayoutChoice {
             grid: settings.parsed("grid", text::extents),
-            transport: settings.choice("transport", &TRANSPORTS).unwrap_or_default(),
+            transport: settings.choice("transport", &TRANSPORTS),
             overlap: !settings.is_on("no-overlap"),
         }
     }
@@ -50,7 +52,8 @@ impl LayoutChoice {
             info!("process grid {grid}: each has {local} of {lattice}");
         }
         let section = Section { global: lattice, origin: grid.origin(world.rank(), size), local };
-        Ok(Layout { section, grid, network: world.network(), transport: self.transport, overlap: self.overlap })
+        let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
+        Ok(Layout { section, grid, network: world.network(), transport: chosen, overlap: self.overlap })
     }
 }
 
@@ -61,7 +64,8 @@ pub struct Layout {
     pub section: Section,
     grid: ProcessGrid,
     network: Arc<dyn Network>,
-    transport: Transport,
+    /// As asked for, or as found to be fastest.
+    transport: OnceCell<Transport>,
     overlap: bool,
 }
 
@@ -78,15 +82,28 @@ impl Layout {
     pub fn network(&self) -> &dyn Network {
         &*self.network
     }
-    /// *Collective.* The part on a device.
+    /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
     pub fn domain<B: Backend>(&self, backend: &B) -> Result<Domain<B>> {
-        let Layout { grid, transport, overlap, .. } = *self;
-        Domain::with_transport(backend.clone(), self.lattice(), grid, Arc::clone(&self.network), transport, overlap)
+        let (lattice, overlap) = (self.lattice(), self.overlap);
+        let domain = |transport| {
+            let network = Arc::clone(&self.network);
+            Domain::with_transport(backend.clone(), lattice, self.grid, network, transport, overlap)
+        };
+        let transport = match self.transport.get() {
+            Some(transport) => *transport,
+            None if self.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
+            None => {
+                let fastest = fastest(domain)?;
+                info!("faces travel the {} way, which is the fastest here", fastest.name());
+                *self.transport.get_or_init(|| fastest)
+            }
+        };
+        domain(transport)
     }
     /// With another way for faces to travel.
     #[must_use]
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
-        Layout { transport, overlap, ..self }
+        Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
     /// What JSON says of it.
     pub fn describe(&self) -> Value {

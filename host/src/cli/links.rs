@@ -119,7 +119,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         ("staples", fat_links::workspace_bytes(sites)),
     ];
     device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
-    let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean)?;
+    let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
     let (mut fat, mut long) = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
         let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;

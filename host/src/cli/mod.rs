@@ -78,7 +78,8 @@ pub struct Global {
     /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
     #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
     pub grid: Option<String>,
-    /// How faces reach GPUs of the same machine: direct, copy or host [default: direct]
+    /// How faces travel: direct or copy from GPU to GPU, mpi for messages from GPUs' memory, host for messages from the
+    /// host's [default: the fastest]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
     pub transport: Option<String>,
     /// Compute nothing while faces travel

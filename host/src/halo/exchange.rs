@@ -1,5 +1,5 @@
 //! Messages around one kind of field, again and again.
-use super::network::{HostBuffer, Message, Network};
+use super::network::{HostBuffer, Message, Network, Reach};
 use super::peers::Peers;
 use super::trace::{Trace, Track};
 use super::transport::Transport;
@@ -7,12 +7,15 @@ use crate::backend::{Backend, Buffer};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
 use std::time::Instant;
+use tracing::warn;
 
 /// The ghost zones of one kind of field and the messages that fill them.
 ///
 /// Zones are there twice and take turns. A neighbour that writes into them by itself may do so as soon as it has our
 /// message of the exchange before: that was packed after the kernels that read the last but one.
 pub(crate) struct Exchange<B: Backend> {
+    /// `[μ]`: backward and forward end of the directions that have zones. Before the memory that their messages use.
+    ends: [Option<[End<B>; 2]>; 4],
     /// What others sent: `[turn][μ][forward]`, one zone behind the other; then a word for each zone, in which those who
     /// write into it count the exchanges.
     zones: B::Buffer,
@@ -22,8 +25,6 @@ pub(crate) struct Exchange<B: Backend> {
     total: usize,
     /// Number of the last exchange.
     count: u32,
-    /// `[μ]`: backward and forward end of the directions that have zones.
-    ends: [Option<[End<B>; 2]>; 4],
     /// There are fields to pack.
     given: B::Event,
     /// They were packed.
@@ -54,6 +55,8 @@ enum Outgoing<B: Backend> {
         copied: B::Event,
         sent: bool,
     },
+    /// By a message from this device's memory.
+    Straight { sender: Box<dyn Message>, sent: bool },
     /// Into its memory: its zone in both turns, and the word of that zone.
     Peer {
         zones: [Address; 2],
@@ -63,6 +66,15 @@ enum Outgoing<B: Backend> {
         /// The copy is done.
         copied: B::Event,
     },
+}
+
+impl<B: Backend> Drop for Outgoing<B> {
+    fn drop(&mut self) {
+        // The memory goes next. An error here has been met before, or its process is gone and so will this one be.
+        if let Outgoing::Straight { sender, .. } = self {
+            let _ = sender.wait();
+        }
+    }
 }
 
 /// How a zone is filled.
@@ -76,6 +88,8 @@ enum Incoming<B: Backend> {
         /// When the message was awaited first, for a timeline.
         since: Option<Instant>,
     },
+    /// By a message to this device's memory, one for each turn.
+    Straight { receivers: [Box<dyn Message>; 2], started: bool, received: bool, since: Option<Instant> },
     /// By the neighbour itself, which then counts on in the word.
     Peer { word: Address },
 }
@@ -98,6 +112,26 @@ pub(crate) type Streams<B> = [Option<[<B as Backend>::Stream; 2]>; 4];
 
 /// Addresses of zones: `[μ][forward]`.
 pub(crate) type Zones = [[*mut u8; 2]; 4];
+
+impl<B: Backend> End<B> {
+    fn is_straight(&self) -> bool {
+        matches!(self.outgoing, Outgoing::Straight { .. }) || matches!(self.incoming, Incoming::Straight { .. })
+    }
+}
+
+/// Whether messages come from and go to the device's memory: where the network reaches it, but on a CPU only when that is
+/// asked for.
+fn is_straight<B: Backend>(backend: &B, network: &dyn Network, transport: Transport) -> bool {
+    let there = match network.reach() {
+        Reach::Devices => transport != Transport::Host,
+        Reach::Host => transport == Transport::Mpi && backend.name() == "cpu",
+        Reach::Buffers => false,
+    };
+    if transport == Transport::Mpi && !there {
+        warn!("the MPI library does not reach the memory of GPUs; messages go through the memory of the host");
+    }
+    there
+}
 
 fn with_streams<'a, B: Backend>(
     ends: &'a mut [Option<[End<B>; 2]>; 4],
@@ -127,6 +161,7 @@ impl<B: Backend> Exchange<B> {
         let word = |mu: usize, forward: usize| 2 * total + WORD * (2 * mu + forward);
         let rank = network.rank();
         let peers = Peers::new(backend, network, transport, &zones)?;
+        let straight = is_straight(backend, network, transport);
         let end = |mu: usize, direction: Direction| -> Result<End<B>> {
             let neighbour = grid.neighbour(rank, mu, direction);
             let here = usize::from(direction == Direction::Forward);
@@ -145,6 +180,13 @@ impl<B: Backend> Exchange<B> {
                         copied: backend.event(false)?,
                     }
                 }
+                None if straight => {
+                    let address = packed.address().wrapping_add(offset(mu, here));
+                    // SAFETY: `packed` is written in `begin` at the earliest, which waits for the message, as dropping
+                    // does.
+                    let sender = unsafe { network.sender_at(neighbour, tag(there), address, bytes[mu])? };
+                    Outgoing::Straight { sender, sent: false }
+                }
                 None => {
                     let memory = memory()?;
                     let sender = network.sender(neighbour, tag(there), buffer(&memory))?;
@@ -153,6 +195,15 @@ impl<B: Backend> Exchange<B> {
             };
             let incoming = if peers.reaches_us(neighbour) {
                 Incoming::Peer { word: Address::new(zones.address().wrapping_add(word(mu, here))) }
+            } else if straight {
+                let receiver = |turn: usize| {
+                    let address = zones.address().wrapping_add(turn * total + offset(mu, here));
+                    // SAFETY: kernels read the zone after the message's end, and have done so when the next one for this
+                    // turn is let in: see `progress`.
+                    unsafe { network.receiver_at(neighbour, tag(here), address, bytes[mu]) }
+                };
+                let receivers = [receiver(0)?, receiver(1)?];
+                Incoming::Straight { receivers, started: false, received: false, since: None }
             } else {
                 let memory = memory()?;
                 let receiver = network.receiver(neighbour, tag(here), buffer(&memory))?;
@@ -168,7 +219,7 @@ impl<B: Backend> Exchange<B> {
             }
         }
         let (given, ready, done) = (backend.event(false)?, backend.event(false)?, backend.event(false)?);
-        Ok(Exchange { zones, packed, total, count: 0, ends, given, ready, done, _peers: peers })
+        Ok(Exchange { ends, zones, packed, total, count: 0, given, ready, done, _peers: peers })
     }
     fn turn(&self) -> usize {
         self.count as usize & 1
@@ -183,15 +234,17 @@ impl<B: Backend> Exchange<B> {
         self.count = self.count.wrapping_add(1);
         let turn = self.turn();
         let mut places = [[std::ptr::null_mut(); 2]; 4];
-        for (places, ends) in places.iter_mut().zip(&self.ends) {
+        for (places, ends) in places.iter_mut().zip(&mut self.ends) {
             let Some(ends) = ends else { continue };
-            for (here, end) in ends.iter().enumerate() {
-                places[1 - here] = match &end.outgoing {
+            for (here, end) in ends.iter_mut().enumerate() {
+                places[1 - here] = match &mut end.outgoing {
                     Outgoing::Peer { zones, direct: true, .. } => zones[turn].pointer(),
                     outgoing => {
-                        if let Outgoing::Peer { copied, .. } = outgoing {
-                            // The copy of the last exchange still reads this memory.
-                            backend.follow(copied, packing)?;
+                        // What the last exchange sent is still read from this memory.
+                        match outgoing {
+                            Outgoing::Peer { copied, .. } => backend.follow(copied, packing)?,
+                            Outgoing::Straight { sender, .. } => sender.wait()?,
+                            Outgoing::Message { .. } => {}
                         }
                         self.packed.address().wrapping_add(end.offset)
                     }
@@ -282,6 +335,9 @@ impl<B: Backend> Exchange<B> {
             backend.mark(&self.ready, packing)?;
         }
         for (end, stream) in with_streams(&mut self.ends, streams) {
+            if let Incoming::Straight { started, received, since, .. } = &mut end.incoming {
+                (*started, *received, *since) = (false, false, trace.now());
+            }
             if let Incoming::Message { receiver, copied, received, since, .. } = &mut end.incoming {
                 // The last exchange's copy from this memory is over before the next message is let in.
                 while !backend.reached(copied)? {
@@ -293,6 +349,7 @@ impl<B: Backend> Exchange<B> {
             let at = (end.track, Some(stream));
             match &mut end.outgoing {
                 Outgoing::Peer { direct: true, .. } => {}
+                Outgoing::Straight { sent, .. } => *sent = false,
                 Outgoing::Peer { zones, word, copied, .. } => {
                     backend.follow(&self.ready, Some(stream))?;
                     let to = zones[turn].pointer();
@@ -316,7 +373,11 @@ impl<B: Backend> Exchange<B> {
     }
     /// Sends messages that are ready and passes on those that are here; whether all are sent.
     fn progress(&mut self, (backend, trace): (&B, &Trace<B>), streams: &Streams<B>) -> Result<bool> {
-        let (first, mut all_sent) = (self.turn() * self.total, true);
+        let (turn, mut all_sent) = (self.turn(), true);
+        let first = turn * self.total;
+        let straight = self.ends.iter().flatten().flatten().any(End::is_straight);
+        // Packed, and the kernels done that read the zones of the last but one exchange: those came before.
+        let packed = straight && backend.reached(&self.ready)?;
         for (end, stream) in with_streams(&mut self.ends, streams) {
             if let Outgoing::Message { sender, copied, sent, .. } = &mut end.outgoing
                 && !*sent
@@ -326,6 +387,23 @@ impl<B: Backend> Exchange<B> {
                     *sent = true;
                 }
                 all_sent &= *sent;
+            }
+            if let Outgoing::Straight { sender, sent } = &mut end.outgoing {
+                if packed && !*sent {
+                    sender.start()?;
+                    *sent = true;
+                }
+                all_sent &= *sent;
+            }
+            if let Incoming::Straight { receivers, started, received, since } = &mut end.incoming {
+                if packed && !*started {
+                    receivers[turn].start()?;
+                    *started = true;
+                }
+                if *started && !*received && receivers[turn].test()? {
+                    *received = true;
+                    trace.host(end.track, "message", since.take());
+                }
             }
             if let Incoming::Message { memory, receiver, copied, received, since } = &mut end.incoming
                 && !*received
@@ -344,7 +422,7 @@ impl<B: Backend> Exchange<B> {
     fn has_all(&self, mu: usize) -> bool {
         let ends = self.ends[mu].iter().flatten();
         ends.into_iter().all(|end| match &end.incoming {
-            Incoming::Message { received, .. } => *received,
+            Incoming::Message { received, .. } | Incoming::Straight { received, .. } => *received,
             Incoming::Peer { .. } => true,
         })
     }
@@ -354,6 +432,8 @@ impl<B: Backend> Exchange<B> {
         for end in self.ends[mu].iter().flatten() {
             match &end.incoming {
                 Incoming::Message { copied, .. } => backend.follow(copied, stream)?,
+                // The host has seen its end.
+                Incoming::Straight { .. } => {}
                 Incoming::Peer { word } => words.push(word.pointer()),
             }
         }

@@ -5,6 +5,7 @@
 //! packs, and computes the sites near the ends: one kernel for each direction, as soon as its zones are filled, one after
 //! the other. Nine streams in all, none of which waits for the whole device.
 mod border;
+mod choose;
 mod exchange;
 mod network;
 mod peers;
@@ -13,7 +14,8 @@ mod sums;
 mod trace;
 mod transport;
 
-pub use network::{HostBuffer, Message, Network};
+pub use choose::fastest;
+pub use network::{HostBuffer, Message, Network, Reach};
 pub use trace::Span;
 pub use transport::Transport;
 

@@ -21,7 +21,7 @@ pub trait Message: Send {
     fn test(&mut self) -> Result<bool, CommError>;
     /// Waits for its end.
     fn wait(&mut self) -> Result<(), CommError>;
-    /// Its memory, while it is not under way.
+    /// Its memory, while it is not under way; nothing where it is not the message's.
     fn bytes(&self) -> Result<&[u8], CommError>;
 }
 
@@ -42,6 +42,37 @@ impl<T: Transfer<HostBuffer> + Send> Message for Of<T> {
     }
 }
 
+/// A message on memory that is not ours.
+#[cfg(feature = "mpi")]
+struct Straight(comms::MpiDeviceTransfer);
+
+#[cfg(feature = "mpi")]
+impl Message for Straight {
+    fn start(&mut self) -> Result<(), CommError> {
+        comms::DeviceTransfer::start(&mut self.0)
+    }
+    fn test(&mut self) -> Result<bool, CommError> {
+        comms::DeviceTransfer::test(&mut self.0)
+    }
+    fn wait(&mut self) -> Result<(), CommError> {
+        comms::DeviceTransfer::wait(&mut self.0)
+    }
+    fn bytes(&self) -> Result<&[u8], CommError> {
+        Ok(&[])
+    }
+}
+
+/// From and to which memory messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Buffers that the network owns.
+    Buffers,
+    /// Any memory of the host.
+    Host,
+    /// That of CUDA devices, too.
+    Devices,
+}
+
 /// A [`Communicator`], as an object. Its calls are described there.
 pub trait Network: Send + Sync {
     /// This process.
@@ -60,36 +91,105 @@ pub trait Network: Send + Sync {
     fn sender(&self, to: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
     /// A message from another process.
     fn receiver(&self, from: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
+    /// How far [`sender_at`](Self::sender_at) and [`receiver_at`](Self::receiver_at) reach.
+    fn reach(&self) -> Reach {
+        Reach::Buffers
+    }
+    /// A message to another process, from memory within [`reach`](Self::reach).
+    ///
+    /// # Safety
+    /// The memory exists, and nobody writes to it, from each start of the message to its end. A message that is dropped
+    /// under way ends only with the run.
+    unsafe fn sender_at(
+        &self,
+        _to: usize,
+        _tag: Tag,
+        _address: *mut u8,
+        _length: usize,
+    ) -> Result<Box<dyn Message>, CommError> {
+        Err(out_of_reach())
+    }
+    /// A message from another process, to memory within [`reach`](Self::reach).
+    ///
+    /// # Safety
+    /// The memory exists, and nobody else reads or writes it, from each start of the message to its end, or until it is
+    /// dropped.
+    unsafe fn receiver_at(
+        &self,
+        _from: usize,
+        _tag: Tag,
+        _address: *mut u8,
+        _length: usize,
+    ) -> Result<Box<dyn Message>, CommError> {
+        Err(out_of_reach())
+    }
 }
 
-impl<C> Network for C
-where
-    C: Communicator + Send + Sync,
-    C::Send<HostBuffer>: Send + 'static,
-    C::Receive<HostBuffer>: Send + 'static,
-{
-    fn rank(&self) -> usize {
-        Communicator::rank(self)
-    }
-    fn size(&self) -> usize {
-        Communicator::size(self)
-    }
-    fn node_rank(&self) -> usize {
-        Communicator::node_rank(self)
-    }
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        Communicator::sum(self, values)
-    }
-    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        Communicator::all_gather(self, bytes)
-    }
-    fn barrier(&self) -> Result<(), CommError> {
-        Communicator::barrier(self)
-    }
-    fn sender(&self, to: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError> {
-        Ok(Box::new(Of(self.send_channel(to, tag, buffer)?)))
-    }
-    fn receiver(&self, from: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError> {
-        Ok(Box::new(Of(self.receive_channel(from, tag, buffer)?)))
-    }
+fn out_of_reach() -> CommError {
+    let message = "messages of these processes come from buffers only".into();
+    CommError::Transport { operation: "a message at an address", message }
 }
+
+macro_rules! network {
+    ($communicator:ty $(, $straight:item)*) => {
+        impl Network for $communicator {
+            fn rank(&self) -> usize {
+                Communicator::rank(self)
+            }
+            fn size(&self) -> usize {
+                Communicator::size(self)
+            }
+            fn node_rank(&self) -> usize {
+                Communicator::node_rank(self)
+            }
+            fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+                Communicator::sum(self, values)
+            }
+            fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+                Communicator::all_gather(self, bytes)
+            }
+            fn barrier(&self) -> Result<(), CommError> {
+                Communicator::barrier(self)
+            }
+            fn sender(&self, to: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError> {
+                Ok(Box::new(Of(self.send_channel(to, tag, buffer)?)))
+            }
+            fn receiver(&self, from: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError> {
+                Ok(Box::new(Of(self.receive_channel(from, tag, buffer)?)))
+            }
+            $($straight)*
+        }
+    };
+}
+
+network!(comms::Solo);
+network!(comms::Threads);
+#[cfg(feature = "mpi")]
+network!(
+    comms::Mpi,
+    fn reach(&self) -> Reach {
+        if comms::DeviceChannels::reaches_devices(self) { Reach::Devices } else { Reach::Host }
+    },
+    unsafe fn sender_at(
+        &self,
+        to: usize,
+        tag: Tag,
+        address: *mut u8,
+        length: usize,
+    ) -> Result<Box<dyn Message>, CommError> {
+        // SAFETY: the caller's promise.
+        let transfer = unsafe { comms::DeviceChannels::send_from(self, to, tag, address as u64, length)? };
+        Ok(Box::new(Straight(transfer)))
+    },
+    unsafe fn receiver_at(
+        &self,
+        from: usize,
+        tag: Tag,
+        address: *mut u8,
+        length: usize,
+    ) -> Result<Box<dyn Message>, CommError> {
+        // SAFETY: the caller's promise.
+        let transfer = unsafe { comms::DeviceChannels::receive_at(self, from, tag, address as u64, length)? };
+        Ok(Box::new(Straight(transfer)))
+    }
+);

@@ -21,7 +21,8 @@ impl<B: Backend> Peers<B> {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory; processes that are threads share a machine and a process.
         let place = format!("{}/{}", host_name(), std::process::id());
-        let shared = if transport == Transport::Host { Err(None) } else { backend.share(zones).map_err(Some) };
+        let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
+        let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
         let offer = shared.as_ref().map_or_else(|_| Vec::new(), |handle| [place.as_bytes(), b"\0", handle].concat());
         let mut opened: Vec<Option<B::Peer>> = Vec::with_capacity(size);
         let mut problem = shared.err().flatten().map(|error| error.to_string());
@@ -48,7 +49,7 @@ impl<B: Backend> Peers<B> {
             peers.reached.fill(false);
         }
         if let Some(problem) = problem
-            && transport != Transport::Host
+            && !by_messages
             && backend.name() != "cpu"
         {
             warn!("{problem}; what GPUs tell each other goes through the memory of the host");

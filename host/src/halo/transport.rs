@@ -8,6 +8,9 @@ pub enum Transport {
     Direct,
     /// Faces are packed first, then copied to the neighbour's memory, each end on a stream of its own.
     Copy,
+    /// By messages from and to the memory of the devices, which the MPI library has to know. Processes whose GPUs do not
+    /// reach each other do so anyway where it can.
+    Mpi,
     /// Through the memory of the host and messages between processes.
     Host,
 }
@@ -18,6 +21,7 @@ impl Transport {
         match self {
             Transport::Direct => "direct",
             Transport::Copy => "copy",
+            Transport::Mpi => "mpi",
             Transport::Host => "host",
         }
     }

@@ -57,7 +57,7 @@ fn check<B: Backend>(mpi: &Mpi, device: impl Fn() -> Result<B, DeviceError>) -> 
             let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
             let input = Input::new(lattice, 7);
             let whole = compute(&Domain::single(backend.clone(), lattice)?, &input)?;
-            for transport in [Transport::Host, Transport::Copy, Transport::Direct] {
+            for transport in [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct] {
                 for overlap in [true, false] {
                     let grid = comms::ProcessGrid::new(grid)?;
                     let network = Arc::new(mpi.clone());

@@ -9,7 +9,7 @@ use clap::Args;
 use ferrite::backend::Backend;
 use ferrite::bench::{Options, Row, timeline};
 use ferrite::domain::Domain;
-use ferrite::halo::Span;
+use ferrite::halo::{Reach, Span, Transport};
 use ferrite::solve::{IterationPrecision, Reconstruction};
 use ferrite::tune::Operations;
 use serde_json::{Value, json};
@@ -149,7 +149,8 @@ fn all_ways<B: Backend>(
         row.microseconds = seconds;
     }
     let mut ways = Vec::new();
-    for (name, transport) in TRANSPORTS {
+    let straight = layout.network().reach() == Reach::Devices || backend.name() == "cpu";
+    for (name, transport) in TRANSPORTS.into_iter().filter(|(_, transport)| *transport != Transport::Mpi || straight) {
         for overlap in [true, false] {
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
             ways.push(Way { name, overlap, rows: measure(&domain, operator, options)? });

@@ -156,23 +156,31 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[Operator]) -> Vec<(&'s
 
 /// Times the operators asked for.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
-    let what = match operators(&args.operator)?[..] {
+    let what = match context.world.agree(operators(&args.operator))?[..] {
         [one] => What::Dslash(one),
         _ => What::AllDslash,
     };
     run(args.common, what, context)
 }
 
+impl Common {
+    /// The formats asked for, of which there have to be kernels.
+    fn formats_of(&self, what: What) -> Outcome<(Vec<IterationPrecision>, Vec<Reconstruction>)> {
+        let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
+        check_nrhs(self.nrhs)?;
+        if let What::Dslash(operator) = what
+            && !exist(operator, &precisions, &reconstructions)
+        {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        Ok((precisions, reconstructions))
+    }
+}
+
 /// Times and prints a table.
 pub fn run(args: Common, what: What, context: &Context) -> Outcome {
-    let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
-    check_nrhs(args.nrhs)?;
-    if let What::Dslash(operator) = what
-        && !exist(operator, &precisions, &reconstructions)
-    {
-        return Err(Failure::refused(NO_SUCH_KERNELS));
-    }
     let world = &context.world;
+    let (precisions, reconstructions) = world.agree(args.formats_of(what))?;
     let choice = context.device_choice()?;
     let device = choice.open(world)?;
     let lattice = lattice_or_default(args.lattice, &device)?;

@@ -73,7 +73,7 @@ pub fn configuration<'g, B: Backend>(
 pub fn improvement<B: Backend>(kind: Kind, thin: &ThinGauge<B>, u0: f64) -> Outcome<Improvement<B>> {
     let refused = |error| match error {
         FatLinkError::Device(error) => error.into(),
-        error @ FatLinkError::Singular { .. } => Failure::refused(error),
+        error @ FatLinkError::Singular { .. } => Failure::refused(error).shared(),
     };
     match kind {
         Kind::Hisq(epsilon) => Improvement::hisq(thin, epsilon).map_err(refused),

@@ -90,7 +90,7 @@ impl Plan {
         study: &Study,
         context: &Context,
     ) -> Outcome<(Results, f64)> {
-        let u0 = self.kind.u0(name, plaquette)?;
+        let u0 = self.kind.u0(name, plaquette).map_err(Failure::shared)?;
         let links = HostLinks::Thin(Box::new(gauge));
         let configuration = configuration(self.kind, domain, &links, u0)?;
         let mut schemes = Vec::new();

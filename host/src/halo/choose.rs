@@ -1,0 +1,64 @@
+//! Which way faces travel fastest, measured.
+use super::{Beyond, Hop, Transport, hop};
+use crate::backend::Backend;
+use crate::domain::{Domain, Result};
+use crate::field::DeviceSpinor;
+use gpu_kernels::storage::Half;
+
+/// Ways between GPUs of one machine; others are given by where processes are.
+const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
+/// Exchanges before the clock starts, and while it runs.
+const EXCHANGES: [u32; 2] = [3, 20];
+
+/// *Collective.* The transport whose exchanges of a spinor field take least time for the slowest process. `domain` gives
+/// the lattice with a transport.
+pub fn fastest<B: Backend>(domain: impl Fn(Transport) -> Result<Domain<B>>) -> Result<Transport> {
+    let mut best = (f64::INFINITY, Transport::default());
+    for transport in CANDIDATES {
+        let seconds = seconds(&domain(transport)?)?;
+        if seconds < best.0 {
+            best = (seconds, transport);
+        }
+    }
+    Ok(best.1)
+}
+
+/// Of one exchange, with nothing else to do.
+fn seconds<B: Backend>(domain: &Domain<B>) -> Result<f64> {
+    let (backend, field) = (domain.backend(), DeviceSpinor::<B, Half>::zero(domain, 1)?);
+    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours };
+    let once = || hop(&field, way, |_, _| Ok(()), |_| Ok(()));
+    let [before, counted] = EXCHANGES;
+    (0..before).try_for_each(|_| once())?;
+    backend.synchronize()?;
+    domain.network().barrier()?;
+    let from = backend.record()?;
+    (0..counted).try_for_each(|_| once())?;
+    let to = backend.record()?;
+    domain.largest(backend.seconds_between(&from, &to)? / f64::from(counted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::domain::DeviceError;
+    use crate::lattice::Lattice;
+    use comms::{ProcessGrid, Threads};
+    use std::sync::Arc;
+
+    #[test]
+    fn all_choose_the_same() {
+        let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
+        let grid = ProcessGrid::new([1, 1, 2, 2]).unwrap();
+        let chosen = Threads::run(4, |threads| {
+            let (backend, network) = (Cpu::new(Some(1)), Arc::new(threads));
+            fastest(|transport| {
+                Domain::with_transport(backend.clone(), lattice, grid, network.clone(), transport, true)
+            })
+            .map_err(|error: DeviceError| error.to_string())
+        });
+        let chosen = chosen.unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(CANDIDATES.contains(&chosen[0]) && chosen.iter().all(|one| *one == chosen[0]), "{chosen:?}");
+    }
+}
