@@ -40,6 +40,10 @@ struct Shape<B: Backend> {
     grid: ProcessGrid,
     network: Arc<dyn Network>,
     halo: Option<Halo<B>>,
+    /// Which ends in t are those of the whole lattice.
+    ends: u32,
+    /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
+    closed: u32,
 }
 
 impl<B: Backend> Domain<B> {
@@ -66,7 +70,38 @@ impl<B: Backend> Domain<B> {
         assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
         let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid, transport, overlap)?) } else { None };
-        Ok(Domain { backend, shape: Arc::new(Shape { global, local, grid, network, halo }) })
+        let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
+        let upper = if place + 1 == parts { UPPER_END } else { 0 };
+        let lower = if place == 0 { LOWER_END } else { 0 };
+        let shape = Shape { global, local, grid, network, halo, ends: upper | lower, closed: 0 };
+        Ok(Domain { backend, shape: Arc::new(shape) })
+    }
+    /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
+    /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::Beyond::Blocks).
+    pub(crate) fn with_margin(&self, width: u32) -> Result<Self> {
+        let margin = self.border(width);
+        let local = self.local().size();
+        let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] + 2 * margin[mu] as usize))?;
+        let closed = (0..4).map(|mu| u32::from(margin[mu] > 0) << mu).sum();
+        let shape = Shape {
+            global: lattice,
+            local: lattice,
+            grid: ProcessGrid::SINGLE,
+            network: Arc::new(Solo::new()),
+            halo: None,
+            // An end of the whole lattice that is cut lies inside. Fields have its sign beyond it, and hops have none.
+            ends: if margin[3] > 0 { 0 } else { self.shape.ends },
+            closed,
+        };
+        Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
+    }
+    /// Directions, one bit each, in which the lattice is a part of a larger one.
+    pub(crate) fn closed(&self) -> u32 {
+        self.shape.closed | self.halo().map_or(0, Halo::cut)
+    }
+    /// Whether the first sites in t, or the last, are those of the whole lattice.
+    pub(crate) fn has_end(&self, upper: bool) -> bool {
+        self.shape.ends & if upper { UPPER_END } else { LOWER_END } != 0
     }
     /// The device.
     pub fn backend(&self) -> &B {
@@ -124,16 +159,11 @@ impl<B: Backend> Domain<B> {
     }
     /// The local lattice with a border of so many sites at both ends of each direction.
     fn geometry_with(&self, border: [u32; 4]) -> Geometry {
-        let grid = &self.shape.grid;
-        let (place, parts) = (grid.coordinates(self.network().rank())[3], grid.dims()[3]);
-        let upper = if place + 1 == parts { UPPER_END } else { 0 };
-        let lower = if place == 0 { LOWER_END } else { 0 };
         let size = self.local().size();
-        Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), upper | lower)
+        Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends)
     }
-    /// The local lattice with a border of `width` sites, an even number, in the directions that are cut.
-    pub(crate) fn bordered(&self, width: u32) -> Bordered {
-        let border = self.border(width);
+    /// The local lattice with borders of so many sites, even numbers, at both ends of each direction.
+    pub(crate) fn bordered_by(&self, border: [u32; 4]) -> Bordered {
         let geometry = self.geometry_with(border);
         if border == [0; 4] {
             return Bordered::bare(geometry);

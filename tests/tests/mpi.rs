@@ -153,6 +153,7 @@ fn solutions_do_not_depend_on_the_grid() {
         ("--mass 0.1 --solver cg --precision fp16", 4, "2,2,1,1"),
         ("--operator clover --csw 1 --mass 0.1 --precision double --reconstruct 8t", 2, "1,1,1,2"),
         ("--operator clover --csw 1 --mass 0.1 --solver gcr-dd --precision half", 4, "1,1,2,2"),
+        ("--mass 0.1 --solver gcr-dd --precision half --domain-overlap 2", 2, "1,1,1,2"),
         ("--operator clover --csw 1 --mass 0.1 --correction defect --precision single", 2, "1,1,2,1"),
         ("--operator staggered --mass 0.1 --precision single", 8, "2,2,2,1"),
         ("--operator asqtad --u0 0.9 --mass 0.1 --precision half", 2, "1,1,1,2"),

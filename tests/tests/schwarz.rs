@@ -1,15 +1,19 @@
 //! The additive Schwarz preconditioner: operators in blocks against lattices whose blocks have no links between them,
-//! minimum residual in blocks against its formulas, and solves with GCR-DD.
+//! minimum residual in blocks and in domains that overlap against its formulas, and solves with GCR-DD.
+use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
     AnySchwarz, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::Domain;
-use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::field::{AnyField, AnySpace, DeviceGauge, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
-use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, IterationPrecision, Method, Operator, Request, Schwarz, SolveFailure};
+use ferrite::lattice::{Lattice, Section};
+use ferrite::solve::{
+    Configuration, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, SolveFailure,
+};
+use ferrite_tests::cut;
 use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{LinearOperator, MrParams, Preconditioner, SolveError, VectorSpace};
@@ -102,7 +106,7 @@ fn schur_complements_in_blocks() {
 
 /// M̂ on the even sites of a field; odd ones become zero.
 fn on_even(operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>, source: &HostSpinor) -> HostSpinor {
-    let domain = domain();
+    let domain = Domain::single(Cpu::new(None), source.lattice()).unwrap();
     let (mut x, mut out) = (FullSpinor::<_, Double>::zero(&domain, 1).unwrap(), FullSpinor::zero(&domain, 1).unwrap());
     x.upload(std::slice::from_ref(source)).unwrap();
     operator.apply(&x.even, &mut out.even).unwrap();
@@ -112,12 +116,12 @@ fn on_even(operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>, source: &Ho
 /// Σ a* b over the sites of one block.
 fn product(a: &HostSpinor, b: &HostSpinor, number: usize, block: [usize; 4]) -> Complex64 {
     let pairs = a.sites().iter().zip(b.sites()).enumerate();
-    let inside = pairs.filter(|(site, _)| number_of(*site, block) == number);
+    let inside = pairs.filter(|(site, _)| number_of(a.lattice(), *site, block) == number);
     inside.flat_map(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| a.conj() * b)).sum()
 }
 
-fn number_of(site: usize, block: [usize; 4]) -> usize {
-    let (site, size) = (lattice().coordinates(site), lattice().size());
+fn number_of(lattice: Lattice, site: usize, block: [usize; 4]) -> usize {
+    let (site, size) = (lattice.coordinates(site), lattice.size());
     (0..4).rev().fold(0, |number, mu| number * (size[mu] / block[mu]) + site[mu] / block[mu])
 }
 
@@ -128,8 +132,9 @@ fn minimum_residual(
     block: [usize; 4],
     params: MrParams,
 ) -> HostSpinor {
-    let (mut r, mut z) = (r.clone(), HostSpinor::zero(lattice()));
-    let blocks: usize = lattice().size().iter().zip(block).map(|(extent, block)| extent / block).product();
+    let lattice = r.lattice();
+    let (mut r, mut z) = (r.clone(), HostSpinor::zero(lattice));
+    let blocks: usize = lattice.size().iter().zip(block).map(|(extent, block)| extent / block).product();
     for _ in 0..params.steps {
         let t = on_even(operator, &r);
         let alphas: Vec<Complex64> = (0..blocks)
@@ -139,7 +144,7 @@ fn minimum_residual(
             })
             .collect();
         for (site, ((z, r), t)) in z.sites_mut().iter_mut().zip(r.sites_mut()).zip(t.sites()).enumerate() {
-            let alpha = alphas[number_of(site, block)];
+            let alpha = alphas[number_of(lattice, site, block)];
             for ((z, r), t) in z.iter_mut().flatten().zip(r.iter_mut().flatten()).zip(t.iter().flatten()) {
                 *z += alpha * *r;
                 *r -= alpha * t;
@@ -162,7 +167,7 @@ fn minimum_residual_in_blocks() {
     for block in BLOCKS {
         let mut alone = full.clone();
         for (site, spinor) in alone.sites_mut().iter_mut().enumerate() {
-            if number_of(site, block) != 0 {
+            if number_of(lattice(), site, block) != 0 {
                 *spinor = Default::default();
             }
         }
@@ -198,6 +203,94 @@ fn minimum_residual_in_blocks() {
 
 fn distance2(a: &[[Complex64; 3]; 4], b: &[[Complex64; 3]; 4]) -> f64 {
     a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm_sqr()).sum()
+}
+
+/// Whether a site lies in a domain, which is `part` with `width` sites more at both ends of the directions that are cut.
+fn is_in(site: [usize; 4], part: &Section, width: usize) -> bool {
+    (0..4).all(|mu| {
+        let (size, margin) = (part.global.size()[mu], margin(part, mu, width));
+        (site[mu] + size + margin - part.origin[mu]) % size < part.local.size()[mu] + 2 * margin
+    })
+}
+fn margin(part: &Section, mu: usize, width: usize) -> usize {
+    if part.local.size()[mu] < part.global.size()[mu] { width } else { 0 }
+}
+
+/// Links without those that leave a domain.
+fn without_links_out_of(gauge: &HostGauge, part: &Section, width: usize) -> HostGauge {
+    let (mut cut, size) = (gauge.clone(), part.global.size());
+    for (index, link) in cut.links_mut().iter_mut().enumerate() {
+        let (site, mu) = (part.global.coordinates(index / 4), index % 4);
+        let margin = margin(part, mu, width);
+        // From the last site of the domain, and to its first: the two may be one link, of a domain all around.
+        let from_first = (site[mu] + size[mu] + margin - part.origin[mu]) % size[mu];
+        let extent = part.local.size()[mu] + 2 * margin;
+        if margin > 0 && (from_first + 1 == extent || from_first + 1 == size[mu]) {
+            *link = Default::default();
+        }
+    }
+    cut
+}
+
+/// Each process's steps in its part with a margin are those on the whole lattice, with no links out of that domain and a
+/// source that is zero elsewhere.
+#[test]
+fn domains_that_overlap() {
+    const WIDTH: usize = 2;
+    let step = MrParams { steps: 3, omega: 0.9 };
+    for (size, grid) in [([4, 4, 8, 12], [1, 1, 2, 2]), ([12, 2, 4, 8], [3, 1, 1, 2]), ([2, 4, 8, 6], [1, 1, 2, 1])] {
+        let lattice = Lattice::new(size).unwrap();
+        let (gauge, source) = (generate::weak_field(lattice, 5, 0.3), generate::random_source(lattice, 6));
+        let clover = CloverParams::isotropic(params(), 1.3, 1.0);
+        Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world)?;
+            let part = domain.section();
+            let schwarz = Schwarz { steps: step.steps, omega: step.omega, overlap: WIDTH, ..Default::default() };
+            for operator in [Operator::Wilson(params()), Operator::Clover(clover, Schur::Symmetric)] {
+                let here = cut::links_of(&part, &gauge);
+                let configuration = Configuration::new(&domain, &here);
+                let schwarz = Schwarz { precision: IterationPrecision::Double, ..schwarz };
+                let mr = configuration.preconditioner(operator, &schwarz, Reconstruction::Eighteen, 2)?;
+                let space = AnySpace::new(&domain, 2, IterationPrecision::Double);
+                let double = SpinorSpace::<Cpu, Double>::new(&domain, 2);
+                let mut fields = FullSpinor::zero(&domain, 2)?;
+                fields.upload(&[HostSpinor::zero(part.local), generate::random_source(part, 6)])?;
+                let (mut r, mut z): (AnyField<_, _>, _) = (space.allocate()?, space.allocate()?);
+                space.read(&fields.even, &mut r)?;
+                let work = mr.apply(&space, &r, &[0.0, 1.0], &mut z)?;
+                assert_eq!((work.calls, work.local_applications), (1, step.steps));
+                space.write(&z, &double, &mut fields.even)?;
+                let got = fields.download()?;
+
+                let mut inside = source.clone();
+                for (index, spinor) in inside.sites_mut().iter_mut().enumerate() {
+                    let site = lattice.coordinates(index);
+                    if lattice.parity(site) == 1 || !is_in(site, &part, WIDTH) {
+                        *spinor = Default::default();
+                    }
+                }
+                let whole = Domain::single(Cpu::new(Some(1)), lattice)?;
+                let wilson = wilson::<Double>(&whole, &without_links_out_of(&gauge, &part, WIDTH));
+                let expected = match operator {
+                    Operator::Wilson(_) => minimum_residual(&EvenOddWilson::new(wilson, 1)?, &inside, size, step),
+                    Operator::Clover(params, schur) => {
+                        let term = Arc::new(params.term(&ThinGauge::upload(&whole, &gauge)?)?);
+                        minimum_residual(&EvenOddClover::new(wilson, term, schur, 1)?, &inside, size, step)
+                    }
+                };
+                let (mut off, mut norm2) = (0.0, 0.0);
+                for index in (0..part.local.volume()).filter(|k| part.local.parity(part.local.coordinates(*k)) == 0) {
+                    let expected = &expected.sites()[part.global_index(index)];
+                    off += distance2(&got[1].sites()[index], expected);
+                    norm2 += distance2(expected, &Default::default());
+                    assert_eq!(got[0].sites()[index], Spinor::default(), "nothing comes of nothing");
+                }
+                assert!(off.sqrt() < 1e-13 * norm2.sqrt(), "{operator:?} at {:?}: {:e}", part.origin, off.sqrt());
+            }
+            ferrite::domain::Result::Ok(())
+        })
+        .unwrap();
+    }
 }
 
 #[test]
@@ -256,6 +349,38 @@ fn the_preconditioner_helps() {
     assert!(ten < one && ten < small, "{one} with one step, {ten} with ten, {small} in small domains");
 }
 
+/// What overlap is for: fewer iterations.
+#[test]
+fn overlap_helps() {
+    let lattice = Lattice::new([4, 4, 8, 16]).unwrap();
+    let gauge = generate::weak_field(lattice, 7, 0.4);
+    let clover = CloverParams::isotropic(WilsonParams::from_mass(-0.25, TimeBoundary::Antiperiodic), 1.0, 1.0);
+    for (operator, precision, reconstruction) in [
+        (Operator::Clover(clover, Schur::Asymmetric), IterationPrecision::Half, Reconstruction::Twelve),
+        (Operator::Wilson(clover.wilson), IterationPrecision::Single, Reconstruction::TwelveTemporal),
+        (Operator::Clover(clover, Schur::Symmetric), IterationPrecision::Half, Reconstruction::Eight),
+    ] {
+        let iterations = |overlap| {
+            let found = Threads::run(4, |world| {
+                let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 2, 2], world).unwrap();
+                let part = domain.section();
+                let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source(part, 8)]);
+                let schwarz = Schwarz { overlap, steps: 20, ..Default::default() };
+                let request =
+                    Request { method: Method::GcrDd, precision, reconstruction, schwarz, ..Request::new(operator) };
+                let (_, report) = Configuration::new(&domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
+                assert!(report.true_residual[0] <= 1e-10 && report.climbs.is_empty());
+                Ok::<_, std::convert::Infallible>(report.info.iterations)
+            })
+            .unwrap();
+            assert!(found.iter().all(|n| *n == found[0]), "{found:?}");
+            found[0]
+        };
+        let (without, with) = (iterations(0), iterations(2));
+        assert!(with < without, "{operator:?}: {without} iterations without overlap, {with} with");
+    }
+}
+
 #[test]
 fn domains_that_do_not_fit_are_refused() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.1));
@@ -268,6 +393,8 @@ fn domains_that_do_not_fit_are_refused() {
         Schwarz { steps: 0, ..Default::default() },
         Schwarz { k_max: 0, ..Default::default() },
         Schwarz { omega: f64::NAN, ..Default::default() },
+        Schwarz { overlap: 1, ..Default::default() },
+        Schwarz { overlap: 2, ..Default::default() },
     ];
     for schwarz in wrong {
         let request = Request { method: Method::GcrDd, schwarz, ..Request::new(params()) };

@@ -9,7 +9,7 @@ use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
 use gpu_kernels::schwarz::{Blocks, DeviceSums};
-use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
+use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE};
 use gpu_kernels::transfer::HostArray;
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
@@ -58,6 +58,11 @@ pub(crate) fn ghosts<P: Precision>(
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
+}
+/// Spinors in the memory of a message, in the same way, with so many tiles for each right-hand side.
+pub(crate) fn message_spinors<P: Precision>(zone: *mut u8, tiles: u32) -> Field<Spinors<P>> {
+    // SAFETY: as for `ghosts`.
+    unsafe { Field::new(zone, tiles) }
 }
 /// Sums in a buffer of the device.
 pub(crate) fn device_sums(buffer: &impl Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {

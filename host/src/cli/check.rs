@@ -5,6 +5,7 @@ use super::text::bytes;
 use super::{Context, Outcome};
 use crate::config::Settings;
 use clap::Args;
+use comms::ProcessGrid;
 use ferrite::solve::Reconstruction;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -50,7 +51,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let solve = Solve::from_settings(&mut settings, &what)?;
         let (plan, nrhs) = (&solve.plan, solve.plan.sources.len());
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        let needs = request.memory(plan.lattice().half_volume(), nrhs);
+        let needs = request.memory(plan.lattice(), &ProcessGrid::SINGLE, nrhs);
         let device = solve.device.open(&context.world)?;
         (device, plan.lattice(), nrhs, needs, plan.operator_name(), plan.operator.name(), plan.clover())
     };

@@ -78,6 +78,10 @@ impl Layout {
     pub fn local(&self) -> Lattice {
         self.section.local
     }
+    /// How it is cut.
+    pub fn grid(&self) -> &ProcessGrid {
+        &self.grid
+    }
     /// The processes.
     pub fn network(&self) -> &dyn Network {
         &*self.network

@@ -1,8 +1,10 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
 use super::fields::Source;
+use super::layout::Layout;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::schwarz::{self, SchwarzFlags};
 use super::text;
+use super::{Failure, Outcome};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
@@ -131,6 +133,14 @@ impl Scheme {
             outer,
         }
     }
+    /// Refuses what does not go with how the lattice is cut.
+    pub fn check(&self, layout: &Layout) -> Outcome {
+        match self.method {
+            Method::GcrDd => self.schwarz.check(layout.local(), layout.grid()),
+            _ => Ok(()),
+        }
+        .map_err(|why| Failure::refused(why).shared())
+    }
     /// For the library.
     pub fn request<O>(&self, operator: O, precision: IterationPrecision, reconstruction: Reconstruction) -> Request<O> {
         Request {
@@ -192,6 +202,12 @@ impl Scheme {
                 name_of(&PRECISIONS, self.schwarz.precision),
                 match self.schwarz.domain {
                     Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
+                    None if self.schwarz.overlap > 0 => {
+                        format!(
+                            "one domain a process, with {} of its neighbours'",
+                            text::count(self.schwarz.overlap, "site")
+                        )
+                    }
                     None => "one domain a process".into(),
                 }
             ),

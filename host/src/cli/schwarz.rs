@@ -3,6 +3,7 @@ use super::plan::PRECISIONS;
 use super::text;
 use crate::config::Settings;
 use clap::Args;
+use comms::ProcessGrid;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Method, Schwarz};
 
@@ -21,17 +22,21 @@ pub struct SchwarzFlags {
     /// Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]
     #[arg(long, value_name = "X,Y,Z,T", help_heading = "GCR-DD")]
     domain: Option<String>,
+    /// Sites of its neighbours that the domain of a process has besides its own part: 0 or 2 [default: 0]
+    #[arg(long, value_name = "N", help_heading = "GCR-DD", allow_hyphen_values = true)]
+    domain_overlap: Option<String>,
     /// Directions after which GCR restarts [default: 16]
     #[arg(long, value_name = "K", help_heading = "GCR-DD", allow_hyphen_values = true)]
     kmax: Option<String>,
 }
 
-const KEYS: [&str; 5] = ["mr-steps", "mr-omega", "domain-precision", "domain", "kmax"];
+const KEYS: [&str; 6] = ["mr-steps", "mr-omega", "domain-precision", "domain", "domain-overlap", "kmax"];
 
 impl SchwarzFlags {
     /// Adds the flags to the settings.
     pub fn add_to(&self, settings: &mut Settings) {
-        let values = [&self.mr_steps, &self.mr_omega, &self.domain_precision, &self.domain, &self.kmax];
+        let values =
+            [&self.mr_steps, &self.mr_omega, &self.domain_precision, &self.domain, &self.domain_overlap, &self.kmax];
         for (key, value) in KEYS.into_iter().zip(values) {
             settings.flag(key, value.as_deref());
         }
@@ -47,11 +52,15 @@ pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) 
         precision: settings.choice("domain-precision", &PRECISIONS).unwrap_or(default.precision),
         domain: settings.parsed("domain", |typed| {
             let extents = text::extents(typed)?;
-            let fits = |local: Lattice| Schwarz { domain: Some(extents), ..default }.check(local);
+            let fits = |local: Lattice| Schwarz { domain: Some(extents), ..default }.check(local, &ProcessGrid::SINGLE);
             local.map_or(Ok(()), fits).map_err(String::from).map(|()| extents)
         }),
+        overlap: settings.choice("domain-overlap", &[("0", 0), ("2", 2)]).unwrap_or(default.overlap),
         k_max: settings.count("kmax", 1..=1000).unwrap_or(default.k_max),
     };
+    if schwarz.overlap > 0 && schwarz.domain.is_some() {
+        settings.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
+    }
     if method != Method::GcrDd {
         for key in KEYS {
             if let Some(setting) = settings.get(key) {

@@ -307,10 +307,11 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     }
     let device = solve.device.open(world)?;
     let layout = solve.device.layout.cut(world, plan.lattice(), 1)?;
+    solve.scheme.check(&layout)?;
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
     let nrhs = plan.sources.len();
-    let needs = largest.memory(layout.local().half_volume(), nrhs);
+    let needs = largest.memory(layout.local(), layout.grid(), nrhs);
     let task = format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side"));
     device.require_all(world, &needs, &task)?;
 

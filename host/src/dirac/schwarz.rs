@@ -6,7 +6,8 @@ use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
 use crate::halo::SumTarget;
-use gpu_kernels::schwarz::{BlockDot, Blocks, DeviceSums, MrUpdate};
+use gpu_kernels::lattice::Region;
+use gpu_kernels::schwarz::{BlockDot, Blocks, CopySpinors, DeviceSums, MrUpdate};
 use gpu_kernels::storage::{CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Single};
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
@@ -65,6 +66,19 @@ pub struct MrInBlocks<B: Backend, P: Precision> {
     blocks: Blocks,
     fields: RefCell<[DeviceSpinor<B, P>; 2]>,
     sums: B::Buffer,
+    margin: Option<Margin<B, P>>,
+}
+
+/// How vectors of each process's part become vectors of overlapping domains.
+struct Margin<B: Backend, P: Precision> {
+    /// The parts.
+    parts: Domain<B>,
+    /// Sites of its neighbours that a domain has besides its part.
+    width: u32,
+    /// The factor of what lies beyond an end of the whole lattice in t.
+    across: f64,
+    /// The vector that the domain is given, and what it makes of it.
+    given: RefCell<[DeviceSpinor<B, P>; 2]>,
 }
 
 /// Values of a right-hand side and block, at most.
@@ -78,10 +92,43 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         let fields = [DeviceSpinor::zero(&domain, nrhs)?, DeviceSpinor::zero(&domain, nrhs)?];
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
-        Ok(MrInBlocks { operator, params, blocks, fields: RefCell::new(fields), sums })
+        Ok(MrInBlocks { operator, params, blocks, fields: RefCell::new(fields), sums, margin: None })
     }
-    /// z ≈ M̂⁻¹ r in every block.
+    /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
+    /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
+    /// its margin, and what it makes of that beyond its part is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
+    /// `across` is the factor of a hop across the end of the whole lattice in t.
+    pub fn overlapping(
+        operator: Rc<dyn BlockOperator<B, P>>,
+        params: MrParams,
+        nrhs: usize,
+        (parts, width): (&Domain<B>, usize),
+        across: f64,
+    ) -> Result<Self> {
+        let field = || DeviceSpinor::zero(operator.domain(), nrhs);
+        let (parts, width, given) = (parts.clone(), width as u32, RefCell::new([field()?, field()?]));
+        Ok(MrInBlocks { margin: Some(Margin { parts, width, across, given }), ..Self::new(operator, params, nrhs)? })
+    }
+    /// z ≈ M̂⁻¹ r in every domain.
     fn solve(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
+        let Some(Margin { parts, width, across, given }) = &self.margin else {
+            return self.in_blocks(r, z);
+        };
+        let [wide_r, wide_z] = &mut *given.borrow_mut();
+        if let Some(halo) = parts.halo() {
+            halo.fill_margin(r, wide_r, *width, *across)?;
+        }
+        let work = self.in_blocks(wide_r, wide_z)?;
+        let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
+        let geometry = wide_z.domain().geometry();
+        let (input, out) = (wide_z.view(), z.view());
+        let kernel = CopySpinors { input, from, out, to, geometry, parity: 0, factor: 1.0 };
+        parts.backend().launch(&kernel, parts.sites(), z.nrhs() as u32)?;
+        // The operator knows of one domain only.
+        Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
+    }
+    /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
+    fn in_blocks(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
         let domain = self.operator.domain();
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), r.nrhs());
         let space = SpinorSpace::<B, P>::new(domain, nrhs);

@@ -12,26 +12,37 @@ use gpu_kernels::smeared::SingularThin;
 use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use gpu_kernels::transfer::{HostArray, PackThinLinks, UnpackThinLinks};
 use num_complex::Complex64;
+use std::sync::Arc;
 
 /// Links on a device in double precision, each kept once: what changes a gauge field works on them, and every copy for
 /// operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of the neighbours' links.
 pub struct ThinGauge<B: Backend> {
     domain: Domain<B>,
-    halves: [B::Buffer; 2],
-    /// Sites of the border, an even number: 4, for paths that reach three sites far, or 2, where a part of the lattice has
-    /// no more.
-    width: u32,
+    halves: Arc<[B::Buffer; 2]>,
+    /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
+    /// where a part of the lattice has no more; 0 in directions that are not cut.
+    border: [u32; 4],
 }
 
 impl<B: Backend> ThinGauge<B> {
     fn empty(domain: &Domain<B>) -> Result<Self> {
         let cut = (0..4).filter(|mu| domain.grid().is_partitioned(*mu));
         let thinnest = cut.map(|mu| domain.local().size()[mu]).min().unwrap_or(4);
-        let width = if thinnest < 4 { 2 } else { 4 };
-        let sites = domain.bordered(width).geometry.half_volume() as usize;
+        let border = domain.border(if thinnest < 4 { 2 } else { 4 });
+        let sites = domain.bordered_by(border).geometry.half_volume() as usize;
         let half =
             || domain.backend().allocate(Self::bytes_for(sites), &format!("a gauge field on {}", domain.local()));
-        Ok(ThinGauge { domain: domain.clone(), halves: [half()?, half()?], width })
+        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border })
+    }
+    /// The same links as those of a lattice that has `width` sites of the border more, for what reads them only. `None`
+    /// where the border has not one more than that, which links at the ends need.
+    pub(crate) fn with_margin(&self, width: u32) -> Result<Option<Self>> {
+        let margin = self.domain.border(width);
+        if (0..4).any(|mu| margin[mu] > 0 && self.border[mu] <= margin[mu]) {
+            return Ok(None);
+        }
+        let border = std::array::from_fn(|mu| self.border[mu] - margin[mu]);
+        Ok(Some(ThinGauge { domain: self.domain.with_margin(width)?, halves: Arc::clone(&self.halves), border }))
     }
     /// *Collective.* Copies host links to the device. Panics when the lattice is not the domain's part.
     pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
@@ -74,7 +85,7 @@ impl<B: Backend> ThinGauge<B> {
     /// *Collective.* Brings the border up to date after links have changed.
     pub(crate) fn fill_border(&self) -> Result {
         match self.domain.halo() {
-            Some(halo) => halo.fill_border(&self.domain, self.width, self.both()),
+            Some(halo) => halo.fill_links(&self.domain, self.border, self.both()),
             None => Ok(()),
         }
     }
@@ -137,11 +148,12 @@ impl<B: Backend> ThinGauge<B> {
     }
     /// The links of one parity and direction for kernels that change them. The view must not outlive the field.
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
+        assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
     }
     /// The lattice with the border.
     pub(crate) fn bordered(&self) -> Bordered {
-        self.domain.bordered(self.width)
+        self.domain.bordered_by(self.border)
     }
     /// Sites of one parity, those of the border included.
     pub(crate) fn bordered_sites(&self) -> u32 {

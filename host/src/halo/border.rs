@@ -1,29 +1,113 @@
-//! Links of other processes around the local lattice.
+//! Other processes' links and spinors around the local lattice.
 use super::trace::Trace;
-use super::{Halo, exchange_of};
+use super::{Halo, exchange_of, lock};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
+use crate::field::DeviceSpinor;
 use gpu_kernels::field::ThinLinks;
-use gpu_kernels::lattice::Region;
+use gpu_kernels::lattice::{Geometry, Region};
+use gpu_kernels::schwarz::CopySpinors;
 use gpu_kernels::smeared::CopyThin;
-use gpu_kernels::storage::TILE;
-use std::sync::PoisonError;
+use gpu_kernels::storage::{Precision, SiteFormat, Spinors, TILE};
+use std::cmp::Ordering;
+
+/// A slab of a lattice with a border, and the memory of the message that it comes from or goes to.
+struct Slab {
+    region: Region,
+    /// Sites of one parity.
+    sites: u32,
+    message: *mut u8,
+    /// Which way the message goes.
+    way: Way,
+}
+
+enum Way {
+    /// From the slab to the neighbour.
+    Out,
+    /// To the slab, from beyond the forward or the backward end of this direction.
+    In { mu: usize, forward: bool },
+}
 
 impl<B: Backend> Halo<B> {
-    /// *Collective.* Fills a border of `width` sites, no more than any neighbour has, from the neighbours' links: one
-    /// direction after the other, each with the borders that are there already, so that corners come with it.
-    pub fn fill_border(&self, domain: &Domain<B>, width: u32, links: [ThinLinks; 2]) -> Result {
+    /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
+    /// that are cut, and no more than any neighbour has.
+    pub fn fill_links(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks; 2]) -> Result {
+        let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
+        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES;
+        let copy = |slab: Slab| {
+            let Slab { region, sites, message, way } = slab;
+            for (parity, links) in links.into_iter().enumerate() {
+                let (message, parity) =
+                    (view::message_links(message.wrapping_add(parity * half(sites))), parity as u32);
+                let kernel = match way {
+                    Way::Out => {
+                        CopyThin { input: links, from: region, out: message, to: Region::WHOLE, geometry, parity }
+                    }
+                    Way::In { .. } => {
+                        CopyThin { input: message, from: Region::WHOLE, out: links, to: region, geometry, parity }
+                    }
+                };
+                backend.launch(&kernel, sites, 1)?;
+            }
+            Ok(())
+        };
+        self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
+    }
+    /// *Collective.* Copies a field on even sites to one on the [same lattice with a margin](Domain::with_margin) of
+    /// `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
+    /// multiplied by `across`.
+    pub fn fill_margin<P: Precision>(
+        &self,
+        input: &DeviceSpinor<B, P>,
+        out: &mut DeviceSpinor<B, P>,
+        width: u32,
+        across: f64,
+    ) -> Result {
+        let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), input.nrhs() as u32);
+        let (backend, margin) = (domain.backend(), domain.border(width));
+        let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
+        let (parity, factor, field) = (0, 1.0, out.view());
+        let body = CopySpinors { input: input.view(), from, out: field, to, geometry, parity, factor };
+        backend.launch(&body, domain.sites(), nrhs)?;
+        let tiles = |sites: u32| (sites as usize).div_ceil(TILE);
+        let copy = |slab: Slab| {
+            let Slab { region, sites, message, way } = slab;
+            let (message, whole) = (view::message_spinors(message, tiles(sites) as u32), Region::WHOLE);
+            let kernel = match way {
+                Way::Out => {
+                    CopySpinors { input: field, from: region, out: message, to: whole, geometry, parity, factor }
+                }
+                Way::In { mu, forward } => {
+                    let factor = if mu == 3 && domain.has_end(forward) { across } else { 1.0 };
+                    CopySpinors { input: message, from: whole, out: field, to: region, geometry, parity, factor }
+                }
+            };
+            Ok(backend.launch(&kernel, sites, nrhs)?)
+        };
+        let bytes = |sites: u32| tiles(sites) * TILE * Spinors::<P>::BYTES * nrhs as usize;
+        self.fill(domain, margin, geometry, bytes, copy)
+    }
+    /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders
+    /// that are there already, so that corners come with them. `bytes` is for the message of so many sites of each parity.
+    fn fill(
+        &self,
+        domain: &Domain<B>,
+        border: [u32; 4],
+        geometry: Geometry,
+        bytes: impl Fn(u32) -> usize,
+        copy: impl Fn(Slab) -> Result,
+    ) -> Result {
         let backend = domain.backend();
-        let (geometry, border) = (domain.bordered(width).geometry, domain.border(width));
         let (whole, local) = (geometry.size(), domain.local().size().map(|extent| extent as u32));
-        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exchanges = lock(&self.exchanges);
         for mu in (0..4).filter(|mu| self.cut >> mu & 1 == 1) {
-            // A slab of the border's width from `start` on.
+            let width = border[mu];
+            // From `start` on.
             let slab = |start: u32| {
                 let interval = |nu: usize| match nu.cmp(&mu) {
-                    std::cmp::Ordering::Less => (0, whole[nu]),
-                    std::cmp::Ordering::Equal => (start, width),
-                    std::cmp::Ordering::Greater => (border[nu], local[nu]),
+                    Ordering::Less => (0, whole[nu]),
+                    Ordering::Equal => (start, width),
+                    Ordering::Greater => (border[nu], local[nu]),
                 };
                 let intervals: [(u32, u32); 4] = std::array::from_fn(interval);
                 Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length))
@@ -32,37 +116,20 @@ impl<B: Backend> Halo<B> {
             let sources = [slab(local[mu]), slab(width)];
             let targets = [slab(0), slab(width + local[mu])];
             let sites = sources[0].sites(&geometry);
-            let half = (sites as usize).div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES;
-            let mut bytes = [0; 4];
-            bytes[mu] = 2 * half;
-            let exchange = exchange_of(self.transport, &mut exchanges, domain, bytes)?;
-            let memory = |zone: *mut u8, parity: usize| view::message_links(zone.wrapping_add(parity * half));
+            let mut message = [0; 4];
+            message[mu] = bytes(sites);
+            let exchange = exchange_of(self.transport, &mut exchanges, domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
-            for (parity, links) in links.into_iter().enumerate() {
-                for forward in 0..2 {
-                    let out = memory(packed[mu][forward], parity);
-                    let (from, to) = (sources[forward], Region::WHOLE);
-                    let kernel = CopyThin { input: links, from, out, to, geometry, parity: parity as u32 };
-                    backend.launch(&kernel, sites, 1)?;
-                }
+            for (forward, region) in sources.into_iter().enumerate() {
+                copy(Slab { region, sites, message: packed[mu][forward], way: Way::Out })?;
             }
-            exchange.run(
-                (backend, &Trace::new(None)),
-                (&self.streams, None),
-                true,
-                || Ok(()),
-                |_, _| {
-                    for (parity, links) in links.into_iter().enumerate() {
-                        for forward in 0..2 {
-                            let input = memory(zones[mu][forward], parity);
-                            let (from, to) = (Region::WHOLE, targets[forward]);
-                            let kernel = CopyThin { input, from, out: links, to, geometry, parity: parity as u32 };
-                            backend.launch(&kernel, sites, 1)?;
-                        }
-                    }
-                    Ok(())
-                },
-            )?;
+            let unpack = |_: usize, _: Option<&B::Stream>| {
+                targets.into_iter().enumerate().try_for_each(|(forward, region)| {
+                    let way = Way::In { mu, forward: forward == 1 };
+                    copy(Slab { region, sites, message: zones[mu][forward], way })
+                })
+            };
+            exchange.run((backend, &Trace::new(None)), (&self.streams, None), true, || Ok(()), unpack)?;
         }
         Ok(())
     }

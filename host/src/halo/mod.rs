@@ -59,6 +59,10 @@ impl<B: Backend> Halo<B> {
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
         Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap, recorder: Mutex::new(None) })
     }
+    /// Directions that are cut, one bit each.
+    pub fn cut(&self) -> u32 {
+        self.cut
+    }
     /// The stream that packs faces: that of the first end.
     fn packing(&self) -> (Track, &B::Stream) {
         let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
@@ -243,9 +247,9 @@ fn in_blocks<B: Backend, P: Precision>(
     mut outside: impl FnMut(Outside<'_, B, P>) -> Result,
 ) -> Result {
     let geometry = domain.geometry();
-    let cut = domain.halo().map_or(0, |halo| halo.cut);
     let (size, block) = (geometry.size(), blocks.extents());
-    let closed: u32 = (0..4).map(|mu| u32::from(cut >> mu & 1 == 1 || block[mu] < size[mu]) << mu).sum();
+    let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();
+    let closed = closed | domain.closed();
     let ghosts = Ghosts::closed(closed, *blocks);
     if blocks.count() > 1 {
         // Most sites are near an end of their block.

@@ -91,6 +91,17 @@ impl<'g, B: Backend> Configuration<'g, B> {
     ) -> Result<AnyOperator<B, FourSpins>> {
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
+    /// *Collective.* The preconditioner of GCR-DD for an operator's Schur complement. Panics on what
+    /// [`Schwarz::check`] refuses.
+    pub fn preconditioner(
+        &self,
+        operator: impl Into<Operator>,
+        schwarz: &Schwarz,
+        reconstruction: Reconstruction,
+        nrhs: usize,
+    ) -> Result<AnySchwarz<B>> {
+        Operators::new(self, operator.into(), nrhs)?.any_schwarz(schwarz, reconstruction)
+    }
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
     /// kernels for 8.
     pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
@@ -141,12 +152,52 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
 }
 
 impl<B: Backend> Operators<'_, '_, B> {
+    fn any_schwarz(&self, schwarz: &Schwarz, reconstruction: Reconstruction) -> Result<AnySchwarz<B>> {
+        // The end of the whole lattice, beyond which links in temporal gauge are not 1, may lie within a domain.
+        let inside = schwarz.overlap > 0 && self.domain().grid().is_partitioned(3);
+        let reconstruction =
+            if inside && reconstruction.is_temporal() { Reconstruction::Twelve } else { reconstruction };
+        macro_rules! make {
+            ($precision:ident, $recon:ident) => {
+                AnySchwarz::$precision(self.schwarz::<$precision, $recon>(schwarz)?)
+            };
+        }
+        Ok(with_formats!(schwarz.precision, reconstruction, make))
+    }
+    /// The preconditioner in a format.
+    fn schwarz<P: CloverFormat, R: LinkFormat<P>>(&self, schwarz: &Schwarz) -> Result<MrInBlocks<B, P>> {
+        let (wilson, domain) = (self.operator.wilson(), self.domain());
+        let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
+        if schwarz.overlap == 0 {
+            let block = schwarz.domain.unwrap_or(domain.local().size());
+            let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
+            let operator = self.in_blocks(self.configuration.links::<P, R>()?, term, block)?;
+            return MrInBlocks::new(operator, params, self.nrhs);
+        }
+        let width = schwarz.overlap;
+        let (links, term) = self.configuration.with_staged(|thin| {
+            let thin = thin.with_margin(width as u32)?.expect("the request was checked");
+            let term = match self.operator {
+                Operator::Clover(params, _) => Some(params.term(&thin)?.convert::<P>()?),
+                Operator::Wilson(_) => None,
+            };
+            Ok((Arc::new(thin.pack::<P, R>()?), term))
+        })?;
+        let block = links.domain().local().size();
+        let operator = self.in_blocks(links, term, block)?;
+        MrInBlocks::overlapping(operator, params, self.nrhs, (domain, width), wilson.boundary.sign())
+    }
     /// The Schur complement cut into blocks.
-    fn in_blocks<P: CloverFormat, R: LinkFormat<P>>(&self, block: [usize; 4]) -> Result<Rc<dyn BlockOperator<B, P>>> {
-        let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson()).in_blocks(block);
-        Ok(match (self.operator, &self.term) {
+    fn in_blocks<P: CloverFormat, R: LinkFormat<P>>(
+        &self,
+        links: Arc<DeviceGauge<B, P, R>>,
+        term: Option<DeviceClover<B, P>>,
+        block: [usize; 4],
+    ) -> Result<Rc<dyn BlockOperator<B, P>>> {
+        let wilson = Wilson::new(links, self.operator.wilson()).in_blocks(block);
+        Ok(match (self.operator, term) {
             (Operator::Clover(_, schur), Some(term)) => {
-                Rc::new(EvenOddClover::new(wilson, Arc::new(term.convert::<P>()?), schur, self.nrhs)?)
+                Rc::new(EvenOddClover::new(wilson, Arc::new(term), schur, self.nrhs)?)
             }
             _ => Rc::new(EvenOddWilson::new(wilson, self.nrhs)?),
         })
@@ -168,15 +219,7 @@ impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
         schwarz: &Schwarz,
         reconstruction: Reconstruction,
     ) -> Result<Option<AnyPreconditioner<B, FourSpins>>> {
-        let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
-        let block = schwarz.domain.unwrap_or(self.domain().local().size());
-        macro_rules! make {
-            ($precision:ident, $recon:ident) => {{
-                let operator = self.in_blocks::<$precision, $recon>(block)?;
-                AnySchwarz::$precision(MrInBlocks::new(operator, params, self.nrhs)?)
-            }};
-        }
-        Ok(Some(Box::new(with_formats!(schwarz.precision, reconstruction, make))))
+        Ok(Some(Box::new(self.any_schwarz(schwarz, reconstruction)?)))
     }
     fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, FourSpins>> {
         macro_rules! make {

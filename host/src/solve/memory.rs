@@ -7,15 +7,18 @@ use crate::backend::Cpu;
 use crate::dirac::StaggeredParams;
 use crate::fat_links::workspace_bytes;
 use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
+use crate::lattice::Lattice;
+use comms::ProcessGrid;
 use gpu_kernels::storage::{
     Double, Fp16, Half, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H,
     Recon18, Recon18H, Single,
 };
 
 impl Request {
-    /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on `sites` sites of one parity, with
+    /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
     /// names for what takes it. Steps up the ladder come on top.
-    pub fn memory(&self, sites: usize, nrhs: usize) -> Vec<(&'static str, usize)> {
+    pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> Vec<(&'static str, usize)> {
+        let sites = local.half_volume();
         let spinor = |precision| bytes(precision, Reconstruction::Eighteen, sites, nrhs).spinor;
         let clover = matches!(self.operator, Operator::Clover(..));
         let normal = matches!(self.method, Method::Cg | Method::Cgne);
@@ -48,9 +51,11 @@ impl Request {
         ];
         if gcr {
             // The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
+            let sites = self.schwarz.domain_sites(local, grid);
             let domains = bytes(self.schwarz.precision, self.reconstruction, sites, nrhs);
             let clover = if clover { domains.clover } else { 0 };
-            parts.push(("preconditioner", (4 + operator) * domains.spinor + domains.links + clover));
+            let overlapping = if self.schwarz.overlap > 0 { 2 } else { 0 };
+            parts.push(("preconditioner", (4 + operator + overlapping) * domains.spinor + domains.links + clover));
         }
         if clover {
             parts.push(("clover term and its inverse in double", exact.clover));

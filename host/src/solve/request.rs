@@ -1,6 +1,7 @@
 //! What to solve and how.
 use crate::dirac::{CloverParams, Schur, StaggeredParams, WilsonParams};
 use crate::lattice::Lattice;
+use comms::ProcessGrid;
 
 /// Which Krylov method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,34 +29,46 @@ pub struct Schwarz {
     pub precision: IterationPrecision,
     /// Extents of a domain, even ones that divide the part of each process; `None`: that part as a whole.
     pub domain: Option<[usize; 4]>,
+    /// Sites of its neighbours that the domain of a process has besides its own part, in the directions that are cut: 0
+    /// or 2.
+    pub overlap: usize,
     /// Directions after which GCR restarts.
     pub k_max: usize,
 }
 
 impl Schwarz {
-    /// Whether the domains fit the part of each process; otherwise why not.
-    pub fn check(&self, local: Lattice) -> Result<(), &'static str> {
-        let Schwarz { steps, omega, domain, k_max, .. } = *self;
+    /// Whether the domains fit the part of each process, when the lattice is cut like this; otherwise why not.
+    pub fn check(&self, local: Lattice, grid: &ProcessGrid) -> Result<(), &'static str> {
+        let Schwarz { steps, omega, domain, overlap, k_max, .. } = *self;
         let extents = domain.unwrap_or(local.size());
         let fits = |(&extent, whole): (&usize, usize)| extent > 0 && extent % 2 == 0 && whole % extent == 0;
-        if steps == 0 || k_max == 0 {
-            return Err("GCR-DD takes at least one step of minimum residual and one direction");
-        }
-        if !(omega > 0.0 && omega < 2.0) {
-            return Err("the over-relaxation of minimum residual is above 0 and below 2");
-        }
-        if !extents.iter().zip(local.size()).all(fits) {
-            return Err(
+        let refused = [
+            (steps == 0 || k_max == 0, "GCR-DD takes at least one step of minimum residual and one direction"),
+            (!(omega > 0.0 && omega < 2.0), "the over-relaxation of minimum residual is above 0 and below 2"),
+            (
+                !extents.iter().zip(local.size()).all(fits),
                 "the extents of a domain are even and divide those of the part of the lattice that a process has",
-            );
-        }
-        Ok(())
+            ),
+            (overlap != 0 && overlap != 2, "domains overlap by 0 or 2 sites"),
+            (overlap > 0 && domain.is_some(), "domains that overlap are the parts of the processes: give no extents"),
+            (overlap > 0 && grid.size() == 1, "with one process there is nothing for its domain to overlap with"),
+            (
+                overlap > 0 && (0..4).any(|mu| grid.is_partitioned(mu) && local.size()[mu] < 4),
+                "domains that overlap are at least 4 sites long in directions that are cut",
+            ),
+        ];
+        refused.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, why)| Err(why))
+    }
+    /// Sites of one parity in the domain of a process that has `local`.
+    pub fn domain_sites(&self, local: Lattice, grid: &ProcessGrid) -> usize {
+        let margin = |mu: usize| if grid.is_partitioned(mu) { 2 * self.overlap } else { 0 };
+        (0..4).map(|mu| local.size()[mu] + margin(mu)).product::<usize>() / 2
     }
 }
 
 impl Default for Schwarz {
     fn default() -> Self {
-        Schwarz { steps: 10, omega: 1.0, precision: IterationPrecision::Half, domain: None, k_max: 16 }
+        Schwarz { steps: 10, omega: 1.0, precision: IterationPrecision::Half, domain: None, overlap: 0, k_max: 16 }
     }
 }
 

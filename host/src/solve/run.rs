@@ -59,7 +59,7 @@ impl<B: Backend> Configuration<'_, B> {
         if request.method == Method::GcrDd {
             request
                 .schwarz
-                .check(self.domain().local())
+                .check(self.domain().local(), self.domain().grid())
                 .map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
         }
         let operators = Operators::new(self, request.operator, sources.len())?;

@@ -2,6 +2,7 @@
 use super::table::Results;
 use super::{Arguments, Paper, columns};
 use crate::cli::{Context, Failure, Outcome};
+use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
 use ferrite::dirac::{TimeBoundary, WilsonParams};
@@ -46,7 +47,7 @@ impl Tables {
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request =
             Request { method: Method::Cg, reconstruction: Reconstruction::Eighteen, ..Request::new(operator) };
-        let mut needs = request.memory(lattice.half_volume(), 1);
+        let mut needs = request.memory(lattice, &ProcessGrid::SINGLE, 1);
         needs.push(("links in the other formats", 1152 * lattice.half_volume()));
         needs
     }
