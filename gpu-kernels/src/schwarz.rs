@@ -235,7 +235,7 @@ pub struct CopySpinors<P: Precision> {
 }
 // SAFETY: calls write different sites, as regions have each site once.
 unsafe impl<P: Precision> Kernel for CopySpinors<P> {
-    const NAME: &'static [&'static str] = &["copy_spinors", P::NAME];
+    const NAME: &'static [&'static str] = &["copy_region", P::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
@@ -256,8 +256,8 @@ crate::entry! { INSTANCES:
     kernel "schwarz" mr_update_single: MrUpdate<Single>, registers 0;
     kernel "schwarz" mr_update_half: MrUpdate<Half>, registers 0;
     kernel "schwarz" mr_update_fp16: MrUpdate<Fp16>, registers 0;
-    kernel "schwarz" copy_spinors_double: CopySpinors<Double>, registers 0;
-    kernel "schwarz" copy_spinors_single: CopySpinors<Single>, registers 0;
-    kernel "schwarz" copy_spinors_half: CopySpinors<Half>, registers 0;
-    kernel "schwarz" copy_spinors_fp16: CopySpinors<Fp16>, registers 0;
+    kernel "schwarz" copy_region_double: CopySpinors<Double>, registers 0;
+    kernel "schwarz" copy_region_single: CopySpinors<Single>, registers 0;
+    kernel "schwarz" copy_region_half: CopySpinors<Half>, registers 0;
+    kernel "schwarz" copy_region_fp16: CopySpinors<Fp16>, registers 0;
 }
