@@ -18,7 +18,7 @@
 //!
 //! G(y) U_ν(y+μ̂) V†(y+ν̂) + V(y) U_ν(y+μ̂) G†(y+ν̂) + G†(z) U_ν(z) V(z+ν̂) + V†(z) U_ν(z) G(z+ν̂).
 use crate::Kernel;
-use crate::algebra::{AntiHermitian, Complex, Real, Su3};
+use crate::algebra::{AntiHermitian, Real, Su3};
 use crate::field::{Field, Matrices, Momenta, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;

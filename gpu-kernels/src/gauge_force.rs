@@ -15,7 +15,7 @@
 //! | chair | a, b, −μ, −a, −b |
 //!
 //! where a is one of the six steps across μ and b one of the four across both.
-use crate::algebra::{AntiHermitian, Real, Su3};
+use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Matrices, Momenta, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;

@@ -193,7 +193,7 @@ pub struct CopySites<F> {
 }
 // SAFETY: calls write different sites, as regions have each site once.
 unsafe impl<F: SiteFormat> Kernel for CopySites<F> {
-    const NAME: &'static [&'static str] = &["copy", F::KIND, F::NAME];
+    const NAME: &'static [&'static str] = &["copy_region", F::KIND, F::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
@@ -206,12 +206,12 @@ unsafe impl<F: SiteFormat> Kernel for CopySites<F> {
 }
 
 crate::entry! { INSTANCES:
-    kernel "transfer" copy_spinor_double: CopySites<Spinors<Double>>, registers 0;
-    kernel "transfer" copy_spinor_single: CopySites<Spinors<Single>>, registers 0;
-    kernel "transfer" copy_spinor_half: CopySites<Spinors<Half>>, registers 0;
-    kernel "transfer" copy_spinor_fp16: CopySites<Spinors<Fp16>>, registers 0;
-    kernel "transfer" copy_colour_double: CopySites<Colours<Double>>, registers 0;
-    kernel "transfer" copy_colour_single: CopySites<Colours<Single>>, registers 0;
+    kernel "transfer" copy_region_spinor_double: CopySites<Spinors<Double>>, registers 0;
+    kernel "transfer" copy_region_spinor_single: CopySites<Spinors<Single>>, registers 0;
+    kernel "transfer" copy_region_spinor_half: CopySites<Spinors<Half>>, registers 0;
+    kernel "transfer" copy_region_spinor_fp16: CopySites<Spinors<Fp16>>, registers 0;
+    kernel "transfer" copy_region_colour_double: CopySites<Colours<Double>>, registers 0;
+    kernel "transfer" copy_region_colour_single: CopySites<Colours<Single>>, registers 0;
     setup "transfer" pack_spinor_double: PackField<FourSpins, Double>, registers 0;
     setup "transfer" pack_spinor_single: PackField<FourSpins, Single>, registers 0;
     setup "transfer" pack_spinor_half: PackField<FourSpins, Half>, registers 0;

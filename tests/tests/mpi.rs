@@ -166,13 +166,29 @@ fn solutions_do_not_depend_on_the_grid() {
         } else {
             solve
         };
-        room.json(&format!("{solve} -o one.npy"));
+        // One domain has nothing to overlap with.
+        room.json(&format!("{} -o one.npy", solve.replace("--domain-overlap 2", "")));
         let many = json(&room, ranks, &format!("{solve} -o many.npy --grid {grid}"));
         let tol = many["tol"].as_f64().unwrap_or(0.0);
         let off = distance(&npy(&room.path("many.npy")), &npy(&room.path("one.npy")));
         // Residuals of 1e-10 are errors of less than 1e-8 with the smallest eigenvalue near the mass.
         assert!(off < 100.0 * tol, "{how} on {grid}: {off:e}");
     }
+}
+
+#[test]
+fn overlapping_domains_that_do_not_fit_are_refused() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.1 --source random:3 --solver gcr-dd --domain-overlap";
+    room.fails(2, &format!("{solve} 2"), &["with one process there is nothing"]);
+    room.fails(2, &format!("{solve} 1"), &["domain-overlap", "'1' is none of 0, 2"]);
+    fails(
+        &room,
+        2,
+        2,
+        &format!("{solve} 2 --domain 2,4,4,4 --grid 1,1,1,2"),
+        &["domain-overlap", "the parts of the processes"],
+    );
 }
 
 #[test]

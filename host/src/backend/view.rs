@@ -9,7 +9,7 @@ use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
 use gpu_kernels::schwarz::{Blocks, DeviceSums};
-use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE};
+use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
@@ -59,8 +59,8 @@ pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
-/// Spinors in the memory of a message, in the same way, with so many tiles for each right-hand side.
-pub(crate) fn message_spinors<P: Precision>(zone: *mut u8, tiles: u32) -> Field<Spinors<P>> {
+/// A field in the memory of a message, in the same way, with so many tiles for each right-hand side.
+pub(crate) fn message_field<F: SiteFormat>(zone: *mut u8, tiles: u32) -> Field<F> {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, tiles) }
 }
