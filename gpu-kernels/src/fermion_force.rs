@@ -220,23 +220,29 @@ unsafe impl<T: Element> Kernel for LongGradient<T> {
     }
 }
 
-/// G_μ ← b G_μ at one site for one direction: what sums of gradients begin with.
+/// X ← a X + b Y for one matrix of each site.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct ScaleMatrices<T> {
-    /// From here.
-    pub input: Matrices<T>,
-    /// To there.
+pub struct CombineMatrices<T> {
+    /// X
     pub out: Matrices<T>,
+    /// Y
+    pub input: Matrices<T>,
+    /// a; for 0, X is not read.
+    pub a: f64,
     /// b
-    pub factor: f64,
+    pub b: f64,
 }
-// SAFETY: call i writes matrix i only.
-unsafe impl<T: Element> Kernel for ScaleMatrices<T> {
-    const NAME: &'static [&'static str] = &["scale_matrices", T::NAME];
+// SAFETY: call i reads and writes matrix i only.
+unsafe impl<T: Element> Kernel for CombineMatrices<T> {
+    const NAME: &'static [&'static str] = &["combine_matrices", T::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
-        unsafe { self.out.store(i, &self.input.load(i, Access::Own).scale(T::from_f64(self.factor))) }
+        unsafe {
+            let y = self.input.load(i, Access::Shared).scale(T::from_f64(self.b));
+            let sum = if self.a == 0.0 { y } else { y + self.out.load(i, Access::Own).scale(T::from_f64(self.a)) };
+            self.out.store(i, &sum);
+        }
     }
 }
 
@@ -252,6 +258,6 @@ crate::entry! { INSTANCES:
     kernel "fermion_force" staple_gradient_single: StapleGradient<f32>, registers 0;
     kernel "fermion_force" long_gradient_double: LongGradient<f64>, registers 0;
     kernel "fermion_force" long_gradient_single: LongGradient<f32>, registers 0;
-    kernel "fermion_force" scale_matrices_double: ScaleMatrices<f64>, registers 0;
-    kernel "fermion_force" scale_matrices_single: ScaleMatrices<f32>, registers 0;
+    kernel "fermion_force" combine_matrices_double: CombineMatrices<f64>, registers 0;
+    kernel "fermion_force" combine_matrices_single: CombineMatrices<f32>, registers 0;
 }

@@ -10,6 +10,7 @@ use crate::lattice::{Bordered, Geometry, Position};
 use crate::memory::Access;
 use crate::random::{Philox, purpose, purpose::MOMENTA};
 use crate::storage::{Double, Element, OneSpin, Sites};
+use crate::transfer::{HostArray, host_link, put_host_link};
 use crate::{Kernel, Reduction};
 
 /// Draws the momenta of the links that start at the sites of one parity.
@@ -259,7 +260,63 @@ unsafe impl Kernel for DrawNoise {
     }
 }
 
+/// The traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackMomenta<T> {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call (i, μ) writes P_μ at site i only.
+unsafe impl<T: Element> Kernel for PackMomenta<T> {
+    const NAME: &'static [&'static str] = &["pack_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        unsafe {
+            let matrix = host_link(&self.host, site, mu as usize);
+            self.momenta.store(i, mu, &AntiHermitian::part_of(matrix).cast());
+        }
+    }
+}
+
+/// The momenta of one parity as host matrices.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct UnpackMomenta<T> {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call (i, μ) writes the elements of its own link only.
+unsafe impl<T: Element> Kernel for UnpackMomenta<T> {
+    const NAME: &'static [&'static str] = &["unpack_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        unsafe {
+            let matrix = self.momenta.load(i, mu, Access::Shared).cast::<f64>().matrix();
+            put_host_link(&self.host, site, mu as usize, &matrix);
+        }
+    }
+}
+
 crate::entry! { INSTANCES:
+    setup "momenta" pack_momenta_double: PackMomenta<f64>, registers 0;
+    setup "momenta" pack_momenta_single: PackMomenta<f32>, registers 0;
+    setup "momenta" unpack_momenta_double: UnpackMomenta<f64>, registers 0;
+    setup "momenta" unpack_momenta_single: UnpackMomenta<f32>, registers 0;
     setup "momenta" draw_momenta_double: DrawMomenta<f64>, registers 0;
     setup "momenta" draw_momenta_single: DrawMomenta<f32>, registers 0;
     setup "momenta" draw_noise: DrawNoise, registers 0;

@@ -56,6 +56,8 @@ pub mod purpose {
     pub const PSEUDOFERMIONS: u64 = 10 << 60;
     /// Noise vectors of observables, likewise.
     pub const NOISE: u64 = 11 << 60;
+    /// The Metropolis step of a trajectory.
+    pub const METROPOLIS: u64 = 12 << 60;
     /// The first bit of a number below 2¹² beside that of the site.
     pub const WHICH: u32 = 48;
 }

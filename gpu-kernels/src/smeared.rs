@@ -353,13 +353,13 @@ unsafe impl Reduction for SingularThin {
 /// Copies links from one lattice to another: to and from the memory that other processes' links pass through.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CopyThin {
+pub struct CopyThin<T = f64> {
     /// From here.
-    pub input: ThinLinks,
+    pub input: ThinLinks<T>,
     /// Site `i` of this region.
     pub from: Region,
     /// To there.
-    pub out: ThinLinks,
+    pub out: ThinLinks<T>,
     /// Site `i` of this region.
     pub to: Region,
     /// The lattice of the regions.
@@ -368,8 +368,8 @@ pub struct CopyThin {
     pub parity: u32,
 }
 // SAFETY: calls write different sites, as regions have each site once.
-unsafe impl Kernel for CopyThin {
-    const NAME: &'static [&'static str] = &["copy_thin"];
+unsafe impl<T: Element> Kernel for CopyThin<T> {
+    const NAME: &'static [&'static str] = &["copy_thin", T::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
@@ -390,7 +390,8 @@ crate::entry! { INSTANCES:
     observe "smeared" unitarity_violation: UnitarityViolation, registers 0;
     observe "smeared" components_above: ComponentsAbove, registers 0;
     observe "smeared" singular_thin: SingularThin, registers 0;
-    setup "smeared" copy_thin: CopyThin, registers 0;
+    setup "smeared" copy_thin_double: CopyThin<f64>, registers 0;
+    setup "smeared" copy_thin_single: CopyThin<f32>, registers 0;
     setup "smeared" pack_links_double_18: PackThin<Double, Recon18, 1>, registers 0;
     setup "smeared" pack_links_double_12: PackThin<Double, Recon12, 1>, registers 0;
     setup "smeared" pack_links_double_8: PackThin<Double, Recon8, 1>, registers 0;

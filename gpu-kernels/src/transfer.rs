@@ -152,21 +152,29 @@ unsafe impl Kernel for UnpackThinLinks {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity)) as usize;
         let at = self.lattice.site(i, self.parity).index;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(at, mu, Access::Once) };
-            let k = 9 * (4 * site + mu as usize);
-            macro_rules! put {
-                ($($element:literal)*) => {$(
-                    unsafe { self.host.set(k + $element, u.0[$element / 3][$element % 3]) };
-                )*};
+            unsafe {
+                let u = self.links.load(at, mu, Access::Once);
+                put_host_link(&self.host, site as u32, mu as usize, &u);
             }
-            put!(0 1 2 3 4 5 6 7 8);
         }
     }
 }
 
+/// Writes U_μ of a site to a host array of links.
+#[inline(always)]
+pub(crate) unsafe fn put_host_link(host: &HostArray, site: u32, mu: usize, u: &Su3<f64>) {
+    let k = 9 * (4 * site as usize + mu);
+    macro_rules! put {
+        ($($element:literal)*) => {$(
+            unsafe { host.set(k + $element, u.0[$element / 3][$element % 3]) };
+        )*};
+    }
+    put!(0 1 2 3 4 5 6 7 8);
+}
+
 /// U_μ of a site in a host array of links.
 #[inline(always)]
-unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
+pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
     let k = 9 * (4 * site as usize + mu);
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }

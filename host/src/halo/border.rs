@@ -7,7 +7,7 @@ use crate::field::{DeviceField, FieldKind};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::smeared::CopyThin;
-use gpu_kernels::storage::{Precision, SiteFormat, Sites, TILE};
+use gpu_kernels::storage::{Element, Precision, SiteFormat, Sites, TILE};
 use gpu_kernels::transfer::CopySites;
 use std::cmp::Ordering;
 
@@ -31,9 +31,9 @@ enum Way {
 impl<B: Backend> Halo<B> {
     /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
     /// that are cut, and no more than any neighbour has.
-    pub fn fill_links(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks; 2]) -> Result {
+    pub fn fill_links<T: Element>(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks<T>; 2]) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
-        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES;
+        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES;
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
             for (parity, links) in links.into_iter().enumerate() {
