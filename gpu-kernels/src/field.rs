@@ -1,8 +1,9 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{Projector, Scaled, ScaledColour, Spinor, Su3};
+use crate::algebra::{AntiHermitian, Projector, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Global};
 use crate::storage::{
-    Block, CloverFormat, Colours, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover, load_su3, store_su3,
+    Block, CloverFormat, Colours, Element, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover,
+    load_momentum, load_su3, store_momentum, store_su3,
 };
 use core::marker::PhantomData;
 
@@ -237,81 +238,81 @@ impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
     }
 }
 
-/// Bytes of a 3×3 matrix in double precision.
-const MATRIX_BYTES: usize = 144;
-
-/// Matrix number `which` of `count` that are kept at each site of one parity, in double:
-/// `[tile][matrix][16-byte chunk][site]`.
+/// Matrix number `which` of `count` that are kept at each site of one parity: `[tile][matrix][element][site]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Matrices {
+pub struct Matrices<T = f64> {
     base: Global,
     count: u32,
     which: u32,
+    format: PhantomData<T>,
 }
 
-impl Matrices {
+impl<T: Element> Matrices<T> {
     /// The only matrix of each site, at `base`.
     ///
     /// # Safety
     /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs.
     pub unsafe fn new(base: *mut u8) -> Self {
-        Matrices { base: Global(base), count: 1, which: 0 }
+        Matrices { base: Global(base), count: 1, which: 0, format: PhantomData }
     }
     /// Bytes of a site.
-    pub const SITE_BYTES: usize = MATRIX_BYTES;
+    pub const SITE_BYTES: usize = 9 * T::BYTES;
     #[inline(always)]
-    unsafe fn chunks(&self, i: u32) -> Global {
+    unsafe fn elements(&self, i: u32) -> Global {
         let (tile, lane) = (i / TILE as u32, i % TILE as u32);
-        let offset = (self.count * tile + self.which) as u64 * (TILE * MATRIX_BYTES) as u64 + 16 * lane as u64;
-        unsafe { self.base.offset(offset as usize) }
+        let matrix = (self.count * tile + self.which) as u64 * (TILE * Self::SITE_BYTES) as u64;
+        unsafe { self.base.offset((matrix + (T::BYTES as u32 * lane) as u64) as usize) }
     }
     /// The matrix at site `i`.
     ///
     /// # Safety
     /// The site exists, and the matrix is read as `access` promises.
     #[inline(always)]
-    pub unsafe fn load(&self, i: u32, access: Access) -> Su3<f64> {
-        unsafe { load_su3(self.chunks(i), access) }
+    pub unsafe fn load(&self, i: u32, access: Access) -> Su3<T> {
+        unsafe { load_su3(self.elements(i), access) }
     }
     /// Writes the matrix at site `i`.
     ///
     /// # Safety
     /// The site exists, and the matrix is written by nobody else.
     #[inline(always)]
-    pub unsafe fn store(&self, i: u32, u: &Su3<f64>) {
-        unsafe { store_su3(self.chunks(i), u) }
+    pub unsafe fn store(&self, i: u32, u: &Su3<T>) {
+        unsafe { store_su3(self.elements(i), u) }
     }
 }
 
-/// The links that start at the sites of one parity, each kept once, in double: `[tile][μ][16-byte chunk][site]`. For what
-/// changes links, where the second copy that [`Links`] keeps would have to be brought up to date.
+/// The links that start at the sites of one parity, each kept once: `[tile][μ][element][site]`. For what changes links,
+/// where the second copy that [`Links`] keeps would have to be brought up to date.
 #[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct ThinLinks(Global);
+#[repr(C)]
+pub struct ThinLinks<T = f64> {
+    base: Global,
+    format: PhantomData<T>,
+}
 
-impl ThinLinks {
+impl<T: Element> ThinLinks<T> {
     /// Bytes of the links that start at a site.
-    pub const SITE_BYTES: usize = 4 * MATRIX_BYTES;
+    pub const SITE_BYTES: usize = 4 * Matrices::<T>::SITE_BYTES;
 
     /// Links at `base`.
     ///
     /// # Safety
     /// The links lie there, for as long as a kernel that holds the view or a copy of it runs.
     pub unsafe fn new(base: *mut u8) -> Self {
-        ThinLinks(Global(base))
+        ThinLinks { base: Global(base), format: PhantomData }
     }
     /// The links of direction `mu`.
     #[inline(always)]
-    pub fn direction(&self, mu: u32) -> Matrices {
-        Matrices { base: self.0, count: 4, which: mu }
+    pub fn direction(&self, mu: u32) -> Matrices<T> {
+        Matrices { base: self.base, count: 4, which: mu, format: PhantomData }
     }
     /// U_μ(x)
     ///
     /// # Safety
     /// The site exists, and the link is read as `access` promises.
     #[inline(always)]
-    pub unsafe fn load(&self, i: u32, mu: u32, access: Access) -> Su3<f64> {
+    pub unsafe fn load(&self, i: u32, mu: u32, access: Access) -> Su3<T> {
         unsafe { self.direction(mu).load(i, access) }
     }
     /// Writes U_μ(x).
@@ -319,8 +320,51 @@ impl ThinLinks {
     /// # Safety
     /// The site exists, and the link is written by nobody else.
     #[inline(always)]
-    pub unsafe fn store(&self, i: u32, mu: u32, u: &Su3<f64>) {
+    pub unsafe fn store(&self, i: u32, mu: u32, u: &Su3<T>) {
         unsafe { self.direction(mu).store(i, u) }
+    }
+}
+
+/// The momenta of the links that start at the sites of one parity: `[tile][μ][element][site]`, four complex numbers each.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Momenta<T = f64> {
+    base: Global,
+    format: PhantomData<T>,
+}
+
+impl<T: Element> Momenta<T> {
+    /// Bytes of the momenta of a site.
+    pub const SITE_BYTES: usize = 16 * T::BYTES;
+
+    /// Momenta at `base`.
+    ///
+    /// # Safety
+    /// The momenta lie there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        Momenta { base: Global(base), format: PhantomData }
+    }
+    #[inline(always)]
+    unsafe fn elements(&self, i: u32, mu: u32) -> Global {
+        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
+        let momentum = (4 * tile + mu) as u64 * (4 * TILE * T::BYTES) as u64;
+        unsafe { self.base.offset((momentum + (T::BYTES as u32 * lane) as u64) as usize) }
+    }
+    /// P_μ(x)
+    ///
+    /// # Safety
+    /// The site exists, and the momentum is read as `access` promises.
+    #[inline(always)]
+    pub unsafe fn load(&self, i: u32, mu: u32, access: Access) -> AntiHermitian<T> {
+        unsafe { load_momentum(self.elements(i, mu), access) }
+    }
+    /// Writes P_μ(x).
+    ///
+    /// # Safety
+    /// The site exists, and the momentum is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store(&self, i: u32, mu: u32, p: &AntiHermitian<T>) {
+        unsafe { store_momentum(self.elements(i, mu), p) }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::algebra::{Colour, Complex, Real, Su3, complex};
 use crate::field::ThinLinks;
 use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
-use crate::random::Philox;
+use crate::random::{Philox, purpose::HEATBATH};
 
 /// a_0 + i a·σ, in SU(2) if |a| = 1:
 ///
@@ -30,9 +30,6 @@ use crate::random::Philox;
 /// ⎝−a_2 + i a_1   a_0 − i a_3⎠
 /// ```
 pub type Quaternion = [f64; 4];
-
-/// Streams of random numbers for links: apart from those of other uses of the same seed.
-const STREAM: u64 = 1 << 63;
 
 /// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
 /// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
@@ -135,7 +132,7 @@ fn reflect(w: Quaternion) -> Quaternion {
 
 /// Makes a nearly unitary matrix unitary: Gram and Schmidt on the first two rows, the third from them.
 #[inline(always)]
-fn unitarised(u: &Su3<f64>) -> Su3<f64> {
+pub fn unitarised(u: &Su3<f64>) -> Su3<f64> {
     let (a, b) = (normalised(Colour(u.0[0])), Colour(u.0[1]));
     let overlap = -a.dot(b);
     let b = normalised(a.zip(b, |a, b| overlap.mul_add(a, b)));
@@ -258,7 +255,7 @@ unsafe impl Kernel for Heatbath {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
             let (x, local) = (self.at.lattice.site(i, self.at.parity), self.geometry.site(i, self.at.parity));
-            let stream = STREAM | (4 * self.position.lexicographic(&local) + mu as u64);
+            let stream = HEATBATH | (4 * self.position.lexicographic(&local) + mu as u64);
             let mut random = Philox::new(self.seed, stream, self.pass);
             let staples = self.at.staples(&x);
             links.store(x.index, mu, &heatbath(links.load(x.index, mu, Access::Own), staples, self.beta, &mut random));

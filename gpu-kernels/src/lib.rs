@@ -9,6 +9,7 @@
 //! * [`storage`]: precisions and link reconstructions, as types
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
+//! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -30,13 +31,16 @@ pub mod cpu;
 pub mod device;
 pub mod exterior;
 pub mod faces;
+pub mod fermion_force;
 pub mod field;
 pub mod gauge;
+pub mod gauge_force;
 pub mod ghost;
 pub mod heatbath;
 pub mod krylov;
 pub mod lattice;
 pub mod memory;
+pub mod momenta;
 pub mod random;
 pub mod row;
 pub mod schwarz;
@@ -65,6 +69,9 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
         transfer::INSTANCES,
         gauge::INSTANCES,
         heatbath::INSTANCES,
+        momenta::INSTANCES,
+        gauge_force::INSTANCES,
+        fermion_force::INSTANCES,
     ]
     .into_iter()
     .flatten()

@@ -1,5 +1,6 @@
 //! Counter-based random numbers (Philox 4×32-10, Salmon et al. 2011): the numbers of a site depend on the seed and the
 //! site only, not on the order of the calls, the process grid or the backend.
+use crate::algebra::elementary;
 
 /// A stream of random numbers for one key and one counter, four 32-bit words a block.
 #[derive(Clone, Debug)]
@@ -45,10 +46,38 @@ impl Philox {
     }
 }
 
+/// What a stream of a site is for, in the four uppermost bits of its number.
+pub mod purpose {
+    /// Heat bath of links.
+    pub const HEATBATH: u64 = 8 << 60;
+    /// Momenta.
+    pub const MOMENTA: u64 = 9 << 60;
+    /// Pseudofermions; which of them stands in the bits from [`WHICH`] on.
+    pub const PSEUDOFERMIONS: u64 = 10 << 60;
+    /// Noise vectors of observables, likewise.
+    pub const NOISE: u64 = 11 << 60;
+    /// The Metropolis step of a trajectory.
+    pub const METROPOLIS: u64 = 12 << 60;
+    /// The first bit of a number below 2¹² beside that of the site.
+    pub const WHICH: u32 = 48;
+}
+
 /// A number in (0, 1) from the upper 52 bits and a half.
 #[inline(always)]
 fn uniform(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / 4_503_599_627_370_496.0)
+}
+
+impl Philox {
+    /// Two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958), the same bits on
+    /// every backend, from a new block as [`uniform_pair`](Self::uniform_pair).
+    #[inline(always)]
+    pub fn gaussian_pair(&mut self) -> [f64; 2] {
+        let [u, v] = self.uniform_pair();
+        let radius = elementary::sqrt(-2.0 * elementary::ln(u));
+        let [sin, cos] = elementary::sin_cos_turns(v);
+        [radius * cos, radius * sin]
+    }
 }
 
 /// Two numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).

@@ -1,10 +1,9 @@
 //! Additive Schwarz: blocks of the lattice that know nothing of each other, each with a system of its own (Babich et al.
 //! 2011, section 8.1). A few steps of minimum residual in every block are all that is asked for; their coefficients stay
 //! on the device, so that nobody waits for them.
-use crate::algebra::Real;
 use crate::algebra::{Complex, complex};
 use crate::field::Field;
-use crate::lattice::{Divisor, Geometry, Region, Site};
+use crate::lattice::{Divisor, Geometry, Site};
 use crate::memory::{Access, Global, HalfChunk};
 use crate::row::dot;
 use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, Spinors};
@@ -213,40 +212,6 @@ unsafe impl<P: Precision> Kernel for MrUpdate<P> {
     }
 }
 
-/// Copies spinors from one region to another, times a number: between a part of the lattice, the same part with a margin of
-/// its neighbours around it, and messages.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CopySpinors<P: Precision> {
-    /// From here.
-    pub input: Field<Spinors<P>>,
-    /// Site `i` of this region.
-    pub from: Region,
-    /// To there.
-    pub out: Field<Spinors<P>>,
-    /// Site `i` of this region.
-    pub to: Region,
-    /// The lattice of the regions; a field that is on another has the whole of its own.
-    pub geometry: Geometry,
-    /// Parity of the fields.
-    pub parity: u32,
-    /// The number.
-    pub factor: f64,
-}
-// SAFETY: calls write different sites, as regions have each site once.
-unsafe impl<P: Precision> Kernel for CopySpinors<P> {
-    const NAME: &'static [&'static str] = &["copy_region", P::NAME];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        let index = |region: &Region| region.index(i, &self.geometry, self.parity);
-        let factor = P::Real::from_f64(self.factor);
-        unsafe {
-            let spinor = self.input.load(index(&self.from), rhs).map(|z| z.scale(factor));
-            self.out.store(index(&self.to), rhs, &spinor);
-        }
-    }
-}
-
 crate::entry! { INSTANCES:
     reduce "schwarz" block_dot_spinor_double: BlockDot<Spinors<Double>>, registers 0;
     reduce "schwarz" block_dot_spinor_single: BlockDot<Spinors<Single>>, registers 0;
@@ -256,8 +221,4 @@ crate::entry! { INSTANCES:
     kernel "schwarz" mr_update_single: MrUpdate<Single>, registers 0;
     kernel "schwarz" mr_update_half: MrUpdate<Half>, registers 0;
     kernel "schwarz" mr_update_fp16: MrUpdate<Fp16>, registers 0;
-    kernel "schwarz" copy_region_double: CopySpinors<Double>, registers 0;
-    kernel "schwarz" copy_region_single: CopySpinors<Single>, registers 0;
-    kernel "schwarz" copy_region_half: CopySpinors<Half>, registers 0;
-    kernel "schwarz" copy_region_fp16: CopySpinors<Fp16>, registers 0;
 }

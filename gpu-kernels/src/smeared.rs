@@ -10,8 +10,8 @@ use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
 use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T,
-    Recon13, Recon13H, Recon18, Recon18H, Single,
+    Double, Element, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
+    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single,
 };
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -19,15 +19,15 @@ use core::marker::PhantomData;
 /// S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), V a path from x to x+μ̂, and F_μ(x) ← F_μ(x) + c S(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Staple {
+pub struct Staple<T = f64> {
     /// U on the even and on the odd sites.
-    pub links: [ThinLinks; 2],
+    pub links: [ThinLinks<T>; 2],
     /// V on the even and on the odd sites.
-    pub input: [Matrices; 2],
+    pub input: [Matrices<T>; 2],
     /// S on the sites of `parity`.
-    pub out: Matrices,
+    pub out: Matrices<T>,
     /// F_μ on the sites of `parity`.
-    pub sum: Matrices,
+    pub sum: Matrices<T>,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
@@ -43,8 +43,8 @@ pub struct Staple {
 }
 
 // SAFETY: call i writes S and F_μ at site i only, and reads neither at another site.
-unsafe impl Kernel for Staple {
-    const NAME: &'static [&'static str] = &["staple"];
+unsafe impl<T: Element> Kernel for Staple<T> {
+    const NAME: &'static [&'static str] = &["staple", T::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let Staple { geometry: g, mu, nu, parity: here, .. } = *self;
@@ -61,39 +61,40 @@ unsafe impl Kernel for Staple {
             if self.keep != 0 {
                 self.out.store(i, &staple);
             }
-            self.sum.store(i, &(self.sum.load(i, Access::Own) + staple.scale(self.coefficient)));
+            self.sum.store(i, &(self.sum.load(i, Access::Own) + staple.scale(T::from_f64(self.coefficient))));
         }
     }
 }
 
 /// The one for a parity: written out, an index would be an address in local memory.
 #[inline(always)]
-fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
+pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
     if parity == 0 { halves[0] } else { halves[1] }
 }
 #[inline(always)]
-fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
+pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
     g.neighbour(x, mu as usize, forward)
 }
 
 /// F_μ(x) = c U_μ(x) for all μ: what sums of staples begin with.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct ScaleLinks {
+pub struct ScaleLinks<T = f64> {
     /// U
-    pub input: ThinLinks,
+    pub input: ThinLinks<T>,
     /// F
-    pub out: ThinLinks,
+    pub out: ThinLinks<T>,
     /// c
     pub factor: f64,
 }
 // SAFETY: call i writes the links of site i only.
-unsafe impl Kernel for ScaleLinks {
-    const NAME: &'static [&'static str] = &["scale_links"];
+unsafe impl<T: Element> Kernel for ScaleLinks<T> {
+    const NAME: &'static [&'static str] = &["scale_links", T::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         for mu in 0..4 {
-            unsafe { self.out.store(i, mu, &self.input.load(i, mu, Access::Shared).scale(self.factor)) }
+            let factor = T::from_f64(self.factor);
+            unsafe { self.out.store(i, mu, &self.input.load(i, mu, Access::Shared).scale(factor)) }
         }
     }
 }
@@ -352,13 +353,13 @@ unsafe impl Reduction for SingularThin {
 /// Copies links from one lattice to another: to and from the memory that other processes' links pass through.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CopyThin {
+pub struct CopyThin<T = f64> {
     /// From here.
-    pub input: ThinLinks,
+    pub input: ThinLinks<T>,
     /// Site `i` of this region.
     pub from: Region,
     /// To there.
-    pub out: ThinLinks,
+    pub out: ThinLinks<T>,
     /// Site `i` of this region.
     pub to: Region,
     /// The lattice of the regions.
@@ -367,8 +368,8 @@ pub struct CopyThin {
     pub parity: u32,
 }
 // SAFETY: calls write different sites, as regions have each site once.
-unsafe impl Kernel for CopyThin {
-    const NAME: &'static [&'static str] = &["copy_thin"];
+unsafe impl<T: Element> Kernel for CopyThin<T> {
+    const NAME: &'static [&'static str] = &["copy_thin", T::NAME];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
@@ -380,14 +381,17 @@ unsafe impl Kernel for CopyThin {
 }
 
 crate::entry! { INSTANCES:
-    setup "smeared" staple: Staple, registers 0;
-    setup "smeared" scale_links: ScaleLinks, registers 0;
+    kernel "smeared" staple_double: Staple<f64>, registers 0;
+    kernel "smeared" staple_single: Staple<f32>, registers 0;
+    setup "smeared" scale_links_double: ScaleLinks<f64>, registers 0;
+    setup "smeared" scale_links_single: ScaleLinks<f32>, registers 0;
     setup "smeared" long_links: LongLinks, registers 0;
     setup "smeared" project_u3: ProjectU3, registers 0;
     observe "smeared" unitarity_violation: UnitarityViolation, registers 0;
     observe "smeared" components_above: ComponentsAbove, registers 0;
     observe "smeared" singular_thin: SingularThin, registers 0;
-    setup "smeared" copy_thin: CopyThin, registers 0;
+    setup "smeared" copy_thin_double: CopyThin<f64>, registers 0;
+    setup "smeared" copy_thin_single: CopyThin<f32>, registers 0;
     setup "smeared" pack_links_double_18: PackThin<Double, Recon18, 1>, registers 0;
     setup "smeared" pack_links_double_12: PackThin<Double, Recon12, 1>, registers 0;
     setup "smeared" pack_links_double_8: PackThin<Double, Recon8, 1>, registers 0;

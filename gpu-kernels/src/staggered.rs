@@ -35,7 +35,7 @@ impl Phases {
     }
     /// η_μ `factor` at a site.
     #[inline(always)]
-    fn times<T: Real>(self, x: &Site, mu: u32, factor: T) -> T {
+    pub(crate) fn times<T: Real>(self, x: &Site, mu: u32, factor: T) -> T {
         let odd = x.odd_x | (x.y & 1) << 1 | (x.z & 1) << 2 | (x.t & 1) << 3;
         if (self.0 >> (16 * mu + odd)) & 1 == 1 { -factor } else { factor }
     }

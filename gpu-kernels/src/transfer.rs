@@ -3,11 +3,13 @@
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
 use crate::Kernel;
-use crate::algebra::{Colour, Complex, Su3};
+use crate::algebra::{Colour, Complex, Real, Su3};
 use crate::field::{Field, ThinLinks};
-use crate::lattice::{Bordered, Geometry};
+use crate::lattice::{Bordered, Geometry, Region};
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteKind, Sites};
+use crate::storage::{
+    Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
+};
 
 /// Complex numbers of a host array.
 #[derive(Clone, Copy, Debug)]
@@ -150,26 +152,74 @@ unsafe impl Kernel for UnpackThinLinks {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity)) as usize;
         let at = self.lattice.site(i, self.parity).index;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(at, mu, Access::Once) };
-            let k = 9 * (4 * site + mu as usize);
-            macro_rules! put {
-                ($($element:literal)*) => {$(
-                    unsafe { self.host.set(k + $element, u.0[$element / 3][$element % 3]) };
-                )*};
+            unsafe {
+                let u = self.links.load(at, mu, Access::Once);
+                put_host_link(&self.host, site as u32, mu as usize, &u);
             }
-            put!(0 1 2 3 4 5 6 7 8);
         }
     }
 }
 
+/// Writes U_μ of a site to a host array of links.
+#[inline(always)]
+pub(crate) unsafe fn put_host_link(host: &HostArray, site: u32, mu: usize, u: &Su3<f64>) {
+    let k = 9 * (4 * site as usize + mu);
+    macro_rules! put {
+        ($($element:literal)*) => {$(
+            unsafe { host.set(k + $element, u.0[$element / 3][$element % 3]) };
+        )*};
+    }
+    put!(0 1 2 3 4 5 6 7 8);
+}
+
 /// U_μ of a site in a host array of links.
 #[inline(always)]
-unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
+pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
     let k = 9 * (4 * site as usize + mu);
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
+/// Copies a fermion field from one region to another, times a number: between a part of the lattice, the same part with a
+/// margin of its neighbours around it, and messages.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CopySites<F> {
+    /// From here.
+    pub input: Field<F>,
+    /// Site `i` of this region.
+    pub from: Region,
+    /// To there.
+    pub out: Field<F>,
+    /// Site `i` of this region.
+    pub to: Region,
+    /// The lattice of the regions; a field that is on another has the whole of its own.
+    pub geometry: Geometry,
+    /// Parity of the fields.
+    pub parity: u32,
+    /// The number.
+    pub factor: f64,
+}
+// SAFETY: calls write different sites, as regions have each site once.
+unsafe impl<F: SiteFormat> Kernel for CopySites<F> {
+    const NAME: &'static [&'static str] = &["copy_region", F::KIND, F::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let index = |region: &Region| region.index(i, &self.geometry, self.parity);
+        let factor = F::Real::from_f64(self.factor);
+        unsafe {
+            let value = self.input.load(index(&self.from), rhs).each(|z| z.scale(factor));
+            self.out.store(index(&self.to), rhs, &value);
+        }
+    }
+}
+
 crate::entry! { INSTANCES:
+    kernel "transfer" copy_region_spinor_double: CopySites<Spinors<Double>>, registers 0;
+    kernel "transfer" copy_region_spinor_single: CopySites<Spinors<Single>>, registers 0;
+    kernel "transfer" copy_region_spinor_half: CopySites<Spinors<Half>>, registers 0;
+    kernel "transfer" copy_region_spinor_fp16: CopySites<Spinors<Fp16>>, registers 0;
+    kernel "transfer" copy_region_colour_double: CopySites<Colours<Double>>, registers 0;
+    kernel "transfer" copy_region_colour_single: CopySites<Colours<Single>>, registers 0;
     setup "transfer" pack_spinor_double: PackField<FourSpins, Double>, registers 0;
     setup "transfer" pack_spinor_single: PackField<FourSpins, Single>, registers 0;
     setup "transfer" pack_spinor_half: PackField<FourSpins, Half>, registers 0;

@@ -101,7 +101,7 @@ struct MatrixField<B: Backend> {
 
 impl<B: Backend> MatrixField<B> {
     fn new(domain: &Domain<B>, sites: usize) -> Result<Self> {
-        let bytes = sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES;
+        let bytes = sites.div_ceil(TILE) * TILE * Matrices::<f64>::SITE_BYTES;
         let half = || domain.backend().allocate(bytes, "a staple of fat links");
         Ok(MatrixField { halves: [half()?, half()?], sites })
     }
@@ -112,7 +112,7 @@ impl<B: Backend> MatrixField<B> {
 
 /// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
 pub fn workspace_bytes(sites: usize) -> usize {
-    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES
+    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::<f64>::SITE_BYTES
 }
 
 /// F_μ(x): the link and its staples. Thin links must be unitary.

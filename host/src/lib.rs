@@ -10,6 +10,7 @@
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
 //! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal gauge |
 //! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
+//! | [`rhmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
 //! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
 //! | [`domain`] | a device, this process's part of the lattice, the other processes |
 //! | [`field`] | fields on a device, in the layout of its kernels |
@@ -61,6 +62,7 @@ pub mod lattice;
 mod matrix;
 pub mod measure;
 pub mod quenched;
+pub mod rhmc;
 pub mod smear;
 pub mod solve;
 pub mod statistics;

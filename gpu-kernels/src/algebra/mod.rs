@@ -1,4 +1,5 @@
 //! Numbers, colour and spin.
+mod anti_hermitian;
 mod binary16;
 mod complex;
 pub mod elementary;
@@ -6,6 +7,7 @@ mod real;
 mod spin;
 mod su3;
 
+pub use anti_hermitian::AntiHermitian;
 pub use binary16::Complex16;
 pub use complex::{Complex, complex};
 pub use real::{Real, phase_from_quarter_tangent, quarter_tangent};

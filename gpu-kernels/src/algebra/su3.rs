@@ -116,8 +116,18 @@ impl<T: Real> Su3<T> {
     pub fn scale(self, b: T) -> Self {
         self.map(|z| z.scale(b))
     }
+    /// 0
+    pub const ZERO: Self = Su3([[Complex::ZERO; 3]; 3]);
+    /// v w†
     #[inline(always)]
-    fn map(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
+    pub fn outer(v: Colour<T>, w: Colour<T>) -> Self {
+        let ([a, b, c], w) = (v.0, w.0);
+        let row = |z: Complex<T>| [z * w[0].conj(), z * w[1].conj(), z * w[2].conj()];
+        Su3([row(a), row(b), row(c)])
+    }
+    /// Applies `f` to every element, unrolled.
+    #[inline(always)]
+    pub fn map(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
         let row = |r: [Complex<T>; 3]| [f(r[0]), f(r[1]), f(r[2])];
         Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
     }

@@ -6,6 +6,7 @@
 //! (`shared` measurements: docs/measurements/dslash.md).
 mod clover;
 mod double;
+mod element;
 mod fp16;
 mod half;
 mod links;
@@ -16,6 +17,8 @@ mod words;
 
 pub use clover::{Block, CloverFormat, apply_clover, lower_index};
 pub use double::Double;
+pub use element::Element;
+pub(crate) use element::{load_momentum, load_su3, store_momentum, store_su3};
 pub use fp16::Fp16;
 pub use half::Half;
 pub use links::LinkFormat;
@@ -26,7 +29,7 @@ pub use reconstruct::{
 pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
 
-use crate::algebra::{Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor, Su3};
+use crate::algebra::{Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile: those of one warp.
@@ -130,34 +133,4 @@ fn one_double([a, b, c, d]: [u32; 4]) -> Complex<f64> {
 fn double_words(z: Complex<f64>) -> [u32; 4] {
     let (re, im) = (z.re.to_bits(), z.im.to_bits());
     [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32]
-}
-/// A matrix in nine chunks, one for each of the tile's rows of chunks from `at` on.
-///
-/// # Safety
-/// The chunks are valid and read as `access` promises.
-#[inline(always)]
-pub(crate) unsafe fn load_su3(at: Global, access: Access) -> Su3<f64> {
-    macro_rules! element {
-        ($k:literal) => {
-            unsafe { one_double(at.load16($k * STRIDE, access).0) }
-        };
-    }
-    Su3([
-        [element!(0), element!(1), element!(2)],
-        [element!(3), element!(4), element!(5)],
-        [element!(6), element!(7), element!(8)],
-    ])
-}
-/// Writes a matrix where [`load_su3`] finds it.
-///
-/// # Safety
-/// The chunks are valid and written by nobody else.
-#[inline(always)]
-pub(crate) unsafe fn store_su3(at: Global, u: &Su3<f64>) {
-    macro_rules! put {
-        ($($k:literal)*) => {$(
-            unsafe { at.store16($k * STRIDE, Chunk(double_words(u.0[$k / 3][$k % 3]))) };
-        )*};
-    }
-    put!(0 1 2 3 4 5 6 7 8);
 }

@@ -5,11 +5,11 @@
 //! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
 //! launched kernel can still use it.
 use super::Buffer;
-use gpu_kernels::field::{Clover, Field, Links, Matrices, ThinLinks};
+use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
 use gpu_kernels::schwarz::{Blocks, DeviceSums};
-use gpu_kernels::storage::{CloverFormat, LinkFormat, Precision, SiteFormat, Spinors, TILE};
+use gpu_kernels::storage::{CloverFormat, Element, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::transfer::HostArray;
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
@@ -26,16 +26,22 @@ pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &impl Buffer, sites:
     unsafe { Links::new(buffer.address()) }
 }
 /// The links that start at `sites` sites.
-pub(crate) fn thin_links(buffer: &impl Buffer, sites: usize) -> ThinLinks {
-    assert!(sites.div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
+pub(crate) fn thin_links<T: Element>(buffer: &impl Buffer, sites: usize) -> ThinLinks<T> {
+    assert!(sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
 /// One matrix at each of `sites` sites.
-pub(crate) fn matrices(buffer: &impl Buffer, sites: usize) -> Matrices {
-    assert!(sites.div_ceil(TILE) * TILE * Matrices::SITE_BYTES <= buffer.bytes(), "the buffer holds the matrices");
+pub(crate) fn matrices<T: Element>(buffer: &impl Buffer, sites: usize) -> Matrices<T> {
+    assert!(sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
+}
+/// The momenta of the links that start at `sites` sites.
+pub(crate) fn momenta<T: Element>(buffer: &impl Buffer, sites: usize) -> Momenta<T> {
+    assert!(sites.div_ceil(TILE) * TILE * Momenta::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the momenta");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Momenta::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
 pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clover<P> {
@@ -55,12 +61,12 @@ pub(crate) fn ghosts<P: Precision>(
     unsafe { Ghosts::new(zones, tiles, cut, Blocks::one(geometry)) }
 }
 /// Links in the memory of a message, which `crate::halo` makes as large as they need.
-pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
+pub(crate) fn message_links<T: Element>(zone: *mut u8) -> ThinLinks<T> {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
-/// Spinors in the memory of a message, in the same way, with so many tiles for each right-hand side.
-pub(crate) fn message_spinors<P: Precision>(zone: *mut u8, tiles: u32) -> Field<Spinors<P>> {
+/// A field in the memory of a message, in the same way, with so many tiles for each right-hand side.
+pub(crate) fn message_field<F: SiteFormat>(zone: *mut u8, tiles: u32) -> Field<F> {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, tiles) }
 }

@@ -7,8 +7,9 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
 use crate::halo::SumTarget;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::schwarz::{BlockDot, Blocks, CopySpinors, DeviceSums, MrUpdate};
+use gpu_kernels::schwarz::{BlockDot, Blocks, DeviceSums, MrUpdate};
 use gpu_kernels::storage::{CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Single};
+use gpu_kernels::transfer::CopySites;
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -116,13 +117,13 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         };
         let [wide_r, wide_z] = &mut *given.borrow_mut();
         if let Some(halo) = parts.halo() {
-            halo.fill_margin(r, wide_r, *width, *across)?;
+            halo.fill_margin(r, wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
-        let kernel = CopySpinors { input, from, out, to, geometry, parity: 0, factor: 1.0 };
+        let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
         parts.backend().launch(&kernel, parts.sites(), z.nrhs() as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })

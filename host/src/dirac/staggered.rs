@@ -47,6 +47,10 @@ impl StaggeredPhases {
             StaggeredPhases::Lexicographic => [0, 0b0001, 0b0011, 0b0111],
         }
     }
+    /// For kernels.
+    pub(crate) fn table(self) -> Phases {
+        Phases::new(self.counted())
+    }
     /// η_μ(x): 1 or −1.
     pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
         let counted = self.counted()[mu];
@@ -110,7 +114,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for Device
             links: self.links(parity),
             geometry: self.domain().geometry(),
             region,
-            phases: Phases::new(params.phases.counted()),
+            phases: params.phases.table(),
             parity: parity as u32,
             factor: P::Real::from_f64(self.factor()),
             across: P::Real::from_f64(params.boundary.sign()),

@@ -9,30 +9,33 @@ use gpu_kernels::gauge::Plaquette;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::Bordered;
 use gpu_kernels::smeared::SingularThin;
-use gpu_kernels::storage::{LinkFormat, Precision, TILE};
+use gpu_kernels::storage::{Element, LinkFormat, Precision, TILE};
 use gpu_kernels::transfer::{HostArray, PackThinLinks, UnpackThinLinks};
 use num_complex::Complex64;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Links on a device in double precision, each kept once: what changes a gauge field works on them, and every copy for
-/// operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of the neighbours' links.
-pub struct ThinGauge<B: Backend> {
+/// Links on a device, each kept once, in double precision unless `T` says otherwise: what changes a gauge field works on
+/// them, and every copy for operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of
+/// the neighbours' links.
+pub struct ThinGauge<B: Backend, T = f64> {
     domain: Domain<B>,
     halves: Arc<[B::Buffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
     /// where a part of the lattice has no more; 0 in directions that are not cut.
     border: [u32; 4],
+    format: PhantomData<T>,
 }
 
-impl<B: Backend> ThinGauge<B> {
-    fn empty(domain: &Domain<B>) -> Result<Self> {
+impl<B: Backend, T: Element> ThinGauge<B, T> {
+    pub(crate) fn empty(domain: &Domain<B>) -> Result<Self> {
         let cut = (0..4).filter(|mu| domain.grid().is_partitioned(*mu));
         let thinnest = cut.map(|mu| domain.local().size()[mu]).min().unwrap_or(4);
         let border = domain.border(if thinnest < 4 { 2 } else { 4 });
         let sites = domain.bordered_by(border).geometry.half_volume() as usize;
         let half =
             || domain.backend().allocate(Self::bytes_for(sites), &format!("a gauge field on {}", domain.local()));
-        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border })
+        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, format: PhantomData })
     }
     /// The same links as those of a lattice that has `width` sites of the border more, for what reads them only. `None`
     /// where the border has not one more than that, which links at the ends need.
@@ -42,8 +45,75 @@ impl<B: Backend> ThinGauge<B> {
             return Ok(None);
         }
         let border = std::array::from_fn(|mu| self.border[mu] - margin[mu]);
-        Ok(Some(ThinGauge { domain: self.domain.with_margin(width)?, halves: Arc::clone(&self.halves), border }))
+        let domain = self.domain.with_margin(width)?;
+        Ok(Some(ThinGauge { domain, halves: Arc::clone(&self.halves), border, format: PhantomData }))
     }
+    /// Another name for the same memory.
+    pub(crate) fn share(&self) -> Self {
+        ThinGauge {
+            domain: self.domain.clone(),
+            halves: Arc::clone(&self.halves),
+            border: self.border,
+            format: PhantomData,
+        }
+    }
+    /// A copy.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        let mut copy = Self::empty(&self.domain)?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+    /// Takes over other links, border included. Panics when somebody else has a name for this memory.
+    pub(crate) fn copy_from(&mut self, other: &Self) -> Result {
+        let bytes = Self::bytes_for(self.bordered_sites() as usize);
+        let halves = Arc::get_mut(&mut self.halves).expect("links that change have one name");
+        for (to, from) in halves.iter_mut().zip(&*other.halves) {
+            self.domain.backend().copy(from, to, bytes)?;
+        }
+        Ok(())
+    }
+    /// *Collective.* Brings the border up to date after links have changed.
+    pub(crate) fn fill_border(&self) -> Result {
+        match self.domain.halo() {
+            Some(halo) => halo.fill_links(&self.domain, self.border, self.both()),
+            None => Ok(()),
+        }
+    }
+    /// Bytes of the links that start at `sites` sites of one parity.
+    pub fn bytes_for(sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES
+    }
+    /// Where the field lives.
+    pub fn domain(&self) -> &Domain<B> {
+        &self.domain
+    }
+    /// The lattice with the border.
+    pub(crate) fn bordered(&self) -> Bordered {
+        self.domain.bordered_by(self.border)
+    }
+    /// Sites of the border at each end that is cut.
+    pub(crate) fn border_width(&self) -> u32 {
+        self.border.into_iter().max().unwrap_or(0)
+    }
+    /// Sites of one parity, those of the border included.
+    pub(crate) fn bordered_sites(&self) -> u32 {
+        self.bordered().geometry.half_volume()
+    }
+    /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
+    pub(crate) fn both(&self) -> [ThinLinks<T>; 2] {
+        [self.links(0), self.links(1)]
+    }
+    /// Memory for links on the same lattice, zero.
+    pub(crate) fn empty_like(&self) -> Result<Self> {
+        Self::empty(&self.domain)
+    }
+    /// The links that start at the sites of `parity`. The view must not outlive the field.
+    pub(crate) fn links(&self, parity: usize) -> ThinLinks<T> {
+        view::thin_links(&self.halves[parity], self.bordered_sites() as usize)
+    }
+}
+
+impl<B: Backend> ThinGauge<B> {
     /// *Collective.* Copies host links to the device. Panics when the lattice is not the domain's part.
     pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
         assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
@@ -82,13 +152,6 @@ impl<B: Backend> ThinGauge<B> {
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
     }
-    /// *Collective.* Brings the border up to date after links have changed.
-    pub(crate) fn fill_border(&self) -> Result {
-        match self.domain.halo() {
-            Some(halo) => halo.fill_links(&self.domain, self.border, self.both()),
-            None => Ok(()),
-        }
-    }
     /// *Collective.* A copy for operators in precision `P` with reconstruction `R`. A reconstruction for temporal gauge
     /// takes for granted that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
     pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
@@ -120,14 +183,6 @@ impl<B: Backend> ThinGauge<B> {
         self.domain.sums(&mut counts)?;
         Ok((counts[0] + counts[1]) as usize)
     }
-    /// Bytes of the links that start at `sites` sites of one parity.
-    pub fn bytes_for(sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES
-    }
-    /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
-        &self.domain
-    }
     /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
     pub fn plaquette(&self) -> Result<(measure::Plaquette, f64)> {
         for parity in 0..2 {
@@ -150,25 +205,6 @@ impl<B: Backend> ThinGauge<B> {
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
-    }
-    /// The lattice with the border.
-    pub(crate) fn bordered(&self) -> Bordered {
-        self.domain.bordered_by(self.border)
-    }
-    /// Sites of one parity, those of the border included.
-    pub(crate) fn bordered_sites(&self) -> u32 {
-        self.bordered().geometry.half_volume()
-    }
-    /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
-    pub(crate) fn both(&self) -> [ThinLinks; 2] {
-        [self.links(0), self.links(1)]
-    }
-    /// Memory for links on the same lattice, zero.
-    pub(crate) fn empty_like(&self) -> Result<Self> {
-        Self::empty(&self.domain)
-    }
-    pub(crate) fn links(&self, parity: usize) -> ThinLinks {
-        view::thin_links(&self.halves[parity], self.bordered_sites() as usize)
     }
     fn host_array(&self, staged: &B::Buffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())

@@ -3,12 +3,12 @@ use super::trace::Trace;
 use super::{Halo, exchange_of, lock};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
-use crate::field::DeviceSpinor;
+use crate::field::{DeviceField, FieldKind};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
-use gpu_kernels::schwarz::CopySpinors;
 use gpu_kernels::smeared::CopyThin;
-use gpu_kernels::storage::{Precision, SiteFormat, Spinors, TILE};
+use gpu_kernels::storage::{Element, Precision, SiteFormat, Sites, TILE};
+use gpu_kernels::transfer::CopySites;
 use std::cmp::Ordering;
 
 /// A slab of a lattice with a border, and the memory of the message that it comes from or goes to.
@@ -31,9 +31,9 @@ enum Way {
 impl<B: Backend> Halo<B> {
     /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
     /// that are cut, and no more than any neighbour has.
-    pub fn fill_links(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks; 2]) -> Result {
+    pub fn fill_links<T: Element>(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks<T>; 2]) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
-        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::SITE_BYTES;
+        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES;
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
             for (parity, links) in links.into_iter().enumerate() {
@@ -53,38 +53,37 @@ impl<B: Backend> Halo<B> {
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies a field on even sites to one on the [same lattice with a margin](Domain::with_margin) of
+    /// *Collective.* Copies a field on the sites of `parity` to one on the [same lattice with a margin](Domain::with_margin) of
     /// `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
     /// multiplied by `across`.
-    pub fn fill_margin<P: Precision>(
+    pub fn fill_margin<K: FieldKind, P: Precision>(
         &self,
-        input: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
+        input: &DeviceField<B, K, P>,
+        out: &mut DeviceField<B, K, P>,
+        parity: u32,
         width: u32,
         across: f64,
     ) -> Result {
         let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), input.nrhs() as u32);
         let (backend, margin) = (domain.backend(), domain.border(width));
         let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
-        let (parity, factor, field) = (0, 1.0, out.view());
-        let body = CopySpinors { input: input.view(), from, out: field, to, geometry, parity, factor };
+        let (factor, field) = (1.0, out.view());
+        let body = CopySites { input: input.view(), from, out: field, to, geometry, parity, factor };
         backend.launch(&body, domain.sites(), nrhs)?;
         let tiles = |sites: u32| (sites as usize).div_ceil(TILE);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
-            let (message, whole) = (view::message_spinors(message, tiles(sites) as u32), Region::WHOLE);
+            let (message, whole) = (view::message_field(message, tiles(sites) as u32), Region::WHOLE);
             let kernel = match way {
-                Way::Out => {
-                    CopySpinors { input: field, from: region, out: message, to: whole, geometry, parity, factor }
-                }
+                Way::Out => CopySites { input: field, from: region, out: message, to: whole, geometry, parity, factor },
                 Way::In { mu, forward } => {
                     let factor = if mu == 3 && domain.has_end(forward) { across } else { 1.0 };
-                    CopySpinors { input: message, from: whole, out: field, to: region, geometry, parity, factor }
+                    CopySites { input: message, from: whole, out: field, to: region, geometry, parity, factor }
                 }
             };
             Ok(backend.launch(&kernel, sites, nrhs)?)
         };
-        let bytes = |sites: u32| tiles(sites) * TILE * Spinors::<P>::BYTES * nrhs as usize;
+        let bytes = |sites: u32| tiles(sites) * TILE * Sites::<K, P>::BYTES * nrhs as usize;
         self.fill(domain, margin, geometry, bytes, copy)
     }
     /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders

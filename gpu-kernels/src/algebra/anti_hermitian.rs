@@ -1,0 +1,145 @@
+//! The algebra of SU(3): traceless anti-Hermitian matrices, in which momenta and forces live.
+use super::{Complex, Real, Su3, complex};
+
+/// A traceless anti-Hermitian 3×3 matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AntiHermitian<T> {
+    /// Imaginary parts of the first two elements of the diagonal; the third makes the trace vanish.
+    pub diagonal: [T; 2],
+    /// The elements (0, 1), (0, 2) and (1, 2).
+    pub upper: [Complex<T>; 3],
+}
+
+impl<T: Real> AntiHermitian<T> {
+    /// 0
+    pub const ZERO: Self = AntiHermitian { diagonal: [T::ZERO; 2], upper: [Complex::ZERO; 3] };
+    /// i Σ_a r_a λ_a / √2 with the matrices of Gell-Mann: Σ_jk |P_jk|² = Σ_a r_a².
+    #[inline(always)]
+    pub fn from_components(r: [T; 8]) -> Self {
+        let (half, sixth) = (T::from_f64(core::f64::consts::FRAC_1_SQRT_2), T::from_f64(0.408_248_290_463_863_03));
+        let [r1, r2, r3, r4, r5, r6, r7, r8] = r;
+        let (a, b) = (half * r3, sixth * r8);
+        let element = |odd: T, even: T| complex(half * even, half * odd);
+        AntiHermitian { diagonal: [b + a, b - a], upper: [element(r1, r2), element(r4, r5), element(r6, r7)] }
+    }
+    /// The traceless anti-Hermitian part of a matrix: (X − X†)/2 less a third of its trace.
+    #[inline(always)]
+    pub fn part_of(x: Su3<T>) -> Self {
+        let x = x.0;
+        let (half, third) = (T::from_f64(0.5), T::from_f64(1.0 / 3.0));
+        let mean = third * (x[0][0].im + x[1][1].im + x[2][2].im);
+        let element = |j: usize, k: usize| (x[j][k] - x[k][j].conj()).scale(half);
+        AntiHermitian {
+            diagonal: [x[0][0].im - mean, x[1][1].im - mean],
+            upper: [element(0, 1), element(0, 2), element(1, 2)],
+        }
+    }
+    /// The matrix itself.
+    #[inline(always)]
+    pub fn matrix(self) -> Su3<T> {
+        let ([d, e], [a, b, c]) = (self.diagonal, self.upper);
+        let i = |x: T| complex(T::ZERO, x);
+        Su3([[i(d), a, b], [-a.conj(), i(e), c], [-b.conj(), -c.conj(), i(-d - e)]])
+    }
+    /// self + b · other
+    #[inline(always)]
+    pub fn add_scaled(self, b: T, other: Self) -> Self {
+        let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
+        let ([p, q, r], [u, v, w]) = (self.upper, other.upper);
+        let add = |z: Complex<T>, x: Complex<T>| complex(b.mul_add(x.re, z.re), b.mul_add(x.im, z.im));
+        AntiHermitian { diagonal: [b.mul_add(f, d), b.mul_add(g, e)], upper: [add(p, u), add(q, v), add(r, w)] }
+    }
+    /// b · self
+    #[inline(always)]
+    pub fn scale(self, b: T) -> Self {
+        let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
+        AntiHermitian { diagonal: [b * d, b * e], upper: [p.scale(b), q.scale(b), r.scale(b)] }
+    }
+    /// Σ_jk |P_jk|² = −tr P²
+    #[inline(always)]
+    pub fn norm2(self) -> T {
+        let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
+        let (f, upper) = (d + e, p.norm_sqr() + q.norm_sqr() + r.norm_sqr());
+        d.mul_add(d, e.mul_add(e, f.mul_add(f, upper + upper)))
+    }
+    /// Rounds or extends every element.
+    #[inline(always)]
+    pub fn cast<U: Real>(self) -> AntiHermitian<U> {
+        let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
+        let real = |x: T| U::from_f64(x.to_f64());
+        AntiHermitian { diagonal: [real(d), real(e)], upper: [p.cast(), q.cast(), r.cast()] }
+    }
+    /// exp (self), by 24 terms of its series: to rounding for matrices of norm up to 3, as steps of an integrator have.
+    ///
+    /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that powers of X beyond the second need numbers only.
+    #[inline(always)]
+    pub fn exp(self) -> Su3<T> {
+        let x = self.matrix();
+        let t = T::from_f64(-0.5) * self.norm2();
+        // The determinant is imaginary.
+        let d = x.determinant().im;
+        // The series in Horner's form, 1 + X/1 (1 + X/2 (1 + …)), with coefficients of 1, X and X².
+        let (mut p, mut q, mut r) = (complex(T::ONE, T::ZERO), Complex::<T>::ZERO, Complex::<T>::ZERO);
+        macro_rules! terms {
+            ($($k:literal)*) => {$({
+                let inverse = T::from_f64(1.0 / $k as f64);
+                let (dr, tr) = (r.times_i().scale(d), r.scale(t));
+                let one = complex(inverse.mul_add(dr.re, T::ONE), inverse * dr.im);
+                (p, q, r) = (one, (p + tr).scale(inverse), q.scale(inverse));
+            })*};
+        }
+        terms!(24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+        let square = x * x;
+        Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(k: u64, size: f64) -> AntiHermitian<f64> {
+        let component = |a: u64| size * ((k * 8 + a) as f64 * 0.754_877_666).sin();
+        AntiHermitian::from_components([0, 1, 2, 3, 4, 5, 6, 7].map(component))
+    }
+    fn distance(a: Su3<f64>, b: Su3<f64>) -> f64 {
+        let off = (a - b).0;
+        off.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn components_have_their_norm() {
+        for k in 0..20 {
+            let r = [0, 1, 2, 3, 4, 5, 6, 7].map(|a| ((k * 8 + a) as f64).cos());
+            let p = AntiHermitian::from_components(r);
+            let (norm2, m) = (r.iter().map(|x| x * x).sum::<f64>(), p.matrix());
+            assert!((p.norm2() - norm2).abs() < 1e-14 * norm2);
+            assert!((m.0.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() - norm2).abs() < 1e-14 * norm2);
+            assert!(distance(m.adjoint(), m.scale(-1.0)) < 1e-15);
+            assert!(m.re_trace().abs() + (m.0[0][0].im + m.0[1][1].im + m.0[2][2].im).abs() < 1e-15);
+            assert!(distance(AntiHermitian::part_of(m).matrix(), m) < 1e-15);
+            // The part of anything else is at right angles to what is left of it.
+            let x = m * p.exp() + Su3::unit().scale(0.3);
+            let part = AntiHermitian::part_of(x).matrix();
+            assert!((part.adjoint() * (x - part)).re_trace().abs() < 1e-13);
+        }
+    }
+
+    #[test]
+    fn exponentials() {
+        for (k, size) in [(1, 1e-3), (2, 0.1), (3, 0.5), (4, 1.0), (5, 1.5)] {
+            let p = sample(k, size);
+            let (x, mut term, mut sum) = (p.matrix(), Su3::unit(), Su3::unit());
+            for n in 1..60 {
+                term = (term * x).scale(1.0 / n as f64);
+                sum = sum + term;
+            }
+            assert!(distance(p.exp(), sum) < 4e-15, "{size}: {:e}", distance(p.exp(), sum));
+            assert!(distance(p.exp() * p.scale(-1.0).exp(), Su3::unit()) < 4e-15);
+            assert!((p.exp().determinant() - Complex::ONE).norm_sqr().sqrt() < 1e-14);
+            let single = p.cast::<f32>().exp().cast::<f64>();
+            assert!(distance(single, sum) < 3e-6);
+        }
+        assert_eq!(AntiHermitian::<f64>::ZERO.exp(), Su3::unit());
+    }
+}

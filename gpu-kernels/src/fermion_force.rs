@@ -1,0 +1,263 @@
+//! The force of staggered fermions.
+//!
+//! For pseudofermions with the action S = φ† r(A) φ, r(A) = a_0 + Σ_j a_j (A + σ_j)⁻¹ and A = −D² on the even sites, let
+//! x_j = (A + σ_j)⁻¹ φ, and Z_j be x_j on even and D x_j on odd sites. Then
+//!
+//! dS = 2 Re Σ_j a_j Σ_{n even} x_j†(n) (dD D x_j)(n) = Re Σ_{n,μ} tr (G†_μ(n) dF_μ(n)),
+//!
+//! G_μ(n) = 2 Σ_j a_j ε(n) η_μ(n) Z_j(n) Z_j†(n+μ̂), where F are the links that D hops over and ε(n) = ±1 on even and odd
+//! sites; for links three sites long n+3μ̂ stands for n+μ̂. From here on the coefficients are in D x_j: of two vectors that
+//! are joined by a hop one is.
+//!
+//! Where F is made from thin links by paths, gradients go back along the way on which F came. For a staple
+//!
+//! S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂)
+//!
+//! of a path V from x to x+μ̂, with the gradient G of S, that of V is the [`Staple`](crate::smeared::Staple) of G, and that
+//! of U_ν, with z = y−μ̂,
+//!
+//! G(y) U_ν(y+μ̂) V†(y+ν̂) + V(y) U_ν(y+μ̂) G†(y+ν̂) + G†(z) U_ν(z) V(z+ν̂) + V†(z) U_ν(z) G(z+ν̂).
+use crate::Kernel;
+use crate::algebra::{AntiHermitian, Real, Su3};
+use crate::field::{Field, Matrices, Momenta, ThinLinks};
+use crate::lattice::{Bordered, Geometry, Site};
+use crate::memory::Access;
+use crate::smeared::{of, step};
+use crate::staggered::Phases;
+use crate::storage::{Colours, Double, Element, Precision, Single};
+
+/// Z for all j, as right-hand sides, and what a hop between them is multiplied with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct HopPairs<P: Precision> {
+    /// Z on the even and on the odd sites of the bordered lattice.
+    pub vectors: [Field<Colours<P>>; 2],
+    /// Number of vectors.
+    pub count: u32,
+    /// η
+    pub phases: Phases,
+    /// Sign of hops across the end of the whole lattice in t, where t is not cut. Where it is, Z has it beyond the end.
+    pub across: f64,
+}
+
+impl<P: Precision> HopPairs<P> {
+    /// Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂), s being 1 or 3.
+    ///
+    /// # Safety
+    /// Vectors exist at both sites.
+    #[inline(always)]
+    unsafe fn sum(&self, g: &Geometry, n: &Site, parity: u32, mu: u32, steps: u32) -> Su3<P::Real> {
+        let (ahead, crosses) = if steps == 3 {
+            (g.third_neighbour(n, mu as usize, true), g.crosses_end_in_three(n, true))
+        } else {
+            (g.neighbour(n, mu as usize, true), g.crosses_end(n, true))
+        };
+        let (here, there) = (of(&self.vectors, parity), of(&self.vectors, 1 - parity));
+        let mut sum = Su3::ZERO;
+        let mut j = 0;
+        while j < self.count {
+            let product = unsafe { Su3::outer(here.load(n.index, j), there.load(ahead, j)) };
+            sum = sum + product;
+            j += 1;
+        }
+        let sign = if parity == 0 { P::Real::ONE } else { -P::Real::ONE };
+        let sign = if mu == 3 && crosses { sign * P::Real::from_f64(self.across) } else { sign };
+        sum.scale(self.phases.times(n, mu, sign))
+    }
+}
+
+/// P_μ(n) ← P_μ(n) + ε A for hops over thin links, A the traceless anti-Hermitian part of U_μ(n) G†_μ(n). The "right-hand
+/// side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct NaiveForce<P: Precision<Real: Element>, T> {
+    /// Z
+    pub pairs: HopPairs<P>,
+    /// U on the sites of `parity` of the bordered lattice.
+    pub links: ThinLinks<P::Real>,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The lattice of Z and of the links.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// ε
+    pub step: f64,
+}
+// SAFETY: call (i, μ) reads and writes P_μ at site i only.
+unsafe impl<P: Precision<Real: Element>, T: Element> Kernel for NaiveForce<P, T> {
+    const NAME: &'static [&'static str] = &["naive_force", P::NAME, T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let n = self.lattice.site(i, self.parity);
+        unsafe {
+            let gradient = self.pairs.sum(&self.lattice.geometry, &n, self.parity, mu, 1);
+            let product = self.links.load(n.index, mu, Access::Shared) * gradient.adjoint();
+            self.momenta.add(i, mu, self.step, AntiHermitian::part_of(product));
+        }
+    }
+}
+
+/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice, s = `STEPS` being 1 or 3; what lies
+/// around its ends has no meaning where it has a border. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct HopGradient<P: Precision<Real: Element>, const STEPS: u32> {
+    /// Z
+    pub pairs: HopPairs<P>,
+    /// G on the sites of `parity`.
+    pub out: ThinLinks<P::Real>,
+    /// The bordered lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// c
+    pub factor: f64,
+}
+// SAFETY: call (i, μ) writes G_μ at site i only.
+unsafe impl<P: Precision<Real: Element>, const STEPS: u32> Kernel for HopGradient<P, STEPS> {
+    const NAME: &'static [&'static str] = &[if STEPS == 3 { "long_hop_gradient" } else { "hop_gradient" }, P::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let n = self.geometry.site(i, self.parity);
+        unsafe {
+            let gradient = self.pairs.sum(&self.geometry, &n, self.parity, mu, STEPS);
+            self.out.store(i, mu, &gradient.scale(P::Real::from_f64(self.factor)));
+        }
+    }
+}
+
+/// Adds to the gradient of U_ν what a staple of V in direction ν, with the gradient `c` G, gives to it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct StapleGradient<T> {
+    /// U on the even and on the odd sites.
+    pub links: [ThinLinks<T>; 2],
+    /// V, paths from x to x+μ̂, in the same way.
+    pub path: [Matrices<T>; 2],
+    /// G in the same way.
+    pub gradient: [Matrices<T>; 2],
+    /// The gradient of U_ν on the sites of `parity`.
+    pub sum: Matrices<T>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// μ
+    pub mu: u32,
+    /// ν
+    pub nu: u32,
+    /// c
+    pub coefficient: f64,
+}
+// SAFETY: call i writes the gradient at site i only, which it reads nowhere else.
+unsafe impl<T: Element> Kernel for StapleGradient<T> {
+    const NAME: &'static [&'static str] = &["staple_gradient", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let StapleGradient { geometry: g, mu, nu, parity: here, .. } = *self;
+        let there = 1 - here;
+        let y = g.site(i, here);
+        let (ahead, behind, up) = (step(&g, &y, mu, true), step(&g, &y, mu, false), step(&g, &y, nu, true));
+        let above = step(&g, &g.site(behind, there), nu, true);
+        unsafe {
+            let u = |parity: u32, at: u32| of(&self.links, parity).load(at, nu, Access::Shared);
+            let v = |parity: u32, at: u32| of(&self.path, parity).load(at, Access::Shared);
+            let w = |parity: u32, at: u32| of(&self.gradient, parity).load(at, Access::Shared);
+            let right = {
+                let side = u(there, ahead);
+                w(here, i) * (side * v(there, up).adjoint()) + v(here, i) * (side * w(there, up).adjoint())
+            };
+            let left = {
+                let side = u(there, behind);
+                (w(there, behind).adjoint() * side) * v(here, above)
+                    + (v(there, behind).adjoint() * side) * w(here, above)
+            };
+            let sum = self.sum.load(i, Access::Own) + (right + left).scale(T::from_f64(self.coefficient));
+            self.sum.store(i, &sum);
+        }
+    }
+}
+
+/// Adds to the gradients of U what long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) with the gradient `c` G give to them. The
+/// "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct LongGradient<T> {
+    /// U on the even and on the odd sites.
+    pub links: [ThinLinks<T>; 2],
+    /// G in the same way.
+    pub gradient: [ThinLinks<T>; 2],
+    /// The gradient of U on the sites of `parity`.
+    pub sum: ThinLinks<T>,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// c
+    pub coefficient: f64,
+}
+// SAFETY: call (i, μ) writes the gradient of U_μ at site i only, which it reads nowhere else.
+unsafe impl<T: Element> Kernel for LongGradient<T> {
+    const NAME: &'static [&'static str] = &["long_gradient", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let (g, here, there) = (self.geometry, self.parity, 1 - self.parity);
+        let y = g.site(i, here);
+        let ahead = g.site(step(&g, &y, mu, true), there);
+        let behind = g.site(step(&g, &y, mu, false), there);
+        let (second, last) = (step(&g, &ahead, mu, true), step(&g, &behind, mu, false));
+        unsafe {
+            let u = |parity: u32, at: u32| of(&self.links, parity).load(at, mu, Access::Shared).adjoint();
+            let w = |parity: u32, at: u32| of(&self.gradient, parity).load(at, mu, Access::Shared);
+            let (after, before) = (u(there, ahead.index), u(there, behind.index));
+            let sum = w(here, i) * (u(here, second) * after);
+            let sum = sum + before * (w(there, behind.index) * after);
+            let sum = sum + before * (u(here, last) * w(here, last));
+            let sum = self.sum.load(i, mu, Access::Own) + sum.scale(T::from_f64(self.coefficient));
+            self.sum.store(i, mu, &sum);
+        }
+    }
+}
+
+/// X ← a X + b Y for one matrix of each site.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CombineMatrices<T> {
+    /// X
+    pub out: Matrices<T>,
+    /// Y
+    pub input: Matrices<T>,
+    /// a; for 0, X is not read.
+    pub a: f64,
+    /// b
+    pub b: f64,
+}
+// SAFETY: call i reads and writes matrix i only.
+unsafe impl<T: Element> Kernel for CombineMatrices<T> {
+    const NAME: &'static [&'static str] = &["combine_matrices", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let y = self.input.load(i, Access::Shared).scale(T::from_f64(self.b));
+            let sum = if self.a == 0.0 { y } else { y + self.out.load(i, Access::Own).scale(T::from_f64(self.a)) };
+            self.out.store(i, &sum);
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "fermion_force" naive_force_double_double: NaiveForce<Double, f64>, registers 0;
+    kernel "fermion_force" naive_force_single_double: NaiveForce<Single, f64>, registers 0;
+    kernel "fermion_force" naive_force_single_single: NaiveForce<Single, f32>, registers 0;
+    kernel "fermion_force" hop_gradient_double: HopGradient<Double, 1>, registers 0;
+    kernel "fermion_force" hop_gradient_single: HopGradient<Single, 1>, registers 0;
+    kernel "fermion_force" long_hop_gradient_double: HopGradient<Double, 3>, registers 0;
+    kernel "fermion_force" long_hop_gradient_single: HopGradient<Single, 3>, registers 0;
+    kernel "fermion_force" staple_gradient_double: StapleGradient<f64>, registers 0;
+    kernel "fermion_force" staple_gradient_single: StapleGradient<f32>, registers 0;
+    kernel "fermion_force" long_gradient_double: LongGradient<f64>, registers 0;
+    kernel "fermion_force" long_gradient_single: LongGradient<f32>, registers 0;
+    kernel "fermion_force" combine_matrices_double: CombineMatrices<f64>, registers 0;
+    kernel "fermion_force" combine_matrices_single: CombineMatrices<f32>, registers 0;
+}

@@ -1,0 +1,239 @@
+//! The force of the gauge action
+//!
+//! S = (β/3) Σ_x [ c_P Σ_{μ<ν} Re tr (1 − P_μν) + c_R Σ_{μ≠ν} Re tr (1 − R_μν) + c_C Σ Re tr (1 − C) ],
+//!
+//! with plaquettes P, rectangles R of 1×2 links and chairs C, closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν,
+//! −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too (Lüscher and Weisz 1985).
+//!
+//! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 chairs. Each is Re tr (U_μ(x) V) with a path V from x+μ̂ back to x:
+//!
+//! | loop | V |
+//! |---|---|
+//! | plaquette | a, −μ, −a |
+//! | rectangle, short side first | μ, a, −μ, −μ, −a and a, −μ, −μ, −a, μ |
+//! | rectangle, long side first | a, a, −μ, −a, −a |
+//! | chair | a, b, −μ, −a, −b |
+//!
+//! where a is one of the six steps across μ and b one of the four across both.
+use crate::algebra::{AntiHermitian, Su3};
+use crate::field::{Matrices, Momenta, ThinLinks};
+use crate::lattice::{Bordered, Geometry, Site};
+use crate::memory::Access;
+use crate::storage::Element;
+use crate::{Kernel, Reduction};
+
+/// A path of links and where it has come to.
+#[derive(Clone, Copy)]
+struct Path<T> {
+    at: Site,
+    parity: u32,
+    product: Su3<T>,
+}
+
+/// A step along direction `mu`.
+type Step = (u32, bool);
+
+#[inline(always)]
+fn back((mu, forward): Step) -> Step {
+    (mu, !forward)
+}
+
+/// Links on the even and on the odd sites of a lattice.
+#[derive(Clone, Copy)]
+struct Paths<T> {
+    links: [ThinLinks<T>; 2],
+    geometry: Geometry,
+}
+
+impl<T: Element> Paths<T> {
+    #[inline(always)]
+    fn links(&self, parity: u32) -> ThinLinks<T> {
+        if parity == 0 { self.links[0] } else { self.links[1] }
+    }
+    /// Without a link yet.
+    #[inline(always)]
+    fn begin(&self, index: u32, parity: u32) -> Path<T> {
+        Path { at: self.geometry.site(index, parity), parity, product: Su3::unit() }
+    }
+    #[inline(always)]
+    unsafe fn go(&self, path: Path<T>, (mu, forward): Step) -> Path<T> {
+        let Path { at, parity, product } = path;
+        let there = 1 - parity;
+        let next = self.geometry.neighbour(&at, mu as usize, forward);
+        unsafe {
+            let product = if forward {
+                product * self.links(parity).load(at.index, mu, Access::Shared)
+            } else {
+                product * self.links(there).load(next, mu, Access::Shared).adjoint()
+            };
+            Path { at: self.geometry.site(next, there), parity: there, product }
+        }
+    }
+    /// The first step of a path.
+    #[inline(always)]
+    unsafe fn first(&self, from: Site, parity: u32, (mu, forward): Step) -> Path<T> {
+        let there = 1 - parity;
+        let next = self.geometry.neighbour(&from, mu as usize, forward);
+        unsafe {
+            let product = if forward {
+                self.links(parity).load(from.index, mu, Access::Shared)
+            } else {
+                self.links(there).load(next, mu, Access::Shared).adjoint()
+            };
+            Path { at: self.geometry.site(next, there), parity: there, product }
+        }
+    }
+}
+
+/// P_μ(x) ← P_μ(x) − ε A, A the traceless anti-Hermitian part of U_μ(x) V, V the sum of paths with their coefficients.
+/// `IMPROVED`: rectangles and chairs, too. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GaugeForce<F, T, const IMPROVED: bool> {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks<F>; 2],
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The lattice of the links.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// ε β c / 3 of plaquettes, rectangles and chairs.
+    pub coefficients: [f64; 3],
+}
+
+// SAFETY: call (i, μ) reads and writes P_μ at site i only.
+unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<F, T, IMPROVED> {
+    const NAME: &'static [&'static str] = &[if IMPROVED { "symanzik_force" } else { "wilson_force" }, F::NAME, T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let paths = Paths { links: self.links, geometry: self.lattice.geometry };
+        let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
+        let x = self.lattice.site(i, here);
+        let ahead = g.site(g.neighbour(&x, mu as usize, true), there);
+        let (along, against) = ((mu, true), (mu, false));
+        let [plaquette, rectangle, chair] = self.coefficients;
+        let (plaquette, rectangle, chair) = (F::from_f64(plaquette), F::from_f64(rectangle), F::from_f64(chair));
+        let mut sum = Su3::<F>::ZERO;
+        unsafe {
+            let mut a = 0;
+            while a < 8 {
+                let side: Step = (a >> 1, a & 1 == 0);
+                a += 1;
+                if side.0 == mu {
+                    continue;
+                }
+                let out = paths.first(ahead, there, side);
+                let across = paths.go(out, against);
+                sum = sum + paths.go(across, back(side)).product.scale(plaquette);
+                if !IMPROVED {
+                    continue;
+                }
+                let mut rectangles = {
+                    let far = paths.go(paths.go(across, against), back(side));
+                    paths.go(far, along).product
+                };
+                {
+                    let far = paths.go(paths.first(ahead, there, along), side);
+                    rectangles = rectangles + paths.go(paths.go(paths.go(far, against), against), back(side)).product;
+                }
+                {
+                    let far = paths.go(paths.go(out, side), against);
+                    rectangles = rectangles + paths.go(paths.go(far, back(side)), back(side)).product;
+                }
+                sum = sum + rectangles.scale(rectangle);
+                let mut chairs = Su3::<F>::ZERO;
+                let mut b = 0;
+                while b < 8 {
+                    let third: Step = (b >> 1, b & 1 == 0);
+                    b += 1;
+                    if third.0 == mu || third.0 == side.0 {
+                        continue;
+                    }
+                    let far = paths.go(paths.go(out, third), against);
+                    chairs = chairs + paths.go(paths.go(far, back(side)), back(third)).product;
+                }
+                sum = sum + chairs.scale(chair);
+            }
+            let product = paths.links(here).load(x.index, mu, Access::Shared) * sum;
+            self.momenta.add(i, mu, -1.0, AntiHermitian::part_of(product));
+        }
+    }
+}
+
+/// Σ Re tr L over the closed paths L that start at the sites of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Loop<T> {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks<T>; 2],
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// The steps, four bits each, the first in the lowest: twice the direction, plus one for a step backward.
+    pub steps: u32,
+    /// Their number.
+    pub length: u32,
+}
+// SAFETY: reads only.
+unsafe impl<T: Element> Reduction for Loop<T> {
+    const NAME: &'static [&'static str] = &["loop", T::NAME];
+    type Values = [f64; 1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let paths = Paths { links: self.links, geometry: self.lattice.geometry };
+        let mut path = paths.begin(self.lattice.site(i, self.parity).index, self.parity);
+        let mut steps = self.steps;
+        let mut k = 0;
+        while k < self.length {
+            path = unsafe { paths.go(path, ((steps & 7) >> 1, steps & 1 == 0)) };
+            steps >>= 4;
+            k += 1;
+        }
+        [path.product.re_trace().to_f64()]
+    }
+}
+
+/// The product of the local links in t that start at a site with t = 0, for both parities of such sites: site `i` of the
+/// first time slice.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct TimeLine {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// The products, for sites of `parity`.
+    pub out: Matrices,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// Local sites in t.
+    pub length: u32,
+}
+// SAFETY: call i writes matrix i only.
+unsafe impl Kernel for TimeLine {
+    const NAME: &'static [&'static str] = &["time_line"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let paths = Paths { links: self.links, geometry: self.lattice.geometry };
+        let mut path = paths.begin(self.lattice.site(i, self.parity).index, self.parity);
+        let mut t = 0;
+        while t < self.length {
+            path = unsafe { paths.go(path, (3, true)) };
+            t += 1;
+        }
+        unsafe { self.out.store(i, &path.product) }
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "gauge_force" wilson_force_double_double: GaugeForce<f64, f64, false>, registers 0;
+    kernel "gauge_force" wilson_force_single_double: GaugeForce<f32, f64, false>, registers 0;
+    kernel "gauge_force" wilson_force_single_single: GaugeForce<f32, f32, false>, registers 0;
+    kernel "gauge_force" symanzik_force_double_double: GaugeForce<f64, f64, true>, registers 0;
+    kernel "gauge_force" symanzik_force_single_double: GaugeForce<f32, f64, true>, registers 0;
+    kernel "gauge_force" symanzik_force_single_single: GaugeForce<f32, f32, true>, registers 0;
+    observe "gauge_force" loop_double: Loop<f64>, registers 0;
+    setup "gauge_force" time_line: TimeLine, registers 0;
+}

@@ -1,0 +1,336 @@
+//! Molecular dynamics of links: their momenta, and how they move.
+//!
+//! Momenta are traceless anti-Hermitian, P_μ(x) = i Σ_a r_a λ_a / √2, with the weight exp(−½ Σ_a r_a²), and
+//! dU_μ(x)/dτ = P_μ(x) U_μ(x). Then H = ½ Σ_{x,μ} Σ_jk |P_jk|² + S does not change if dP_μ(x)/dτ is the traceless
+//! anti-Hermitian part of U_μ(x) G†_μ(x), where dS = Re Σ_{x,μ} tr (G†_μ(x) dU_μ(x)). G, the gradient, transforms as a link.
+use crate::algebra::{AntiHermitian, Colour, Real, complex};
+use crate::field::{Field, Momenta, ThinLinks};
+use crate::heatbath::unitarised;
+use crate::lattice::{Bordered, Geometry, Position};
+use crate::memory::Access;
+use crate::random::{Philox, purpose, purpose::MOMENTA};
+use crate::storage::{Double, Element, OneSpin, Sites};
+use crate::transfer::{HostArray, host_link, put_host_link};
+use crate::{Kernel, Reduction};
+
+/// Draws the momenta of the links that start at the sites of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct DrawMomenta<T> {
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Where it is.
+    pub position: Position,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// Number of the trajectory: the same number gives the same momenta.
+    pub trajectory: u32,
+    /// Seed of the random numbers.
+    pub seed: u64,
+}
+// SAFETY: call i writes the momenta of site i only.
+unsafe impl<T: Element> Kernel for DrawMomenta<T> {
+    const NAME: &'static [&'static str] = &["draw_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
+        let mut mu = 0;
+        while mu < 4 {
+            let mut random = Philox::new(self.seed, MOMENTA | (4 * site + mu as u64), self.trajectory);
+            let ([a, b], [c, d]) = (random.gaussian_pair(), random.gaussian_pair());
+            let ([e, f], [g, h]) = (random.gaussian_pair(), random.gaussian_pair());
+            unsafe { self.momenta.store(i, mu, &AntiHermitian::from_components([a, b, c, d, e, f, g, h]).cast()) }
+            mu += 1;
+        }
+    }
+}
+
+/// Σ_μ (½ Σ_jk |P_jk|² − 4): the kinetic energy of a site's links above its mean.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct KineticEnergy<T> {
+    /// P on the sites of one parity.
+    pub momenta: Momenta<T>,
+}
+// SAFETY: reads only.
+unsafe impl<T: Element> Reduction for KineticEnergy<T> {
+    const NAME: &'static [&'static str] = &["kinetic_energy", T::NAME];
+    type Values = [f64; 1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let energy =
+            |mu| unsafe { Real::mul_add(0.5, self.momenta.load(i, mu, Access::Shared).cast::<f64>().norm2(), -4.0) };
+        [(energy(0) + energy(1)) + (energy(2) + energy(3))]
+    }
+}
+
+/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x), and unitary again if asked for, in double.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct MoveLinks<T> {
+    /// U on the sites of `parity` of the bordered lattice.
+    pub links: ThinLinks<T>,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The lattice of the links.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// 1: links are made unitary afterwards.
+    pub unitarise: u32,
+    /// ε
+    pub step: f64,
+}
+// SAFETY: call (i, μ) reads and writes U_μ at site i only.
+unsafe impl<T: Element> Kernel for MoveLinks<T> {
+    const NAME: &'static [&'static str] = &["move_links", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let at = self.lattice.site(i, self.parity).index;
+        unsafe {
+            let p = self.momenta.load(i, mu, Access::Shared).scale(T::from_f64(self.step));
+            let moved = p.exp() * self.links.load(at, mu, Access::Own);
+            let moved = if self.unitarise != 0 { unitarised(&moved.cast::<f64>()).cast() } else { moved };
+            self.links.store(at, mu, &moved);
+        }
+    }
+}
+
+/// P_μ(x) ← a P_μ(x) + b Q_μ(x)
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct AddMomenta<T> {
+    /// P on the sites of one parity.
+    pub momenta: Momenta<T>,
+    /// Q. May be P itself.
+    pub other: Momenta<T>,
+    /// a
+    pub a: f64,
+    /// b
+    pub b: f64,
+}
+// SAFETY: call (i, μ) reads and writes P_μ at site i only.
+unsafe impl<T: Element> Kernel for AddMomenta<T> {
+    const NAME: &'static [&'static str] = &["add_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe {
+            let q = self.other.load(i, mu, Access::Own);
+            let p = self.momenta.load(i, mu, Access::Own).scale(T::from_f64(self.a));
+            self.momenta.store(i, mu, &p.add_scaled(T::from_f64(self.b), q));
+        }
+    }
+}
+
+/// P_μ(x) ← P_μ(x) + ε A, A the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct AddForce<F, T> {
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// U on the sites of `parity` of the bordered lattice.
+    pub links: ThinLinks<F>,
+    /// G in the same way.
+    pub gradient: ThinLinks<F>,
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// ε
+    pub step: f64,
+}
+// SAFETY: call (i, μ) reads and writes P_μ at site i only.
+unsafe impl<F: Element, T: Element> Kernel for AddForce<F, T> {
+    const NAME: &'static [&'static str] = &["add_force", F::NAME, T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let at = self.lattice.site(i, self.parity).index;
+        unsafe {
+            let product =
+                self.links.load(at, mu, Access::Shared) * self.gradient.load(at, mu, Access::Shared).adjoint();
+            self.momenta.add(i, mu, self.step, AntiHermitian::part_of(product));
+        }
+    }
+}
+
+impl<T: Element> Momenta<T> {
+    /// P_μ(x) ← P_μ(x) + ε A
+    ///
+    /// # Safety
+    /// The site exists, and nobody else writes the momentum.
+    #[inline(always)]
+    pub unsafe fn add<F: Real>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<F>) {
+        unsafe {
+            let p = self.load(i, mu, Access::Own).add_scaled(T::from_f64(step), a.cast());
+            self.store(i, mu, &p);
+        }
+    }
+}
+
+/// Links in another precision.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ConvertThin<F, T> {
+    /// From here.
+    pub input: ThinLinks<F>,
+    /// To there.
+    pub out: ThinLinks<T>,
+}
+// SAFETY: call (i, μ) writes link μ of site i only.
+unsafe impl<F: Element, T: Element> Kernel for ConvertThin<F, T> {
+    const NAME: &'static [&'static str] = &["convert_thin", F::NAME, T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe { self.out.store(i, mu, &self.input.load(i, mu, Access::Once).cast()) }
+    }
+}
+
+/// \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\], with ‖X‖² = Σ_jk |X_jk|²: how far two states are apart.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Distance<T> {
+    /// U and V on the sites of `parity` of the bordered lattice.
+    pub links: [ThinLinks<T>; 2],
+    /// P and Q on the sites of `parity`.
+    pub momenta: [Momenta<T>; 2],
+    /// The lattice of the links.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: reads only.
+unsafe impl<T: Element> Reduction for Distance<T> {
+    const NAME: &'static [&'static str] = &["distance", T::NAME];
+    type Values = [f64; 2];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
+        let at = self.lattice.site(i, self.parity).index;
+        let mut sums = [0.0; 2];
+        let mut mu = 0;
+        while mu < 4 {
+            let link = |k: usize| unsafe { self.links[k].load(at, mu, Access::Shared) }.cast::<f64>();
+            let momentum = |k: usize| unsafe { self.momenta[k].load(i, mu, Access::Shared) }.cast::<f64>();
+            let off = link(0) - link(1);
+            sums[0] += (off.adjoint() * off).re_trace();
+            sums[1] += momentum(0).add_scaled(-1.0, momentum(1)).norm2();
+            mu += 1;
+        }
+        sums
+    }
+}
+
+/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of one parity: right-hand side j has the
+/// noise number `which` + j.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct DrawNoise {
+    /// The field on the sites of `parity`.
+    pub out: Field<Sites<OneSpin, Double>>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Where it is.
+    pub position: Position,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// Number of the trajectory: the same numbers give the same noise.
+    pub trajectory: u32,
+    /// What for: one of [`purpose`].
+    pub purpose: u64,
+    /// Number of the noise vector, below 2¹².
+    pub which: u32,
+    /// Seed of the random numbers.
+    pub seed: u64,
+}
+// SAFETY: call (i, rhs) writes element (i, rhs) only.
+unsafe impl Kernel for DrawNoise {
+    const NAME: &'static [&'static str] = &["draw_noise"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
+        let stream = self.purpose | ((self.which + rhs) as u64) << purpose::WHICH | site;
+        let mut random = Philox::new(self.seed, stream, self.trajectory);
+        let mut number = || {
+            let [re, im] = random.gaussian_pair();
+            complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2)
+        };
+        let value = Colour([number(), number(), number()]);
+        unsafe { self.out.store(i, rhs, &value) }
+    }
+}
+
+/// The traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackMomenta<T> {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call (i, μ) writes P_μ at site i only.
+unsafe impl<T: Element> Kernel for PackMomenta<T> {
+    const NAME: &'static [&'static str] = &["pack_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        unsafe {
+            let matrix = host_link(&self.host, site, mu as usize);
+            self.momenta.store(i, mu, &AntiHermitian::part_of(matrix).cast());
+        }
+    }
+}
+
+/// The momenta of one parity as host matrices.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct UnpackMomenta<T> {
+    /// `[site][4][3][3]`
+    pub host: HostArray,
+    /// P on the sites of `parity`.
+    pub momenta: Momenta<T>,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call (i, μ) writes the elements of its own link only.
+unsafe impl<T: Element> Kernel for UnpackMomenta<T> {
+    const NAME: &'static [&'static str] = &["unpack_momenta", T::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
+        unsafe {
+            let matrix = self.momenta.load(i, mu, Access::Shared).cast::<f64>().matrix();
+            put_host_link(&self.host, site, mu as usize, &matrix);
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    setup "momenta" pack_momenta_double: PackMomenta<f64>, registers 0;
+    setup "momenta" pack_momenta_single: PackMomenta<f32>, registers 0;
+    setup "momenta" unpack_momenta_double: UnpackMomenta<f64>, registers 0;
+    setup "momenta" unpack_momenta_single: UnpackMomenta<f32>, registers 0;
+    setup "momenta" draw_momenta_double: DrawMomenta<f64>, registers 0;
+    setup "momenta" draw_momenta_single: DrawMomenta<f32>, registers 0;
+    setup "momenta" draw_noise: DrawNoise, registers 0;
+    observe "momenta" kinetic_energy_double: KineticEnergy<f64>, registers 0;
+    observe "momenta" kinetic_energy_single: KineticEnergy<f32>, registers 0;
+    kernel "momenta" move_links_double: MoveLinks<f64>, registers 0;
+    kernel "momenta" move_links_single: MoveLinks<f32>, registers 0;
+    kernel "momenta" add_momenta_double: AddMomenta<f64>, registers 0;
+    kernel "momenta" add_momenta_single: AddMomenta<f32>, registers 0;
+    kernel "momenta" add_force_double_double: AddForce<f64, f64>, registers 0;
+    kernel "momenta" add_force_single_double: AddForce<f32, f64>, registers 0;
+    kernel "momenta" add_force_single_single: AddForce<f32, f32>, registers 0;
+    setup "momenta" convert_thin_double_single: ConvertThin<f64, f32>, registers 0;
+    setup "momenta" convert_thin_single_double: ConvertThin<f32, f64>, registers 0;
+    observe "momenta" distance_double: Distance<f64>, registers 0;
+    observe "momenta" distance_single: Distance<f32>, registers 0;
+}

@@ -1,0 +1,315 @@
+//! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
+use super::Error;
+use super::force::Force;
+use super::gradient::{self, Hops};
+use super::links::MovingLinks;
+use super::momenta::MomentumField;
+use crate::backend::Backend;
+use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
+use crate::domain::{Domain, Result};
+use crate::fat_links::{Improvement, PathCoefficients};
+use crate::field::{ColourSpace, DeviceColour, DeviceGauge, ThinGauge};
+use gpu_kernels::momenta::DrawNoise;
+use gpu_kernels::random::purpose;
+use gpu_kernels::storage::{Double, Element, LinkFormat, Precision, Recon12, Recon18, Single};
+use num_complex::Complex64;
+use rational::PartialFractions;
+use solvers::{
+    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, SolveError, VectorSpace, multishift_cg,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The hopping term of quarks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuarkOperator {
+    /// Boundary condition and phases; the mass does not matter here.
+    pub params: StaggeredParams,
+    /// The paths of fat and long links; `None`: hops over thin links.
+    pub paths: Option<PathCoefficients>,
+}
+
+/// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
+/// The mass stands in the shifts, 4 m² for one mass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RationalFunctions {
+    /// r with the action φ† r φ that molecular dynamics follows.
+    pub dynamics: PartialFractions,
+    /// r with φ = r ξ.
+    pub heat_bath: PartialFractions,
+    /// r with the action ‖r φ‖² of the Metropolis step.
+    pub action: PartialFractions,
+}
+
+/// How systems with A + σ are solved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftedSolver {
+    /// Whether in single precision, with links of 12 reals.
+    pub single: bool,
+    /// Relative residuals: one for all shifts, or one for each.
+    pub tol: Vec<f64>,
+    /// Most iterations.
+    pub max_iterations: usize,
+}
+
+/// A⁄4 on one parity, and D.
+pub(crate) trait Square<B: Backend, P: Precision>: LinearOperator<ColourSpace<B, P>> {
+    /// `out` = D x on the sites of `parity`.
+    fn hop(&self, parity: usize, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> Result;
+}
+
+impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> Square<B, P> for EvenOddStaggered<B, P, L> {
+    fn hop(&self, parity: usize, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> Result {
+        self.staggered().dslash(parity, x, out)
+    }
+}
+
+/// An operator that stays as long as the links stand still.
+pub(crate) struct Operator<B: Backend, P>(Box<dyn Square<B, P>>);
+
+impl<B: Backend, P: Precision> Operator<B, P> {
+    /// The operator itself.
+    pub fn square(&self) -> &dyn Square<B, P> {
+        &*self.0
+    }
+}
+
+impl QuarkOperator {
+    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`.
+    pub(crate) fn on<B: Backend, T: Element, P: Precision, R: LinkFormat<P>>(
+        &self,
+        links: &MovingLinks<B, T>,
+        parity: usize,
+        mass: f64,
+    ) -> std::result::Result<Rc<Operator<B, P>>, Error>
+    where
+        R::Full: LinkFormat<P>,
+    {
+        let params = StaggeredParams { mass, ..self.params };
+        let name = format!("operator {:?} {params:?} {parity} {} {}", self.paths, P::NAME, R::NAME);
+        links.made_of(name, || {
+            let thin = links.thin::<f64>()?;
+            let square: Box<dyn Square<B, P>> = match self.paths {
+                None => {
+                    let gauge: DeviceGauge<B, P, R> = thin.pack()?;
+                    Box::new(EvenOddStaggered::shifted(Staggered::new(gauge.into(), params), parity, 0.0, 1)?)
+                }
+                Some(paths) => {
+                    let improved = self.improved(links, &thin, paths)?.pack::<P, R>()?;
+                    Box::new(EvenOddStaggered::shifted(Staggered::new(improved.into(), params), parity, 0.0, 1)?)
+                }
+            };
+            Ok::<_, Error>(Operator(square))
+        })
+    }
+    fn improved<B: Backend, T: Element>(
+        &self,
+        links: &MovingLinks<B, T>,
+        thin: &ThinGauge<B>,
+        paths: PathCoefficients,
+    ) -> std::result::Result<Rc<Improvement<B>>, Error> {
+        links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(thin, &paths))
+    }
+}
+
+/// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖².
+pub struct Pseudofermions<B: Backend> {
+    name: String,
+    operator: QuarkOperator,
+    functions: RationalFunctions,
+    /// In molecular dynamics, and for heat bath and Metropolis step.
+    solvers: [ShiftedSolver; 2],
+    fields: Vec<DeviceColour<B, Double>>,
+    /// Number of the first among all pseudofermions.
+    first: u32,
+    iterations: Cell<usize>,
+}
+
+impl<B: Backend> Pseudofermions<B> {
+    /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
+    /// dynamics, and of heat bath and Metropolis step.
+    pub fn new(
+        domain: &Domain<B>,
+        name: String,
+        operator: QuarkOperator,
+        functions: RationalFunctions,
+        solvers: [ShiftedSolver; 2],
+        (first, count): (u32, usize),
+    ) -> Result<Self> {
+        let fields = (0..count).map(|_| DeviceColour::zero(domain, 1)).collect::<Result<_>>()?;
+        Ok(Pseudofermions { name, operator, functions, solvers, fields, first, iterations: Cell::new(0) })
+    }
+    /// Iterations of solvers since this was asked last.
+    pub fn take_iterations(&self) -> usize {
+        self.iterations.take()
+    }
+    /// Other functions, as the spectrum asks for them.
+    pub fn set_functions(&mut self, functions: RationalFunctions) {
+        self.functions = functions;
+    }
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.fields.len()
+    }
+    /// Hops of these quarks.
+    pub fn operator(&self) -> &QuarkOperator {
+        &self.operator
+    }
+    /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
+    pub fn draw<T: Element>(
+        &mut self,
+        links: &MovingLinks<B, T>,
+        seed: u64,
+        trajectory: u32,
+    ) -> std::result::Result<f64, Error> {
+        let mut total = 0.0;
+        for number in 0..self.fields.len() {
+            let domain = self.fields[number].domain().clone();
+            let mut noise = DeviceColour::zero(&domain, 1)?;
+            draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first + number as u32, seed, trajectory)?;
+            total += self.set_from(links, number, &noise)?;
+        }
+        Ok(total)
+    }
+    /// φ = r ξ for given noise on the even sites, and Σ |ξ|².
+    pub fn set_from<T: Element>(
+        &mut self,
+        links: &MovingLinks<B, T>,
+        number: usize,
+        noise: &DeviceColour<B, Double>,
+    ) -> std::result::Result<f64, Error> {
+        let function = self.functions.heat_bath.clone();
+        self.fields[number] = self.evaluate(links, &function, noise)?;
+        Ok(norm2(noise)?)
+    }
+    /// *Collective.* Σ ‖r φ‖²
+    pub fn action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
+        let mut sum = 0.0;
+        for field in &self.fields {
+            sum += norm2(&self.evaluate(links, &self.functions.action, field)?)?;
+        }
+        Ok(sum)
+    }
+    /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
+    pub fn dynamics_action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
+        let mut sum = 0.0;
+        for field in &self.fields {
+            let image = self.evaluate(links, &self.functions.dynamics, field)?;
+            let mut dot = [Complex64::ZERO];
+            ColourSpace::<B, Double>::new(field.domain(), 1).dot(field, &image, &mut dot).map_err(Error::from)?;
+            sum += dot[0].re;
+        }
+        Ok(sum)
+    }
+    /// r(A) b, in double precision.
+    fn evaluate<T: Element>(
+        &self,
+        links: &MovingLinks<B, T>,
+        function: &PartialFractions,
+        b: &DeviceColour<B, Double>,
+    ) -> std::result::Result<DeviceColour<B, Double>, Error> {
+        let operator = self.operator.on::<B, T, Double, Recon18>(links, 0, 0.0)?;
+        let x = self.solve(&operator, function, &self.solvers[1], b)?;
+        let space = ColourSpace::<B, Double>::new(b.domain(), 1);
+        let mut out = space.allocate()?;
+        let constant = |a: f64| [Complex64::new(a, 0.0)];
+        space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            space.axpy(&constant(0.25 * pole.residue), x, &mut out)?;
+        }
+        Ok(out)
+    }
+    /// 4 (A + σ_j)⁻¹ b for all poles of a function.
+    fn solve<P: Precision>(
+        &self,
+        operator: &Operator<B, P>,
+        function: &PartialFractions,
+        solver: &ShiftedSolver,
+        b: &DeviceColour<B, P>,
+    ) -> std::result::Result<Vec<DeviceColour<B, P>>, Error> {
+        let space = ColourSpace::<B, P>::new(b.domain(), 1);
+        let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
+        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
+        let params = MultiShiftParams {
+            tol: &solver.tol,
+            max_iterations: solver.max_iterations,
+            stagnation_window: 0,
+            check: false,
+        };
+        let info = multishift_cg(&space, &*operator.0, &shifts, b, &mut x, &params, &mut workspace, &mut ())
+            .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
+        self.iterations.set(self.iterations.get() + info.whole.iterations);
+        Ok(x)
+    }
+    fn push_in<P: Precision<Real: Element>, T: Element>(
+        &self,
+        links: &MovingLinks<B, T>,
+        step: f64,
+        momenta: &mut MomentumField<B, T>,
+    ) -> std::result::Result<(), Error>
+    where
+        Recon12: LinkFormat<P>,
+        Recon18: LinkFormat<P>,
+    {
+        let operator = self.operator.on::<B, T, P, Recon12>(links, 0, 0.0)?;
+        let domain = links.own().domain();
+        let space = ColourSpace::<B, P>::new(domain, 1);
+        let mut hops = Hops::<B, P>::new(domain, self.fields.len() * self.functions.dynamics.poles.len())?;
+        let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
+        for field in &self.fields {
+            space.convert(&[1.0], field, &mut b)?;
+            let x = self.solve(&operator, &self.functions.dynamics, &self.solvers[0], &b)?;
+            for (pole, x) in self.functions.dynamics.poles.iter().zip(&x) {
+                operator.0.hop(1, x, &mut odd)?;
+                // Both vectors are four times too large.
+                hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
+            }
+        }
+        gradient::push(&self.operator, hops, links, step, momenta)
+    }
+}
+
+impl<B: Backend, T: Element> Force<B, T> for RefCell<Pseudofermions<B>> {
+    fn name(&self) -> String {
+        self.borrow().name.clone()
+    }
+    fn push(
+        &self,
+        links: &MovingLinks<B, T>,
+        step: f64,
+        momenta: &mut MomentumField<B, T>,
+    ) -> std::result::Result<(), Error> {
+        let this = self.borrow();
+        if this.solvers[0].single {
+            this.push_in::<Single, T>(links, step, momenta)
+        } else {
+            this.push_in::<Double, T>(links, step, momenta)
+        }
+    }
+}
+
+fn norm2<B: Backend>(field: &DeviceColour<B, Double>) -> Result<f64> {
+    let mut sum = [0.0];
+    ColourSpace::<B, Double>::new(field.domain(), 1).norm2(field, &mut sum)?;
+    Ok(sum[0])
+}
+
+/// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
+/// number, seed and trajectory, whatever the process grid.
+pub(crate) fn draw_noise<B: Backend>(
+    out: &mut DeviceColour<B, Double>,
+    parity: u32,
+    purpose: u64,
+    which: u32,
+    seed: u64,
+    trajectory: u32,
+) -> Result {
+    let domain = out.domain();
+    let (geometry, position) = (domain.geometry(), domain.position());
+    let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
+    Ok(domain.backend().launch(&kernel, domain.sites(), out.nrhs() as u32)?)
+}
+
+/// What a solver said, with its own report.
+pub type SolverError = SolveError<crate::domain::DeviceError>;

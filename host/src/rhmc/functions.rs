@@ -1,0 +1,70 @@
+//! Rational functions for groups of rooted staggered quarks.
+use super::fermions::RationalFunctions;
+use rational::{Approximation, Error, Factor, Fraction, Interval, PartialFractions, Pole, Power};
+
+/// Mass-degenerate quarks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quarks {
+    /// m in M = m + ½ D.
+    pub mass: f64,
+    /// N_f: how many. A staggered field by itself is 4.
+    pub flavours: Fraction,
+}
+
+/// How good approximations have to be: largest relative errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerances {
+    /// In molecular dynamics.
+    pub dynamics: f64,
+    /// For heat bath and Metropolis step.
+    pub action: f64,
+}
+
+impl Default for Tolerances {
+    fn default() -> Self {
+        Tolerances { dynamics: 1e-7, action: 1e-14 }
+    }
+}
+
+/// Functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`:
+/// Π_k (A + 4 m_k²)^{−N_k / (4 n)} for molecular dynamics, its root for the action, and the inverse of that for the heat
+/// bath, which so fits the action exactly. `approximate` is [`rational::approximate_to`], or that of a
+/// [cache](rational::Cache).
+///
+/// # Errors
+/// Of the approximation: bounds that are no numbers, and functions that have none.
+pub fn rational_functions(
+    quarks: &[Quarks],
+    count: usize,
+    largest: f64,
+    tolerances: Tolerances,
+    mut approximate: impl FnMut(&Power, Interval, f64) -> Result<Approximation, Error>,
+) -> Result<RationalFunctions, Error> {
+    let lightest = quarks.iter().map(|quarks| quarks.mass.abs()).fold(f64::INFINITY, f64::min);
+    let origin = 4.0 * lightest * lightest;
+    let interval = Interval::new(origin, origin + largest)?;
+    let power = |parts: i64| {
+        let factor = |quarks: &Quarks| {
+            let (numerator, denominator) = (quarks.flavours.numerator(), quarks.flavours.denominator());
+            let power = Fraction::new(-i64::from(numerator), i64::from(denominator) * parts)?;
+            Ok(Factor { shift: 4.0 * quarks.mass * quarks.mass - origin, power })
+        };
+        Power::product(quarks.iter().map(factor).collect::<Result<Vec<_>, Error>>()?)
+    };
+    let count = count as i64;
+    // A function of A, not of A + 4 m².
+    let moved = |function: &PartialFractions| PartialFractions {
+        constant: function.constant,
+        poles: function.poles.iter().map(|pole| Pole { shift: pole.shift + origin, ..*pole }).collect(),
+    };
+    let dynamics = match power(4 * count) {
+        Ok(power) => moved(approximate(&power, interval, tolerances.dynamics)?.direct()),
+        // Four flavours on one pseudofermion need no approximation.
+        Err(Error::AlreadyRational { .. }) if quarks.len() == 1 && quarks[0].flavours.value() == 4.0 * count as f64 => {
+            PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: origin }] }
+        }
+        Err(error) => return Err(error),
+    };
+    let action = approximate(&power(8 * count)?, interval, tolerances.action)?;
+    Ok(RationalFunctions { dynamics, heat_bath: moved(action.inverse()), action: moved(action.direct()) })
+}

@@ -1,0 +1,71 @@
+//! Links that move, and what is made from them while they stand still.
+use super::Error;
+use crate::backend::Backend;
+use crate::domain::Result;
+use crate::field::ThinGauge;
+use gpu_kernels::momenta::ConvertThin;
+use gpu_kernels::storage::Element;
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+impl<B: Backend, T: Element> ThinGauge<B, T> {
+    /// The same links in another precision; the very same memory in their own.
+    fn converted<F: Element>(&self) -> Result<ThinGauge<B, F>> {
+        let own: Box<dyn Any> = Box::new(self.share());
+        if let Ok(same) = own.downcast::<ThinGauge<B, F>>() {
+            return Ok(*same);
+        }
+        let out = ThinGauge::<B, F>::empty(self.domain())?;
+        for parity in 0..2 {
+            let kernel = ConvertThin { input: self.links(parity), out: out.links(parity) };
+            self.domain().backend().launch(&kernel, self.bordered_sites(), 4)?;
+        }
+        Ok(out)
+    }
+}
+
+/// Links in precision `T` that move. What is made from them, copies in other formats and smeared links, is kept until they
+/// move on.
+pub struct MovingLinks<B: Backend, T> {
+    links: ThinGauge<B, T>,
+    made: RefCell<Vec<(String, Rc<dyn Any>)>>,
+}
+
+impl<B: Backend, T: Element> MovingLinks<B, T> {
+    /// From links in double.
+    pub fn new(links: &ThinGauge<B>) -> Result<Self> {
+        let links = links.converted::<T>()?.copied()?;
+        Ok(MovingLinks { links, made: RefCell::default() })
+    }
+    /// As they are.
+    pub fn own(&self) -> &ThinGauge<B, T> {
+        &self.links
+    }
+    /// To change them: what was made from them is forgotten.
+    pub fn own_mut(&mut self) -> &mut ThinGauge<B, T> {
+        self.made.take();
+        &mut self.links
+    }
+    /// In precision `F`.
+    pub fn thin<F: Element>(&self) -> Result<Rc<ThinGauge<B, F>>> {
+        self.made_of(format!("thin links in {}", F::NAME), || self.links.converted()).map_err(|error| match error {
+            Error::Device(error) => error,
+            other => unreachable!("copies need the device only: {other}"),
+        })
+    }
+    /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.
+    pub(crate) fn made_of<M: 'static, E: Into<Error>>(
+        &self,
+        name: String,
+        make: impl FnOnce() -> std::result::Result<M, E>,
+    ) -> std::result::Result<Rc<M>, Error> {
+        let known = self.made.borrow().iter().find(|(other, _)| *other == name).map(|(_, made)| made.clone());
+        if let Some(made) = known.and_then(|made| made.downcast().ok()) {
+            return Ok(made);
+        }
+        let made = Rc::new(make().map_err(Into::into)?);
+        self.made.borrow_mut().push((name, made.clone()));
+        Ok(made)
+    }
+}

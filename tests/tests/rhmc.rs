@@ -1,0 +1,383 @@
+//! Molecular dynamics: forces against derivatives of their actions, and against MILC's; integrators; trajectories.
+use comms::Threads;
+use ferrite::backend::Cpu;
+use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::PathCoefficients;
+use ferrite::field::ThinGauge;
+use ferrite::field::host::{HostColour, HostGauge, Matrix};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::rhmc::force::Force;
+use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::MomentumField;
+use ferrite_tests::cut;
+use gpu_kernels::storage::Element;
+use std::cell::RefCell;
+
+/// Momenta of one seed, so that a direction in the space of links.
+fn direction(domain: &Domain<Cpu>) -> MomentumField<Cpu> {
+    let mut field = MomentumField::zero(domain).unwrap();
+    field.draw(77, 1).unwrap();
+    field
+}
+
+/// Σ Re tr (P Q)
+fn product(p: &HostGauge, q: &HostGauge) -> f64 {
+    let trace = |a: &Matrix, b: &Matrix| -> f64 { (0..9).map(|k| (a[k / 3][k % 3] * b[k % 3][k / 3]).re).sum() };
+    p.links().iter().zip(q.links()).map(|(a, b)| trace(a, b)).sum()
+}
+
+/// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
+fn derivative(
+    thin: &ThinGauge<Cpu>,
+    q: &MomentumField<Cpu>,
+    h: f64,
+    action: impl Fn(&MovingLinks<Cpu, f64>) -> f64,
+) -> f64 {
+    let at = |t: f64| {
+        let mut links = MovingLinks::<Cpu, f64>::new(thin).unwrap();
+        q.move_links(links.own_mut(), t, false).unwrap();
+        action(&links)
+    };
+    let pair = |k: f64| at(k * h) - at(-k * h);
+    (45.0 * pair(1.0) - 9.0 * pair(2.0) + pair(3.0)) / (60.0 * h)
+}
+
+/// The force in precision `T` against a derivative.
+fn agrees<T: Element>(
+    thin: &ThinGauge<Cpu>,
+    force: &dyn Force<Cpu, T>,
+    q: &MomentumField<Cpu>,
+    expected: f64,
+    tolerance: f64,
+) {
+    let links = MovingLinks::<Cpu, T>::new(thin).unwrap();
+    let mut momenta = MomentumField::<Cpu, T>::zero(thin.domain()).unwrap();
+    force.push(&links, 1.0, &mut momenta).unwrap();
+    let got = product(&q.download().unwrap(), &momenta.download().unwrap());
+    let off = (got - expected).abs() / expected.abs();
+    assert!(off < tolerance, "{} in {}: {got} instead of {expected}, {off:e}", force.name(), T::NAME);
+}
+
+/// Shapes with odd extents halved, extents of two, and one that is large in t.
+fn domains() -> Vec<Domain<Cpu>> {
+    let domain = |size| Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap();
+    vec![domain([2, 4, 6, 8]), domain([4, 4, 2, 6])]
+}
+
+#[test]
+fn gauge_forces_are_derivatives() {
+    let actions = [
+        GaugeAction::wilson(5.7),
+        GaugeAction::tree_level_symanzik(6.8, 0.87),
+        GaugeAction::one_loop_symanzik(6.5, 0.862),
+        GaugeAction { beta: 3.0, plaquette: 0.0, rectangle: 0.0, chair: 1.0 },
+    ];
+    for domain in domains() {
+        let gauge = generate::random(domain.local(), 3);
+        let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
+        for action in actions {
+            let value = |links: &MovingLinks<Cpu, f64>| action.value(links.own()).unwrap();
+            let expected = derivative(&thin, &q, 2e-3, value);
+            let force = |single| GaugeDrive { action, single };
+            // Differences cancel eleven digits of sixteen and leave h⁶; single precision has seven.
+            agrees::<f64>(&thin, &force(false), &q, expected, 1e-9);
+            agrees::<f64>(&thin, &force(true), &q, expected, 1e-5);
+            agrees::<f32>(&thin, &force(true), &q, expected, 1e-5);
+        }
+    }
+}
+
+/// Naive and asqtad quarks with other phases and boundary conditions.
+fn operators() -> Vec<(&'static str, QuarkOperator)> {
+    let params = |boundary, phases| StaggeredParams { mass: 0.0, boundary, phases };
+    let (milc, plain) = (StaggeredPhases::Milc, StaggeredPhases::Lexicographic);
+    vec![
+        ("naive", QuarkOperator { params: params(TimeBoundary::Antiperiodic, milc), paths: None }),
+        ("naive, periodic", QuarkOperator { params: params(TimeBoundary::Periodic, plain), paths: None }),
+        (
+            "asqtad",
+            QuarkOperator {
+                params: params(TimeBoundary::Antiperiodic, plain),
+                paths: Some(PathCoefficients::asqtad(0.9)),
+            },
+        ),
+    ]
+}
+
+fn functions(quarks: &[Quarks], count: usize, tolerance: f64) -> RationalFunctions {
+    let tolerances = Tolerances { dynamics: tolerance, action: 1e-12 };
+    rational_functions(quarks, count, 90.0, tolerances, rational::approximate_to).unwrap()
+}
+
+fn solver(single: bool, tol: f64) -> ShiftedSolver {
+    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
+}
+
+fn two_plus_one() -> Vec<Quarks> {
+    let quarks = |mass, flavours: &str| Quarks { mass, flavours: flavours.parse().unwrap() };
+    vec![quarks(0.2, "2"), quarks(0.4, "1")]
+}
+
+#[test]
+fn fermion_forces_are_derivatives() {
+    for domain in domains() {
+        let gauge = generate::weak_field(domain.local(), 3, 0.4);
+        let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
+        for (name, operator) in operators() {
+            // A rough approximation is as good a function as any.
+            let functions = functions(&two_plus_one(), 2, 1e-3);
+            let make = |single| {
+                let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
+                let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, (0, 2));
+                let mut quarks = quarks.unwrap();
+                quarks.draw(&MovingLinks::<Cpu, f64>::new(&thin).unwrap(), 5, 6).unwrap();
+                RefCell::new(quarks)
+            };
+            let quarks = make(false);
+            let value = |links: &MovingLinks<Cpu, f64>| quarks.borrow().dynamics_action(links).unwrap();
+            let expected = derivative(&thin, &q, 3e-3, value);
+            // Differences of solutions to 1e-15, and in single precision some roundings of 6e-8.
+            agrees::<f64>(&thin, &quarks, &q, expected, 1e-8);
+            agrees::<f64>(&thin, &make(true), &q, expected, 2e-5);
+            agrees::<f32>(&thin, &make(true), &q, expected, 2e-5);
+        }
+    }
+}
+
+/// Each rank pushes the momenta of its own links, and has forces of neighbours' links around.
+#[test]
+fn forces_do_not_depend_on_the_grid() {
+    let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
+    let gauge = generate::weak_field(lattice, 3, 0.4);
+    let forces = |domain: &Domain<Cpu>, gauge: &HostGauge| -> Vec<HostGauge> {
+        let thin = ThinGauge::upload(domain, gauge).unwrap();
+        let links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
+        let push = |force: &dyn Force<Cpu, f64>| {
+            let mut momenta = MomentumField::zero(domain).unwrap();
+            momenta.draw(1, 2).unwrap();
+            force.push(&links, 0.1, &mut momenta).unwrap();
+            momenta.download().unwrap()
+        };
+        let mut all = vec![push(&GaugeDrive { action: GaugeAction::one_loop_symanzik(6.5, 0.862), single: false })];
+        for (name, operator) in operators() {
+            let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
+            let functions = functions(&two_plus_one(), 1, 1e-3);
+            let mut quarks = Pseudofermions::new(domain, name.into(), operator, functions, solvers, (0, 1)).unwrap();
+            quarks.draw(&links, 5, 6).unwrap();
+            all.push(push(&RefCell::new(quarks)));
+        }
+        all
+    };
+    let whole = forces(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
+    for grid in [[1, 1, 1, 3], [1, 2, 1, 1], [1, 2, 1, 3]] {
+        Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            let part = domain.section();
+            for (number, (part_force, whole)) in
+                forces(&domain, &cut::links_of(&part, &gauge)).iter().zip(&whole).enumerate()
+            {
+                let expected = cut::links_of(&part, whole);
+                let pairs = part_force.links().as_flattened().as_flattened().iter();
+                let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
+                let off = off.fold(0.0, f64::max);
+                // Solutions to 1e-14; sums of dot products in another order.
+                assert!(off < 1e-12, "force {number} on {grid:?} at {:?}: {off:e}", part.origin);
+            }
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+    }
+}
+
+mod milc {
+    //! Against MILC, whose trajectories and forces are in the reference data.
+    use super::*;
+    use ferrite::field::FullColour;
+    use ferrite::files::{ReadOptions, read_fermion, read_gauge};
+    use ferrite::rhmc::condensate::condensate;
+    use ferrite::rhmc::gauge::{closed_loops, mean_traces, polyakov_loop};
+    use ferrite::rhmc::hop_force;
+    use ferrite::rhmc::integrator::{Scheme, Unitarise};
+    use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+    use ferrite_tests::refdata;
+    use gpu_kernels::storage::Double;
+    use num_complex::Complex64;
+    use rational::{PartialFractions, Pole};
+    use serde_json::Value;
+    use std::fs;
+    use std::path::Path;
+
+    fn read(folder: &Path, name: &str) -> HostGauge {
+        let options = ReadOptions { reunitarise: true, ..Default::default() };
+        read_gauge(&folder.join("configs").join(name), &options).unwrap().gauge
+    }
+    fn asqtad(u0: f64) -> QuarkOperator {
+        let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
+        QuarkOperator { params, paths: Some(PathCoefficients::asqtad(u0)) }
+    }
+    fn complex(folder: &Path, name: &str) -> Vec<Complex64> {
+        let bytes = fs::read(folder.join("fields/rhmc_noise").join(name)).unwrap();
+        let number = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap());
+        bytes.chunks_exact(16).map(|z| Complex64::new(number(&z[..8]), number(&z[8..]))).collect()
+    }
+    fn colour(lattice: Lattice, numbers: &[Complex64]) -> HostColour {
+        let sites = numbers.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect();
+        HostColour::from_sites(lattice, sites)
+    }
+    fn number(value: &Value) -> f64 {
+        value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    }
+
+    /// The rational functions of the run.
+    fn functions(answers: &Value) -> RationalFunctions {
+        let function = |name: &str| {
+            let (res, pole) = (&answers["rationals"][0][name]["res"], &answers["rationals"][0][name]["pole"]);
+            let at = |list: &Value, k: usize| number(&list[k]);
+            let poles = (1..res.as_array().unwrap().len()).map(|k| Pole { residue: at(res, k), shift: at(pole, k) });
+            PartialFractions { constant: at(res, 0), poles: poles.collect() }
+        };
+        RationalFunctions { dynamics: function("MD"), heat_bath: function("GR"), action: function("FA") }
+    }
+
+    /// The force of single vectors, which MILC stored in single precision.
+    #[test]
+    fn asqtad_force() {
+        let Some(folder) = refdata::folder() else { return };
+        // What MILC stored was made of the links as they are in the file.
+        let path = |name: &str| folder.join("fields").join(name);
+        let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
+        let gauge = read_gauge(&folder.join("configs/lat.sample.l8.scidac"), &Default::default()).unwrap().gauge;
+        let source: HostColour = read_fermion(&path("ksvector.src.sample.l8"), &Default::default()).unwrap().field;
+        let stored = read_gauge(&path("colormatrix.mom.sample.l8"), &options).unwrap().gauge;
+        let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
+        let links = MovingLinks::<Cpu, f64>::new(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap();
+        let mut field = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+        field.upload(&[source]).unwrap();
+        let mut momenta = MomentumField::<Cpu, f64>::zero(&domain).unwrap();
+        hop_force(&asqtad(0.502), (&field.even, &field.odd), &links, 2.0, &mut momenta).unwrap();
+        let got = momenta.download().unwrap();
+        let (mut off, mut norm2) = (0.0, 0.0);
+        for (a, b) in got.links().iter().zip(stored.links()) {
+            for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+                off += (a - b).norm_sqr();
+                norm2 += b.norm_sqr();
+            }
+        }
+        let off = (off / norm2 as f64).sqrt();
+        println!("relative difference to MILC's force: {off:.2e}");
+        assert!(off < 1e-7, "{off:e}");
+    }
+
+    /// Two trajectories, from MILC's links, momenta and noise. The numbers are those of the same run with solutions to
+    /// 1e-13 ("independent" in the reference data), and MILC's own, whose solver stopped at 2e-7.
+    #[test]
+    fn trajectories() {
+        let Some(folder) = refdata::folder() else { return };
+        let text = fs::read_to_string(folder.join("answers/milc_rhmc_asqtad_omelyan.json")).unwrap();
+        let answers: Value = serde_json::from_str(&text).unwrap();
+        let gauge = read(&folder, "lat.sample.l6666b650m010m050");
+        let lattice = gauge.lattice();
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let solvers = [solver(false, 1e-13), solver(false, 1e-13)];
+        let (operator, rational) = (asqtad(0.862), functions(&answers));
+        let quarks = Pseudofermions::new(&domain, "2+1".into(), operator, rational, solvers, (0, 1)).unwrap();
+        // Two of MILC's steps, with λ = 0.8, are one of ours.
+        let level =
+            LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::OmelyanLinksFirst { lambda: 0.2 }, steps: 6 };
+        let plan = Plan {
+            gauge: GaugeAction::one_loop_symanzik(6.5, 0.862),
+            single_gauge_force: false,
+            length: 0.12,
+            levels: vec![level],
+            unitarise: Unitarise::Always,
+            seed: 1,
+            metropolis_from: 0,
+        };
+        let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+        let mut chain = Chain::<Cpu, f64>::new(plan, &thin, vec![quarks]).unwrap();
+        for trajectory in 1..=2 {
+            let (milc, exact) =
+                (&answers["milc"][trajectory - 1], &answers["independent_numpy_rerun"]["traj"][trajectory - 1]);
+            let file = |what: &str| complex(&folder, &format!("omelyan_traj{trajectory}_{what}.c128"));
+            let momenta = file("momentum");
+            let matrices =
+                momenta.chunks_exact(9).map(|m| [[m[0], m[1], m[2]], [m[3], m[4], m[5]], [m[6], m[7], m[8]]]);
+            let momenta = HostGauge::from_links(lattice, matrices.collect());
+            let noise = [colour(lattice, &file("xi0"))];
+            let noise = Noise { momenta: &momenta, pseudofermions: &noise };
+            let outcome = chain.trajectory(trajectory as u32, Some(noise), false).unwrap();
+            assert!(outcome.accepted);
+            for (k, energies) in [outcome.start, outcome.end].into_iter().enumerate() {
+                let expected = &exact["actions_g_h_f"][k];
+                for (name, got, expected) in [
+                    ("gauge", energies.gauge, number(&expected[0])),
+                    ("kinetic", energies.kinetic, number(&expected[1])),
+                    ("fermion", energies.fermions, number(&expected[2])),
+                ] {
+                    println!("{trajectory} {k} {name}: {got} {:.1e}", got - expected);
+                    // Of 1e4, with rounding errors of 1e-12 that molecular dynamics spreads.
+                    assert!((got - expected).abs() < 2e-7, "{name}: {got} instead of {expected}");
+                }
+            }
+            let (delta, milcs) = (number(&exact["deltaS"]), number(&milc["deltaS"]));
+            println!("{trajectory} ΔS {} MILC {milcs}, exact {delta}", outcome.delta);
+            assert!((outcome.delta - delta).abs() < 1e-7 && (outcome.delta - milcs).abs() < 1e-5);
+
+            let links = chain.links();
+            let thin = links.thin::<f64>().unwrap();
+            let (plaquette, _) = thin.plaquette().unwrap();
+            let stored = [number(&milc["PLAQ_ss_st_times3"][0]), number(&milc["PLAQ_ss_st_times3"][1])];
+            assert!((3.0 * plaquette.spatial - stored[0]).abs() < 1e-9, "{} {}", 3.0 * plaquette.spatial, stored[0]);
+            assert!((3.0 * plaquette.temporal - stored[1]).abs() < 1e-9);
+            let line = 3.0 * polyakov_loop(&thin).unwrap();
+            let stored = Complex64::new(number(&milc["P_LOOP_times3"][0]), number(&milc["P_LOOP_times3"][1]));
+            assert!((line - stored).norm() < 2e-7, "{line} {stored}");
+            loops(&thin, &milc["G_LOOP"]);
+            for (k, mass) in [0.01, 0.05].into_iter().enumerate() {
+                let noise = colour(lattice, &file(&format!("pbp_m{mass}")));
+                let mut field = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+                field.upload(&[noise]).unwrap();
+                let found = condensate(links, &operator, mass, &field, 1e-13).unwrap();
+                for (parity, found) in ["even", "odd"].into_iter().zip(found) {
+                    for (part, found) in [("re", found.re), ("im", found.im)] {
+                        let at = |list: &Value| number(&list[format!("{parity}_{part}")]);
+                        // MILC's operator is 2 M; its solver stopped at 1e-6.
+                        let (stored, expected) = (at(&milc["PBP"][k]), at(&exact["pbp"][k]));
+                        assert!((0.5 * found - expected).abs() < 1e-10, "{parity} {part}: {found} {expected}");
+                        assert!((0.5 * found - stored).abs() < 2e-6, "{parity} {part}: {found} {stored}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// All 34 closed loops, by their steps: MILC numbers directions 0 to 3, and backward ones from 7 down.
+    fn loops(thin: &ThinGauge<Cpu>, stored: &Value) {
+        let paths = closed_loops();
+        let traces = mean_traces(thin, &paths).unwrap();
+        let stored = stored.as_array().unwrap();
+        assert_eq!(stored.len(), 34);
+        let all_ways = |steps: &[(usize, bool)]| -> Vec<Vec<(usize, bool)>> {
+            let backwards: Vec<_> = steps.iter().rev().map(|(mu, way)| (*mu, !way)).collect();
+            let turned = |steps: &[(usize, bool)], k: usize| [&steps[k..], &steps[..k]].concat();
+            (0..steps.len()).flat_map(|k| [turned(steps, k), turned(&backwards, k)]).collect()
+        };
+        for entry in stored {
+            let step = |code: &Value| match code.as_u64().unwrap() as usize {
+                mu @ 0..=3 => (mu, true),
+                back => (7 - back, false),
+            };
+            let steps: Vec<_> = entry[2].as_array().unwrap().iter().map(step).collect();
+            let ways = all_ways(&steps);
+            let mut found = paths.iter().zip(&traces).filter(|(path, _)| ways.contains(&path.steps));
+            let (_, trace) = found.next().unwrap_or_else(|| panic!("{steps:?} is not among the loops"));
+            assert!(found.next().is_none(), "{steps:?} twice");
+            assert!((trace - number(&entry[1])).abs() < 1e-8, "{steps:?}: {trace} {}", entry[1]);
+        }
+    }
+}
