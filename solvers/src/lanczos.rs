@@ -45,7 +45,7 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     space.norm2(start, &mut norm2)?;
     let (mut alphas, mut betas) = (Vec::<f64>::new(), Vec::<f64>::new());
     let mut found = Largest { ritz: 0.0, residual: 0.0, steps: 0 };
-    if !(norm2[0] > 0.0) {
+    if norm2[0] == 0.0 || norm2[0].is_nan() {
         return Ok(found);
     }
     let mut scale = 1.0 / norm2[0].sqrt();

@@ -54,6 +54,7 @@ pub const SCHEMA: Schema = &[
     ("measure.condensate-tol", Kind::Number),
     ("measure.every", Kind::Count),
     ("measure.reversibility", Kind::Count),
+    ("measure.kernels", Kind::Count),
     ("backend", Kind::Word),
     ("device", Kind::Count),
     ("threads", Kind::Count),
@@ -101,6 +102,8 @@ pub struct Measure {
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
     pub reversibility: usize,
+    /// Times of kernels in every so many trajectories; 0 for never.
+    pub kernels: usize,
 }
 
 /// The input.
@@ -182,6 +185,7 @@ impl Input {
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
+            kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),
         };
         s.finish(what)?;
         let (Some(lattice), Some(trajectories), Some(seed), Some(gauge)) = (lattice, trajectories, seed, gauge) else {
@@ -287,7 +291,7 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
     let pseudofermions = s.count(&key("pseudofermions"), 1..=64).unwrap_or(1);
     let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
     let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
-    let phases = [("milc", StaggeredPhases::Milc), ("standard", StaggeredPhases::Lexicographic)];
+    let phases = [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
     let phases = s.choice(&key("phases"), &phases).unwrap_or_default();
     let default = Tolerances::default();
     let tolerances = Tolerances {

@@ -2,6 +2,7 @@
 mod folder;
 mod input;
 mod record;
+mod replay;
 
 use super::device::on_device;
 use super::layout::Layout;
@@ -23,6 +24,7 @@ use folder::{Folder, State};
 use gpu_kernels::storage::{Double, Element};
 use input::{Group, Input, Start};
 use record::Record;
+use replay::Replay;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -54,6 +56,10 @@ pub struct Arguments {
     /// Another value for a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Take momenta, noise and rational functions from files in this folder instead of making them: momenta.N.npy,
+    /// pseudofermions.N.K.npy, and where they are there noise.N.K.npy and functions.json
+    #[arg(long, value_name = "DIR")]
+    replay: Option<PathBuf>,
     /// End after the trajectory during which so many hours have passed
     #[arg(long, value_name = "H", value_parser = hours)]
     max_hours: Option<f64>,
@@ -87,6 +93,7 @@ struct Run<'a> {
     context: &'a Context,
     begin: Instant,
     max_hours: Option<f64>,
+    replay: Option<Replay>,
 }
 
 /// How a run ended.
@@ -102,6 +109,7 @@ struct End {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (world, begin) = (&context.world, Instant::now());
     let input = world.agree(Input::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
+    let replay = world.agree(args.replay.as_deref().map(Replay::open).transpose())?;
     let layout = input.device.layout.cut(world, input.lattice, input.hops())?;
     let device = input.device.open(world)?;
     device.require_all(world, &memory(&input, &layout), "the run")?;
@@ -124,7 +132,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         (Folder::create(&args.out, precision, world)?, None, gauge)
     };
     interrupt::listen();
-    let run = Run { input: &input, layout: &layout, context, begin, max_hours: args.max_hours };
+    let run = Run { input: &input, layout: &layout, context, begin, max_hours: args.max_hours, replay };
     let end = on_device!(&device, backend => if input.single_links {
         run.make::<_, f32>(backend, folder, state, &gauge)?
     } else {
@@ -209,18 +217,25 @@ impl Run<'_> {
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
             let clock = Instant::now();
-            let nth = |every: usize| every > 0 && number as usize % every == 0;
-            let outcome = chain.trajectory(number, None, nth(input.measure.reversibility)).map_err(failed)?;
+            let nth = |every: usize| every > 0 && (number as usize).is_multiple_of(every);
+            if nth(input.measure.kernels) {
+                backend.start_profile()?;
+            }
+            let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
+            let given = given.transpose()?;
+            let noise = given.as_ref().map(replay::Given::noise);
+            let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
             let seconds = clock.elapsed().as_secs_f64();
+            let kernels = nth(input.measure.kernels).then(|| backend.end_profile()).transpose()?;
             state.trajectory = number;
             state.accepted += u32::from(outcome.accepted);
             let largest = self.look_at_spectrum(&mut chain, &mut state)?;
-            let measured = nth(input.measure.every).then(|| record::measure(&chain, input, number)).transpose()?;
-            let record = Record { outcome, seconds, largest, measured, whole: clock.elapsed().as_secs_f64() };
+            let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
+            let record = Record { outcome, seconds, largest, measured, kernels, whole: clock.elapsed().as_secs_f64() };
             self.warn_of(&record.outcome);
             folder.add(&record.line(input), world)?;
             let links = self.download(&chain)?;
-            if number % input.save_every == 0 {
+            if number.is_multiple_of(input.save_every) {
                 folder.save(number, &links, self.layout)?;
             }
             folder.keep(&state, &links, self.layout, world)?;
@@ -239,8 +254,10 @@ impl Run<'_> {
     fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &State) -> Outcome<Vec<Pseudofermions<B>>> {
         let mut first = 0;
         let mut all = Vec::new();
+        let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
+        let mut given = self.context.world.agree(given)?.flatten().unwrap_or_default().into_iter();
         for (group, bound) in self.input.groups.iter().zip(&state.bounds) {
-            let functions = functions(group, *bound)?;
+            let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
             let (name, solvers) = (group.name.clone(), self.input.solvers.clone());
             let poles = functions.dynamics.poles.len();
             let given = solvers[0].tol.len();
@@ -255,6 +272,13 @@ impl Run<'_> {
             first += group.pseudofermions as u32;
         }
         Ok(all)
+    }
+    fn measure<B: Backend, T: Element>(&self, chain: &Chain<B, T>, number: u32) -> Outcome<record::Measured> {
+        let given = |which: usize| match &self.replay {
+            Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
+            None => Ok(None),
+        };
+        record::measure(chain, self.input, number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
     fn look_at_spectrum<B: Backend, T: Element>(

@@ -1,8 +1,9 @@
 //! What is said of a trajectory.
 use super::super::{Failure, Outcome as Done};
 use super::input::Input;
-use ferrite::backend::Backend;
+use ferrite::backend::{Backend, KernelTime};
 use ferrite::field::FullColour;
+use ferrite::field::host::HostColour;
 use ferrite::rhmc::condensate::{condensate, noise};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
@@ -34,25 +35,36 @@ pub struct Record {
     pub largest: Vec<f64>,
     /// Observables, after every so many trajectories.
     pub measured: Option<Measured>,
+    /// Times of kernels in the trajectory, if they were taken.
+    pub kernels: Option<Vec<KernelTime>>,
     /// Seconds of all.
     pub whole: f64,
 }
 
-/// *Collective.* Measures everything.
-pub fn measure<B: Backend, T: Element>(chain: &Chain<B, T>, input: &Input, number: u32) -> Done<Measured> {
+/// *Collective.* Measures everything. `given` has noise for condensates, counted over groups, masses and vectors, or none.
+pub fn measure<B: Backend, T: Element>(
+    chain: &Chain<B, T>,
+    input: &Input,
+    number: u32,
+    given: impl Fn(usize) -> Done<Option<HostColour>>,
+) -> Done<Measured> {
     let links = chain.links();
     let thin = links.thin::<f64>()?;
     let (plaquette, _) = thin.plaquette()?;
     let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
     let traces = mean_traces(&thin, &rectangles)?;
     let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
-    let mut condensates = Vec::new();
+    let (mut condensates, mut count) = (Vec::new(), 0);
     let mut field = FullColour::<B, Double>::zero(chain.domain(), 1)?;
     for group in &input.groups {
         for quarks in &group.quarks {
             let mut found = Vec::new();
             for which in 0..input.measure.condensate {
-                noise(&mut field, which as u32, input.plan.seed, number)?;
+                match given(count)? {
+                    Some(noise) => field.upload(&[noise])?,
+                    None => noise(&mut field, which as u32, input.plan.seed, number)?,
+                }
+                count += 1;
                 let tol = input.measure.condensate_tol;
                 let one = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(Failure::failed)?;
                 found.push(one);
@@ -102,6 +114,15 @@ impl Record {
         if let Some([links, momenta]) = irreversibility {
             line["irreversibility"] = json!({ "links": links, "momenta": momenta });
         }
+        if let Some(kernels) = &self.kernels {
+            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
+            let one = |k: &KernelTime| json!({ "name": k.name, "launches": k.launches, "seconds": k.seconds });
+            line["kernels"] = json!({
+                "seconds": seconds,
+                "share": seconds / self.seconds,
+                "times": kernels.iter().map(one).collect::<Vec<_>>(),
+            });
+        }
         if let Some(measured) = &self.measured {
             let [spatial, temporal] = measured.plaquette;
             line["plaquette"] = json!({ "mean": 0.5 * (spatial + temporal), "spatial": spatial, "temporal": temporal });
@@ -127,7 +148,11 @@ impl Record {
             format!(", plaquette {:.6}", 0.5 * (spatial + temporal))
         });
         let word = if *accepted { "accepted" } else { "rejected" };
-        format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.1} s", self.seconds)
+        let inside = self.kernels.as_ref().map_or(String::new(), |kernels| {
+            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
+            format!(", {:.0} % in kernels", 100.0 * seconds / self.seconds)
+        });
+        format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
     }
 }
 
