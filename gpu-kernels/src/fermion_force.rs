@@ -249,6 +249,7 @@ unsafe impl<T: Element> Kernel for CombineMatrices<T> {
 crate::entry! { INSTANCES:
     kernel "fermion_force" naive_force_double_double: NaiveForce<Double, f64>, registers 0;
     kernel "fermion_force" naive_force_single_double: NaiveForce<Single, f64>, registers 0;
+    kernel "fermion_force" naive_force_double_single: NaiveForce<Double, f32>, registers 0;
     kernel "fermion_force" naive_force_single_single: NaiveForce<Single, f32>, registers 0;
     kernel "fermion_force" hop_gradient_double: HopGradient<Double, 1>, registers 0;
     kernel "fermion_force" hop_gradient_single: HopGradient<Single, 1>, registers 0;

@@ -328,6 +328,7 @@ crate::entry! { INSTANCES:
     kernel "momenta" add_momenta_single: AddMomenta<f32>, registers 0;
     kernel "momenta" add_force_double_double: AddForce<f64, f64>, registers 0;
     kernel "momenta" add_force_single_double: AddForce<f32, f64>, registers 0;
+    kernel "momenta" add_force_double_single: AddForce<f64, f32>, registers 0;
     kernel "momenta" add_force_single_single: AddForce<f32, f32>, registers 0;
     setup "momenta" convert_thin_double_single: ConvertThin<f64, f32>, registers 0;
     setup "momenta" convert_thin_single_double: ConvertThin<f32, f64>, registers 0;

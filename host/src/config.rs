@@ -1,4 +1,5 @@
-//! Settings as typed: flags, `--set KEY=VALUE`, and input files in TOML, all with the same keys.
+//! Settings as typed: flags, `--set KEY=VALUE`, and input files in TOML, all with the same keys. Keys of tables have a dot,
+//! `trajectory.length`, and those of arrays of tables the number of the table, from 0: `fermion.0.mass`.
 //!
 //! Values stay text with their origin until a command asks for them by type. Whatever is wrong is collected, so that
 //! all mistakes of an input are listed at once, each with its line and column.
@@ -13,14 +14,18 @@ use toml::de::{DeTable, DeValue};
 
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// Any text.
     Text,
     /// One or several texts.
     Texts,
+    /// A real number.
     Number,
+    /// A whole number.
     Count,
     /// One of some words, which may look like a number (`reconstruct = 12`).
     Word,
+    /// True or false.
     Switch,
     /// Four numbers, as a text or an array.
     Extents,
@@ -28,8 +33,11 @@ enum Kind {
     Numbers,
 }
 
-/// All keys, which are also the names of the flags.
-const KEYS: &[(&str, Kind)] = &[
+/// Keys of an input; `*` stands for the number of a table.
+pub type Schema = &'static [(&'static str, Kind)];
+
+/// Keys of solves and their likes, which are also the names of the flags.
+const SOLVE: Schema = &[
     ("gauge", Kind::Text),
     ("operator", Kind::Word),
     ("mass", Kind::Number),
@@ -97,7 +105,7 @@ enum Origin {
 /// A value as typed.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    key: &'static str,
+    key: Rc<str>,
     text: String,
     origin: Origin,
 }
@@ -121,34 +129,24 @@ impl Display for Setting {
 }
 
 /// Values by key, and what is wrong with them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Settings {
-    values: BTreeMap<&'static str, Vec<Setting>>,
+    schema: Schema,
+    values: BTreeMap<Rc<str>, Vec<Setting>>,
     mistakes: Vec<((usize, usize), String)>,
 }
 
-fn known(key: &str) -> Option<(&'static str, Kind)> {
-    KEYS.iter().copied().find(|(name, _)| *name == key)
-}
-
-/// `; did you mean 'gauge'?`, if a key is close.
-fn suggestion(key: &str) -> String {
-    let key = key.replace('_', "-");
-    let close = |name: &str| strsim::jaro_winkler(&key, name);
-    let best = KEYS.iter().map(|(name, _)| *name).max_by(|a, b| close(a).total_cmp(&close(b)));
-    match best {
-        Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
-        _ => format!("; the keys are {}", KEYS.map_names().join(", ")),
+impl Default for Settings {
+    /// Those of solves.
+    fn default() -> Self {
+        Self::of(SOLVE)
     }
 }
 
-trait Names {
-    fn map_names(&self) -> Vec<&'static str>;
-}
-impl Names for [(&'static str, Kind)] {
-    fn map_names(&self) -> Vec<&'static str> {
-        self.iter().map(|(name, _)| *name).collect()
-    }
+/// A key with `*` for the numbers of tables.
+fn pattern(key: &str) -> String {
+    let part = |part: &str| if part.parse::<usize>().is_ok() { "*".to_string() } else { part.to_string() };
+    key.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 
 /// Line and column of a byte, from 1; columns count characters.
@@ -160,15 +158,39 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 }
 
 impl Settings {
+    /// With these keys.
+    pub fn of(schema: Schema) -> Self {
+        Settings { schema, values: BTreeMap::new(), mistakes: Vec::new() }
+    }
+    fn known(&self, key: &str) -> Option<Kind> {
+        let pattern = pattern(key);
+        self.schema.iter().find(|(name, _)| *name == pattern).map(|(_, kind)| *kind)
+    }
+    /// `; did you mean 'gauge'?`, if a key is close.
+    fn suggestion(&self, key: &str) -> String {
+        let key = pattern(key).replace('_', "-");
+        let close = |name: &str| strsim::jaro_winkler(&key, name);
+        let names = || self.schema.iter().map(|(name, _)| *name);
+        match names().max_by(|a, b| close(a).total_cmp(&close(b))) {
+            Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
+            _ => format!("; the keys are {}", names().collect::<Vec<_>>().join(", ")),
+        }
+    }
+    /// How many tables an array of tables has.
+    pub fn tables(&self, name: &str) -> usize {
+        let number =
+            |key: &Rc<str>| key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?.parse::<usize>().ok();
+        self.values.keys().filter_map(number).map(|n| n + 1).max().unwrap_or(0)
+    }
     /// Notes a value given as a flag. It replaces what files say.
     pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
         self.flags(key, value.as_slice());
     }
     /// Notes the values of a flag that may be repeated.
     pub fn flags(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
-        let setting = |text: &str| Setting { key, text: text.into(), origin: Origin::Flag };
+        let setting = |text: &str| Setting { key: key.into(), text: text.into(), origin: Origin::Flag };
         if !values.is_empty() {
-            self.values.insert(key, values.iter().map(|text| setting(text.as_ref())).collect());
+            self.values.insert(key.into(), values.iter().map(|text| setting(text.as_ref())).collect());
         }
     }
     /// Notes a flag without a value.
@@ -178,20 +200,20 @@ impl Settings {
 
     /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up.
     pub fn set(&mut self, assignments: &[String]) {
-        let mut fresh: BTreeMap<&'static str, Vec<Setting>> = BTreeMap::new();
+        let mut fresh: BTreeMap<Rc<str>, Vec<Setting>> = BTreeMap::new();
         for assignment in assignments {
             let Some((key, value)) = assignment.split_once('=') else {
                 self.mistake(None, format!("--set {assignment}: expected KEY=VALUE, for example --set tol=1e-8"));
                 continue;
             };
-            let Some((key, kind)) = known(key.trim()) else {
-                self.mistake(
-                    None,
-                    format!("--set {assignment}: unknown key '{}'{}", key.trim(), suggestion(key.trim())),
-                );
+            let key: Rc<str> = key.trim().into();
+            let Some(kind) = self.known(&key) else {
+                let message = format!("--set {assignment}: unknown key '{key}'{}", self.suggestion(&key));
+                self.mistake(None, message);
                 continue;
             };
-            let setting = Setting { key, text: value.trim().trim_matches('"').into(), origin: Origin::Set };
+            let setting =
+                Setting { key: key.clone(), text: value.trim().trim_matches('"').into(), origin: Origin::Set };
             let list = fresh.entry(key).or_default();
             if kind != Kind::Texts {
                 list.clear();
@@ -215,21 +237,45 @@ impl Settings {
             let at = position(&text, error.span().map_or(0, |span| span.start));
             self.mistake(Some(at), format!("{name}:{}:{}: {}", at.0, at.1, error.message()));
         }
-        for (key, value) in table.get_ref().iter() {
-            self.entry(&text, &name, key.get_ref(), key.span().start, value);
-        }
+        self.table(&text, &name, "", table.get_ref());
         Ok(())
+    }
+
+    /// The entries of a table whose keys begin with `prefix`.
+    fn table(&mut self, text: &str, name: &Rc<str>, prefix: &str, table: &DeTable) {
+        for (key, value) in table.iter() {
+            self.entry(text, name, &format!("{prefix}{}", key.get_ref()), key.span().start, value);
+        }
     }
 
     fn entry(&mut self, text: &str, name: &Rc<str>, key: &str, at: usize, value: &Spanned<DeValue>) {
         let key_at = position(text, at);
-        let Some((key, kind)) = known(key) else {
-            let message = format!("{name}:{}:{}: unknown key '{key}'{}", key_at.0, key_at.1, suggestion(key));
+        let Some(kind) = self.known(key) else {
+            let begins = |start: &str| self.schema.iter().any(|(known, _)| known.starts_with(start));
+            match value.get_ref() {
+                DeValue::Table(table) if begins(&format!("{}.", pattern(key))) => {
+                    return self.table(text, name, &format!("{key}."), table);
+                }
+                DeValue::Array(list)
+                    if begins(&format!("{}.*.", pattern(key)))
+                        && list.iter().all(|value| matches!(value.get_ref(), DeValue::Table(_))) =>
+                {
+                    for (number, value) in list.iter().enumerate() {
+                        if let DeValue::Table(table) = value.get_ref() {
+                            self.table(text, name, &format!("{key}.{number}."), table);
+                        }
+                    }
+                    return;
+                }
+                _ => {}
+            }
+            let message = format!("{name}:{}:{}: unknown key '{key}'{}", key_at.0, key_at.1, self.suggestion(key));
             return self.mistake(Some(key_at), message);
         };
+        let key: Rc<str> = key.into();
         let setting = |value: &Spanned<DeValue>, text_of: String| {
             let (line, column) = position(text, value.span().start);
-            Setting { key, text: text_of, origin: Origin::File { path: name.clone(), line, column } }
+            Setting { key: key.clone(), text: text_of, origin: Origin::File { path: name.clone(), line, column } }
         };
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
             (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Numbers, DeValue::String(s)) => {
@@ -308,7 +354,7 @@ impl Settings {
         self.mistakes.push(((usize::MAX, 0), message.to_string()));
     }
     /// Notes that two keys do not go together.
-    pub fn conflict(&mut self, key: &'static str, with: &'static str, why: &str) {
+    pub fn conflict(&mut self, key: &str, with: &str, why: &str) {
         match (self.get(key), self.get(with)) {
             (Some(first), Some(second)) => self.wrong(&first, format!("conflicts with {second}; {why}")),
             (Some(first), None) => self.wrong(&first, why),

@@ -108,6 +108,7 @@ mod defect;
 mod error;
 mod gcr;
 mod info;
+mod lanczos;
 mod mr;
 mod multishift;
 mod observer;
@@ -122,6 +123,7 @@ pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction}
 pub use error::{BreakdownKind, SolveError};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::Info;
+pub use lanczos::{Largest, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, Kind, Observer};

@@ -268,7 +268,7 @@ mod milc {
                 norm2 += b.norm_sqr();
             }
         }
-        let off = (off / norm2 as f64).sqrt();
+        let off = f64::sqrt(off / norm2);
         println!("relative difference to MILC's force: {off:.2e}");
         assert!(off < 1e-7, "{off:e}");
     }

@@ -16,7 +16,7 @@ impl<T: Real> AntiHermitian<T> {
     /// i Σ_a r_a λ_a / √2 with the matrices of Gell-Mann: Σ_jk |P_jk|² = Σ_a r_a².
     #[inline(always)]
     pub fn from_components(r: [T; 8]) -> Self {
-        let (half, sixth) = (T::from_f64(core::f64::consts::FRAC_1_SQRT_2), T::from_f64(0.408_248_290_463_863_03));
+        let (half, sixth) = (T::from_f64(core::f64::consts::FRAC_1_SQRT_2), T::from_f64(0.408_248_290_463_863));
         let [r1, r2, r3, r4, r5, r6, r7, r8] = r;
         let (a, b) = (half * r3, sixth * r8);
         let element = |odd: T, even: T| complex(half * even, half * odd);

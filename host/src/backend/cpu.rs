@@ -1,5 +1,6 @@
 //! The CPU backend: the kernels' own source, called for one site after the other by all threads.
-use super::{Backend, Buffer, Memory, REDUCTION_SLOTS, Result};
+use super::profile::Totals;
+use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result};
 use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
@@ -27,6 +28,8 @@ struct Shared {
     /// The instances of the kernels, compiled for the machine's vector instructions.
     instances: HashMap<TypeId, Option<Run>>,
     sums: Mutex<[f64; REDUCTION_SLOTS]>,
+    /// Times of launches, while they are taken.
+    profile: Mutex<Option<Totals>>,
 }
 
 /// Memory of the CPU backend.
@@ -123,8 +126,15 @@ impl Cpu {
                 ((cpu.kernel)(), run)
             })
             .collect();
-        let shared = Shared { pool, vectors, instances, sums: Mutex::new([0.0; REDUCTION_SLOTS]) };
+        let shared =
+            Shared { pool, vectors, instances, sums: Mutex::new([0.0; REDUCTION_SLOTS]), profile: Mutex::default() };
         Cpu { shared: Arc::new(shared) }
+    }
+    /// Notes the time since `from` if launches are timed.
+    fn took(&self, parts: &[&str], from: Instant) {
+        if let Some(totals) = &mut *self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()) {
+            totals.add(&parts.join("_"), from.elapsed().as_secs_f64());
+        }
     }
     fn instance<K: 'static>(&self, parts: &[&str]) -> Result<Run> {
         let missing = || super::BackendError::NoInstance { kernel: parts.join("_") };
@@ -134,7 +144,7 @@ impl Cpu {
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
     fn sum_up<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
         const { assert!(K::Values::COUNT <= MOST_VALUES) };
-        let count = K::Values::COUNT;
+        let (count, from) = (K::Values::COUNT, Instant::now());
         let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
             let tasks = (0..blocks * nrhs).into_par_iter();
@@ -156,6 +166,7 @@ impl Cpu {
                 take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
             }
         }
+        self.took(K::NAME, from);
         Ok(())
     }
     /// Number of threads.
@@ -257,6 +268,7 @@ impl Backend for Cpu {
 
     fn launch_on<K: Kernel>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
         let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
+        let from = Instant::now();
         self.shared.pool.install(|| {
             (0..blocks * nrhs).into_par_iter().for_each(|task| {
                 let sites = block(task % blocks, n);
@@ -266,6 +278,7 @@ impl Backend for Cpu {
                 unsafe { run(address, sites.start, sites.end, task / blocks, std::ptr::null_mut()) };
             })
         });
+        self.took(K::NAME, from);
         Ok(())
     }
     fn reduce_on<K: Reduction>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
@@ -351,5 +364,13 @@ impl Backend for Cpu {
     }
     fn synchronize(&self) -> Result {
         Ok(())
+    }
+    fn start_profile(&self) -> Result {
+        *self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()) = Some(Totals::default());
+        Ok(())
+    }
+    fn end_profile(&self) -> Result<Vec<KernelTime>> {
+        let taken = self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()).take();
+        Ok(taken.unwrap_or_default().sorted())
     }
 }

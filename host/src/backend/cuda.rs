@@ -4,11 +4,12 @@
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
 mod launch;
 mod peer;
+mod profile;
 
 pub use launch::BlockSize;
 pub use peer::CudaPeer;
 
-use super::{Backend, BackendError, Buffer, MAX_RHS, Memory, REDUCTION_SLOTS, Result, kernel_images};
+use super::{Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, kernel_images};
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -22,6 +23,7 @@ use launch::{Launch, LaunchId};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most blocks per right-hand side of any reduction.
@@ -47,6 +49,9 @@ struct Shared {
     device: Device,
     name: String,
     tuner: Tuner,
+    /// Whether launches are timed, and their times.
+    profiles: AtomicBool,
+    profile: Mutex<profile::Profile>,
 }
 
 /// A kernel; its handle is valid as long as its module, which lives as long as the backend.
@@ -182,6 +187,8 @@ impl Cuda {
             launches: Mutex::default(),
             partial: Mutex::new(scratch),
             tuner,
+            profiles: AtomicBool::new(false),
+            profile: Mutex::default(),
         };
         Ok(Cuda { shared: Arc::new(shared) })
     }
@@ -288,7 +295,7 @@ impl Cuda {
         parameters: &mut [*mut c_void],
     ) -> Result {
         // SAFETY: the caller's promise; the stream belongs to the current context.
-        let code = unsafe {
+        let mut launch = || unsafe {
             sys::cuLaunchKernel(
                 f.handle,
                 grid.0,
@@ -303,7 +310,7 @@ impl Cuda {
                 std::ptr::null_mut(),
             )
         };
-        raw(code, "launching a kernel", self.name())
+        self.timed(f.name, stream, || raw(launch(), "launching a kernel", self.name()))
     }
 }
 
@@ -641,6 +648,13 @@ impl Backend for Cuda {
     fn synchronize(&self) -> Result {
         self.enter()?;
         driver(self.shared.stream.synchronize(), "waiting for the GPU", self.name())
+    }
+    fn start_profile(&self) -> Result {
+        self.begin_profile();
+        Ok(())
+    }
+    fn end_profile(&self) -> Result<Vec<KernelTime>> {
+        self.finish_profile()
     }
 }
 

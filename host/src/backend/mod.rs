@@ -6,12 +6,14 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod embedded;
+mod profile;
 pub(crate) mod view;
 
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{BlockSize, Cuda, CudaDevice};
 pub use embedded::{KernelImage, kernel_images};
+pub use profile::KernelTime;
 
 use gpu_kernels::{Kernel, Reduction};
 
@@ -235,4 +237,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64>;
     /// Waits until all work is done.
     fn synchronize(&self) -> Result;
+
+    /// From now on takes the time of every launch, which costs time of its own.
+    fn start_profile(&self) -> Result {
+        Ok(())
+    }
+    /// Waits, and says what was launched since [`start_profile`](Self::start_profile), what took longest first. Launches on
+    /// several streams may have run at the same time.
+    fn end_profile(&self) -> Result<Vec<KernelTime>> {
+        Ok(Vec::new())
+    }
 }

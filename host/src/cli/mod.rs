@@ -20,6 +20,7 @@ mod plan;
 pub mod plaquette;
 mod progress;
 mod quenched;
+pub mod rhmc;
 mod schwarz;
 pub mod solve;
 mod staggered;
@@ -122,6 +123,10 @@ pub enum Command {
     Bench(bench::Arguments),
     /// Measure the best block size of each kernel on this GPU, for all later runs
     Tune(tune::Arguments),
+    /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
+    Rhmc(rhmc::Arguments),
+    /// Print an input file with comments
+    Init(rhmc::InitArguments),
     /// Check an input file of `solve` without running it: all mistakes at once, and the memory it needs
     Check(check::Arguments),
 }

@@ -30,7 +30,7 @@ pub fn condensate<B: Backend, T: Element>(
     let space = ColourSpace::<B, Double>::new(domain, 1);
     let constant = |a: f64| [Complex64::new(a, 0.0)];
     let mut means = [Complex64::ZERO; 2];
-    for parity in 0..2 {
+    for (parity, mean) in means.iter_mut().enumerate() {
         // M†M x = M† ξ on each parity.
         let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass)?;
         let mut rhs = space.allocate()?;
@@ -43,7 +43,7 @@ pub fn condensate<B: Backend, T: Element>(
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dot = [Complex64::ZERO];
         space.dot(noise.parity(parity), &x[0], &mut dot)?;
-        means[parity] = dot[0] * (2.0 / domain.global().volume() as f64);
+        *mean = dot[0] * (2.0 / domain.global().volume() as f64);
     }
     Ok(means)
 }

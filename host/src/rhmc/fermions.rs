@@ -201,21 +201,38 @@ impl<B: Backend> Pseudofermions<B> {
         }
         Ok(sum)
     }
-    /// r(A) b, in double precision.
+    /// r(A) b, with solutions in the precision of the action's solver.
     fn evaluate<T: Element>(
         &self,
         links: &MovingLinks<B, T>,
         function: &PartialFractions,
         b: &DeviceColour<B, Double>,
     ) -> std::result::Result<DeviceColour<B, Double>, Error> {
-        let operator = self.operator.on::<B, T, Double, Recon18>(links, 0, 0.0)?;
-        let x = self.solve(&operator, function, &self.solvers[1], b)?;
-        let space = ColourSpace::<B, Double>::new(b.domain(), 1);
+        if self.solvers[1].single {
+            self.evaluate_in::<Single, Recon12, T>(links, function, b)
+        } else {
+            self.evaluate_in::<Double, Recon18, T>(links, function, b)
+        }
+    }
+    fn evaluate_in<P: Precision, R: LinkFormat<P>, T: Element>(
+        &self,
+        links: &MovingLinks<B, T>,
+        function: &PartialFractions,
+        b: &DeviceColour<B, Double>,
+    ) -> std::result::Result<DeviceColour<B, Double>, Error>
+    where
+        R::Full: LinkFormat<P>,
+    {
+        let operator = self.operator.on::<B, T, P, R>(links, 0, 0.0)?;
+        let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), 1), ColourSpace::<B, P>::new(b.domain(), 1));
+        let mut rhs = low.allocate()?;
+        low.convert(&[1.0], b, &mut rhs)?;
+        let x = self.solve(&operator, function, &self.solvers[1], &rhs)?;
         let mut out = space.allocate()?;
         let constant = |a: f64| [Complex64::new(a, 0.0)];
         space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
         for (pole, x) in function.poles.iter().zip(&x) {
-            space.axpy(&constant(0.25 * pole.residue), x, &mut out)?;
+            space.accumulate(&[0.25 * pole.residue], x, &mut out)?;
         }
         Ok(out)
     }

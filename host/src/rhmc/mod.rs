@@ -9,6 +9,7 @@
 //! | [`functions`] | rational functions for numbers of flavours and masses |
 //! | [`integrator`] | steps of molecular dynamics |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
+//! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 //! | [`condensate`] | the chiral condensate from noise vectors |
 mod gradient;
 
@@ -22,6 +23,7 @@ pub mod gauge;
 pub mod integrator;
 pub mod links;
 pub mod momenta;
+pub mod spectrum;
 pub mod trajectory;
 
 use crate::backend::BackendError;

@@ -1,0 +1,182 @@
+//! The folder of a run: what happened, configurations, and the state from which it goes on.
+//!
+//! | file | what |
+//! |---|---|
+//! | `trajectories.jsonl` | one line for each trajectory |
+//! | `cfg.NNNNNN.ildg` | links after trajectory N |
+//! | `state.toml` | the number of the last trajectory, and the names of the files that belong to it |
+//! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns |
+//!
+//! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
+//! of trajectories that it does not know, half a line among them, are cut off when a run goes on.
+use super::super::layout::Layout;
+use super::super::world::World;
+use super::super::{Failure, Outcome, fields, target};
+use crate::config::{Kind, Schema, Settings};
+use ferrite::field::host::HostGauge;
+use ferrite::files::{Format, Precision, ReadOptions, WriteOptions};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+const FORMAT: &str = "ferrite.rhmc-state/1";
+
+const STATE: Schema = &[
+    ("format", Kind::Word),
+    ("trajectory", Kind::Count),
+    ("accepted", Kind::Count),
+    ("seed", Kind::Text),
+    ("bounds", Kind::Numbers),
+    ("links", Kind::Text),
+    ("bytes", Kind::Count),
+];
+
+/// What a run goes on from, beside links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The last trajectory.
+    pub trajectory: u32,
+    /// How many were accepted.
+    pub accepted: u32,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Upper bounds of the spectra that the rational functions of each group are made for.
+    pub bounds: Vec<f64>,
+}
+
+/// The folder.
+pub struct Folder {
+    path: PathBuf,
+    /// Of the links: files hold just their bits.
+    precision: Precision,
+    /// Length of `trajectories.jsonl`.
+    bytes: u64,
+}
+
+impl Folder {
+    /// *Collective.* A folder for a new run; made if it is not there.
+    pub fn create(path: &Path, precision: Precision, world: &World) -> Outcome<Self> {
+        let folder = Folder { path: path.into(), precision, bytes: 0 };
+        world.once(|| {
+            if folder.file("state.toml").exists() {
+                let why = "has a run already: go on with it by --resume, or name another folder";
+                return Err(Failure::refused(format!("{} {why}", path.display())));
+            }
+            let refused = |why| Failure::refused(format!("{} cannot be made: {why}", path.display()));
+            fs::create_dir_all(path).map_err(refused)?;
+            target::check(&folder.lines()).map_err(Failure::refused)?;
+            File::create(folder.lines()).map_err(|why| folder.failed("trajectories.jsonl", why))?;
+            Ok(())
+        })?;
+        Ok(folder)
+    }
+    /// *Collective.* The folder of a run that goes on: its state and links. What was written after that state is cut off.
+    pub fn open(
+        path: &Path,
+        precision: Precision,
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome<(Self, State, HostGauge)> {
+        let mut folder = Folder { path: path.into(), precision, bytes: 0 };
+        let (state, links, bytes) = world.agree(folder.state())?;
+        let gauge = fields::read_gauge(&folder.file(&links), &ReadOptions::default(), layout, world)?.gauge;
+        folder.bytes = bytes;
+        world.once(|| {
+            let file = OpenOptions::new().write(true).open(folder.lines());
+            let file = file.map_err(|why| folder.failed("trajectories.jsonl", why))?;
+            let there = file.metadata().map_err(|why| folder.failed("trajectories.jsonl", why))?.len();
+            if there < bytes {
+                let why = format!("has {there} bytes, and state.toml says {bytes}: it is not whole");
+                return Err(Failure::refused(format!("{} {why}", folder.lines().display())));
+            }
+            file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed("trajectories.jsonl", why))
+        })?;
+        Ok((folder, state, gauge))
+    }
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+    fn lines(&self) -> PathBuf {
+        self.file("trajectories.jsonl")
+    }
+    fn failed(&self, name: &str, why: std::io::Error) -> Failure {
+        Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
+    }
+    fn state(&self) -> Outcome<(State, String, u64)> {
+        let path = self.file("state.toml");
+        if !path.exists() {
+            let why = "is not the folder of a run: it has no state.toml";
+            return Err(Failure::refused(format!("{} {why}", self.path.display())));
+        }
+        let mut s = Settings::of(STATE);
+        s.file(&path)?;
+        let format = s.parsed("format", |text| match text {
+            FORMAT => Ok(()),
+            other => Err(format!("'{other}' is another format than {FORMAT}")),
+        });
+        let most = u32::MAX as usize;
+        let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
+        // As text: numbers of TOML have a sign.
+        let seed = s.parsed("seed", str::parse::<u64>);
+        let bounds = match s.get("bounds") {
+            Some(_) => s.numbers("bounds", "a number above 0", |x| x > 0.0),
+            None => Some(Vec::new()),
+        };
+        let (links, bytes) = (s.get("links"), s.count("bytes", 0..=usize::MAX));
+        s.finish(&path.display().to_string())?;
+        match (format, trajectory, accepted, seed, bounds, links, bytes) {
+            (Some(()), Some(trajectory), Some(accepted), Some(seed), Some(bounds), Some(links), Some(bytes)) => {
+                let (trajectory, accepted) = (trajectory as u32, accepted as u32);
+                Ok((State { trajectory, accepted, seed, bounds }, links.text().into(), bytes as u64))
+            }
+            _ => Err(Failure::refused(format!("{} is not whole: a key is missing", path.display()))),
+        }
+    }
+    /// *Collective.* Keeps links and state, reads the links back, and only then lets the state be the one to go on from.
+    pub fn keep(&self, state: &State, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
+        let name = format!("state.{}.ildg", state.trajectory % 2);
+        let path = self.file(&name);
+        self.write(&path, gauge, state.trajectory, layout)?;
+        let back = fields::read_gauge(&path, &ReadOptions::default(), layout, world)?.gauge;
+        let same = if back.links() == gauge.links() {
+            Ok(())
+        } else {
+            Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
+        };
+        world.agree(same)?;
+        let mut text =
+            format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
+        let State { trajectory, accepted, seed, bounds } = state;
+        let _ = write!(text, "trajectory = {trajectory}\naccepted = {accepted}\nseed = \"{seed}\"\n");
+        if !bounds.is_empty() {
+            // With all digits.
+            let _ = writeln!(text, "bounds = {bounds:?}");
+        }
+        let _ = write!(text, "links = \"{name}\"\nbytes = {}\n", self.bytes);
+        world.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
+    }
+    /// *Collective.* Keeps a configuration.
+    pub fn save(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout) -> Outcome<PathBuf> {
+        let path = self.file(&format!("cfg.{trajectory:06}.ildg"));
+        self.write(&path, gauge, trajectory, layout)?;
+        Ok(path)
+    }
+    /// *Collective.* Adds a line.
+    pub fn add(&mut self, line: &Value, world: &World) -> Outcome {
+        let text = format!("{line}\n");
+        world.once(|| {
+            let file = OpenOptions::new().append(true).open(self.lines());
+            let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
+            written.map_err(|why| self.failed("trajectories.jsonl", why))
+        })?;
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+    fn write(&self, path: &Path, gauge: &HostGauge, trajectory: u32, layout: &Layout) -> Outcome {
+        let title = format!("trajectory {trajectory}");
+        let options = WriteOptions { format: Format::Ildg, precision: self.precision, title, ..Default::default() };
+        fields::write_gauge(path, gauge, &options, layout)
+    }
+}

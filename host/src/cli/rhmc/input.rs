@@ -1,0 +1,376 @@
+//! The input of `ferrite rhmc`, checked.
+use super::super::device::DeviceChoice;
+use super::super::text;
+use super::super::{Failure, Outcome};
+use crate::config::{Kind, Schema, Settings};
+use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::fat_links::PathCoefficients;
+use ferrite::lattice::Lattice;
+use ferrite::rhmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::rhmc::functions::{Quarks, Tolerances};
+use ferrite::rhmc::gauge::GaugeAction;
+use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::rhmc::trajectory::{LevelPlan, Plan};
+use rational::Fraction;
+use std::path::{Path, PathBuf};
+
+/// All keys.
+pub const SCHEMA: Schema = &[
+    ("lattice", Kind::Extents),
+    ("trajectories", Kind::Count),
+    ("seed", Kind::Count),
+    ("start", Kind::Text),
+    ("thermalise", Kind::Count),
+    ("save-every", Kind::Count),
+    ("trajectory.length", Kind::Number),
+    ("trajectory.steps", Kind::Count),
+    ("trajectory.integrator", Kind::Word),
+    ("trajectory.lambda", Kind::Number),
+    ("trajectory.gauge-steps", Kind::Count),
+    ("trajectory.gauge-integrator", Kind::Word),
+    ("trajectory.unitarise", Kind::Word),
+    ("gauge.action", Kind::Word),
+    ("gauge.beta", Kind::Number),
+    ("gauge.u0", Kind::Number),
+    ("gauge.rectangle", Kind::Number),
+    ("gauge.chair", Kind::Number),
+    ("fermion.*.operator", Kind::Word),
+    ("fermion.*.u0", Kind::Number),
+    ("fermion.*.mass", Kind::Numbers),
+    ("fermion.*.flavours", Kind::Numbers),
+    ("fermion.*.pseudofermions", Kind::Count),
+    ("fermion.*.bc-time", Kind::Word),
+    ("fermion.*.phases", Kind::Word),
+    ("fermion.*.dynamics-error", Kind::Number),
+    ("fermion.*.action-error", Kind::Number),
+    ("precision.preset", Kind::Word),
+    ("precision.links", Kind::Word),
+    ("precision.gauge-force", Kind::Word),
+    ("precision.dynamics", Kind::Word),
+    ("precision.dynamics-tol", Kind::Numbers),
+    ("precision.action", Kind::Word),
+    ("precision.action-tol", Kind::Number),
+    ("measure.condensate", Kind::Count),
+    ("measure.condensate-tol", Kind::Number),
+    ("measure.every", Kind::Count),
+    ("measure.reversibility", Kind::Count),
+    ("measure.kernels", Kind::Count),
+    ("backend", Kind::Word),
+    ("device", Kind::Count),
+    ("threads", Kind::Count),
+    ("tuning", Kind::Word),
+    ("grid", Kind::Extents),
+    ("transport", Kind::Word),
+    ("no-overlap", Kind::Switch),
+    ("share-gpus", Kind::Switch),
+];
+
+/// Where an ensemble begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// All links 1.
+    Cold,
+    /// Independent links with the Haar measure.
+    Hot,
+    /// Links of a file.
+    File(PathBuf),
+}
+
+/// A group of quarks that share pseudofermions.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// For reports: masses and flavours.
+    pub name: String,
+    /// Hops.
+    pub operator: QuarkOperator,
+    /// Masses and numbers of flavours.
+    pub quarks: Vec<Quarks>,
+    /// How many pseudofermions.
+    pub pseudofermions: usize,
+    /// Errors of approximations.
+    pub tolerances: Tolerances,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Noise vectors for each condensate.
+    pub condensate: usize,
+    /// Residual of its solves.
+    pub condensate_tol: f64,
+    /// After every so many trajectories.
+    pub every: usize,
+    /// The way back after every so many trajectories; 0 for never.
+    pub reversibility: usize,
+    /// Times of kernels in every so many trajectories; 0 for never.
+    pub kernels: usize,
+}
+
+/// The input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// The number of the last trajectory.
+    pub trajectories: u32,
+    /// The first links.
+    pub start: Start,
+    /// A configuration is kept after every so many trajectories.
+    pub save_every: u32,
+    /// Whether links and momenta are in single precision.
+    pub single_links: bool,
+    /// Gauge action and integrator.
+    pub plan: Plan,
+    /// Quarks.
+    pub groups: Vec<Group>,
+    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
+    pub solvers: [ShiftedSolver; 2],
+    /// Observables.
+    pub measure: Measure,
+    /// Where to compute.
+    pub device: DeviceChoice,
+}
+
+/// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
+/// are in single precision, and the residuals of the two. The paper's residuals are not in the copy that these were
+/// written from; they are of its kind.
+const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
+    ("A", [true, false, false], [1e-10, 1e-12]),
+    ("B", [true, false, false], [1e-8, 1e-12]),
+    ("C", [true, false, false], [1e-6, 1e-12]),
+    ("D", [true, false, false], [1e-5, 1e-10]),
+    ("E", [true, true, true], [1e-5, 1e-6]),
+    ("F", [true, true, false], [1e-6, 1e-12]),
+    ("G", [true, true, false], [1e-5, 1e-10]),
+];
+
+const PRECISIONS: [(&str, bool); 2] = [("double", false), ("single", true)];
+
+impl Input {
+    /// Reads the file and the settings beside it; all mistakes at once.
+    pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Settings)) -> Outcome<Self> {
+        let mut settings = Settings::of(SCHEMA);
+        settings.file(path)?;
+        settings.set(set);
+        add(&mut settings);
+        Self::from_settings(&mut settings, &path.display().to_string())
+    }
+    /// What the settings say; `what` names them.
+    pub fn from_settings(s: &mut Settings, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::from_settings(s);
+        let lattice = s.parsed("lattice", text::lattice);
+        needed(s, lattice.is_some(), "lattice", "lattice = [16, 16, 16, 32]");
+        let last = u32::MAX as usize - 1;
+        let trajectories = s.count("trajectories", 0..=last);
+        needed(s, trajectories.is_some(), "trajectories", "trajectories = 100");
+        let seed = s.count("seed", 0..=usize::MAX);
+        needed(s, seed.is_some(), "seed", "seed = 1");
+        let start = match s.get("start") {
+            None => Start::Cold,
+            Some(start) => match start.text() {
+                "cold" => Start::Cold,
+                "hot" => Start::Hot,
+                file => Start::File(file.into()),
+            },
+        };
+        let thermalise = s.count("thermalise", 0..=last).unwrap_or(0);
+        let save_every = s.count("save-every", 1..=last).unwrap_or(1);
+        let gauge = gauge_action(s);
+        let tables = s.tables("fermion");
+        let groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
+        let (length, levels, unitarise) = integrator(s, tables);
+        let (single_links, single_gauge_force, solvers) = precisions(s);
+        let measure = Measure {
+            condensate: s.count("measure.condensate", 0..=1000).unwrap_or(1),
+            condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
+            every: s.count("measure.every", 1..=last).unwrap_or(1),
+            reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
+            kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),
+        };
+        s.finish(what)?;
+        let (Some(lattice), Some(trajectories), Some(seed), Some(gauge)) = (lattice, trajectories, seed, gauge) else {
+            return Err(Failure::refused(format!("{what}: something is missing")));
+        };
+        let plan = Plan {
+            gauge,
+            single_gauge_force,
+            length,
+            levels,
+            unitarise,
+            seed: seed as u64,
+            metropolis_from: thermalise as u32 + 1,
+        };
+        Ok(Input {
+            lattice,
+            trajectories: trajectories as u32,
+            start,
+            save_every: save_every as u32,
+            single_links,
+            plan,
+            groups,
+            solvers,
+            measure,
+            device,
+        })
+    }
+    /// Steps of the longest hop or path.
+    pub fn hops(&self) -> usize {
+        if self.groups.iter().any(|group| group.operator.paths.is_some()) { 3 } else { 1 }
+    }
+}
+
+/// Notes that a key is missing, unless it is there and wrong.
+fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
+    if !understood && s.get(key).is_none() {
+        s.missing(format!("{key} is missing; for example {example}"));
+    }
+}
+
+fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
+    s.number(key, "a number above 0 and below 1", |x| x > 0.0 && x < 1.0)
+}
+
+fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Action {
+        Wilson,
+        TreeSymanzik,
+        Symanzik,
+    }
+    let names = [("wilson", Action::Wilson), ("tree-symanzik", Action::TreeSymanzik), ("symanzik", Action::Symanzik)];
+    let action = s.choice("gauge.action", &names);
+    needed(s, action.is_some(), "gauge.action", "gauge.action = \"wilson\", \"tree-symanzik\" or \"symanzik\"");
+    let beta = s.number("gauge.beta", "a number from 0 on", |x| x >= 0.0);
+    needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
+    let u0 = s.number("gauge.u0", "a number above 0", |x| x > 0.0);
+    let (action, beta) = (action?, beta?);
+    let mut made = match action {
+        Action::Wilson => {
+            if let Some(setting) = s.get("gauge.u0") {
+                s.wrong(&setting, "Wilson's action has no tadpole factor: leave it out");
+            }
+            GaugeAction::wilson(beta)
+        }
+        Action::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0.unwrap_or(1.0)),
+        Action::Symanzik => {
+            needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
+            GaugeAction::one_loop_symanzik(beta, u0.unwrap_or(1.0))
+        }
+    };
+    if let Some(c) = s.number("gauge.rectangle", "a number", |_| true) {
+        made.rectangle = c;
+    }
+    if let Some(c) = s.number("gauge.chair", "a number", |_| true) {
+        made.chair = c;
+    }
+    Some(made)
+}
+
+fn group(s: &mut Settings, number: usize) -> Option<Group> {
+    let key = |name: &str| format!("fermion.{number}.{name}");
+    let operators = [("naive", false), ("asqtad", true)];
+    let asqtad = s.choice(&key("operator"), &operators);
+    needed(s, asqtad.is_some(), &key("operator"), "operator = \"naive\" or \"asqtad\"");
+    let u0 = s.number(&key("u0"), "a number above 0", |x| x > 0.0);
+    if asqtad == Some(true) {
+        needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
+    } else if let Some(setting) = s.get(&key("u0")) {
+        s.wrong(&setting, "naive quarks have no tadpole factor: leave it out");
+    }
+    let masses = s.numbers(&key("mass"), "a number above 0", |m| m > 0.0);
+    needed(s, masses.is_some(), &key("mass"), "mass = [0.05]");
+    let flavours = s.parsed(&key("flavours"), |typed| {
+        let one = |text: &str| match text.trim().parse::<Fraction>() {
+            Ok(n) if n.value() > 0.0 => Ok(n),
+            Ok(_) => Err(format!("'{}' is no number of flavours", text.trim())),
+            Err(why) => Err(why.to_string()),
+        };
+        typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
+    });
+    needed(s, flavours.is_some(), &key("flavours"), "flavours = [2]");
+    let pseudofermions = s.count(&key("pseudofermions"), 1..=64).unwrap_or(1);
+    let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+    let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
+    let phases = [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
+    let phases = s.choice(&key("phases"), &phases).unwrap_or_default();
+    let default = Tolerances::default();
+    let tolerances = Tolerances {
+        dynamics: tolerance(s, &key("dynamics-error")).unwrap_or(default.dynamics),
+        action: tolerance(s, &key("action-error")).unwrap_or(default.action),
+    };
+    let (asqtad, masses, flavours) = (asqtad?, masses?, flavours?);
+    if masses.len() != flavours.len() {
+        if let Some(setting) = s.get(&key("flavours")) {
+            s.wrong(
+                &setting,
+                format!("{} for {}", text::count(flavours.len(), "number"), text::count(masses.len(), "mass")),
+            );
+        }
+        return None;
+    }
+    let params = StaggeredParams { mass: 0.0, boundary, phases };
+    let paths = if asqtad { Some(PathCoefficients::asqtad(u0?)) } else { None };
+    let quarks: Vec<Quarks> =
+        masses.iter().zip(&flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours: *flavours }).collect();
+    let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
+    let names: Vec<_> = quarks.iter().map(one).collect();
+    let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
+    Some(Group { name, operator: QuarkOperator { params, paths }, quarks, pseudofermions, tolerances })
+}
+
+/// Length of a trajectory, the levels, and when links are made unitary.
+fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitarise) {
+    let length = s.number("trajectory.length", "a number above 0", |x| x > 0.0).unwrap_or(1.0);
+    let steps = s.count("trajectory.steps", 1..=1_000_000);
+    needed(s, steps.is_some(), "trajectory.steps", "trajectory.steps = 20");
+    let lambda = s.number("trajectory.lambda", "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5);
+    let lambda = lambda.unwrap_or(MINIMUM_NORM);
+    let schemes = [
+        ("leapfrog", Scheme::Leapfrog),
+        ("leapfrog-links-first", Scheme::LeapfrogLinksFirst),
+        ("omelyan", Scheme::Omelyan { lambda }),
+        ("omelyan-links-first", Scheme::OmelyanLinksFirst { lambda }),
+        ("force-gradient", Scheme::ForceGradient),
+    ];
+    let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
+    let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
+    let gauge_steps = s.count("trajectory.gauge-steps", 1..=1_000_000);
+    let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
+    let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();
+    let steps = steps.unwrap_or(1);
+    let quarks: Vec<usize> = (0..groups).collect();
+    let levels = match gauge_steps {
+        Some(gauge_steps) if groups > 0 => vec![
+            LevelPlan { gauge: false, quarks, scheme: outer, steps },
+            LevelPlan { gauge: true, quarks: Vec::new(), scheme: inner, steps: gauge_steps },
+        ],
+        _ => vec![LevelPlan { gauge: true, quarks, scheme: outer, steps }],
+    };
+    (length, levels, unitarise)
+}
+
+/// Whether links and gauge force are in single precision, and the solvers.
+fn precisions(s: &mut Settings) -> (bool, bool, [ShiftedSolver; 2]) {
+    let names = PRESETS.map(|(name, ..)| (name, name));
+    let preset =
+        s.choice("precision.preset", &names).and_then(|chosen| PRESETS.iter().find(|(name, ..)| *name == chosen));
+    let ([links, dynamics, action], [dynamics_tol, action_tol]) =
+        preset.map_or(([false, true, false], [1e-6, 1e-12]), |(_, single, tol)| (*single, *tol));
+    let links = s.choice("precision.links", &PRECISIONS).unwrap_or(links);
+    let gauge_force = s.choice("precision.gauge-force", &PRECISIONS).unwrap_or(links || dynamics);
+    let dynamics = s.choice("precision.dynamics", &PRECISIONS).unwrap_or(dynamics);
+    let action = s.choice("precision.action", &PRECISIONS).unwrap_or(action);
+    let expected = "a number above 0 and below 1";
+    let dynamics_tol =
+        s.numbers("precision.dynamics-tol", expected, |x| x > 0.0 && x < 1.0).unwrap_or(vec![dynamics_tol]);
+    let action_tol = tolerance(s, "precision.action-tol").unwrap_or(action_tol);
+    if links && !gauge_force {
+        s.conflict(
+            "precision.gauge-force",
+            "precision.links",
+            "links in single precision have forces in single precision",
+        );
+    }
+    let solver = |single, tol| ShiftedSolver { single, tol, max_iterations: 1_000_000 };
+    (links, gauge_force, [solver(dynamics, dynamics_tol), solver(action, vec![action_tol])])
+}

@@ -1,0 +1,374 @@
+//! `ferrite rhmc` and `ferrite init rhmc`.
+mod folder;
+mod input;
+mod record;
+mod replay;
+
+use super::device::on_device;
+use super::layout::Layout;
+use super::{Code, Context, Failure, Outcome, fields, interrupt, progress};
+use clap::Args;
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::Domain;
+use ferrite::field::host::HostGauge;
+use ferrite::field::{DeviceColour, ThinGauge};
+use ferrite::files::{Precision, ReadOptions};
+use ferrite::generate;
+use ferrite::rhmc::fermions::Pseudofermions;
+use ferrite::rhmc::functions::rational_functions;
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::MomentumField;
+use ferrite::rhmc::spectrum;
+use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
+use folder::{Folder, State};
+use gpu_kernels::storage::{Double, Element};
+use input::{Group, Input, Start};
+use record::Record;
+use replay::Replay;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Instant;
+use tracing::{info, warn};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite init rhmc > run.toml
+  ferrite rhmc run.toml --out run
+  ferrite rhmc run.toml --out run --resume --set trajectories=500
+  mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
+
+Ctrl-C, and the end of --max-hours, end the run after the trajectory at hand; --resume goes on from there, or from the
+last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
+trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg.";
+
+/// Arguments of `rhmc`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Input file in TOML: `ferrite init rhmc` prints one with comments
+    input: PathBuf,
+    /// Folder of the run
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Go on with the run in that folder
+    #[arg(long)]
+    resume: bool,
+    /// Another value for a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Take momenta, noise and rational functions from files in this folder instead of making them: momenta.N.npy,
+    /// pseudofermions.N.K.npy, and where they are there noise.N.K.npy and functions.json
+    #[arg(long, value_name = "DIR")]
+    replay: Option<PathBuf>,
+    /// End after the trajectory during which so many hours have passed
+    #[arg(long, value_name = "H", value_parser = hours)]
+    max_hours: Option<f64>,
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
+        _ => Err(format!("'{text}' is not a number above 0")),
+    }
+}
+
+/// Arguments of `init`.
+#[derive(Args)]
+pub struct InitArguments {
+    /// For which command
+    #[arg(value_parser = ["rhmc"])]
+    kind: String,
+}
+
+/// Prints an input with comments.
+pub fn init(args: &InitArguments, context: &Context) -> Outcome {
+    let text = include_str!("example.toml");
+    context.output.result("ferrite.init/1", json!({ "kind": args.kind, "input": text }), || text.into())
+}
+
+/// A run, as checked.
+struct Run<'a> {
+    input: &'a Input,
+    layout: &'a Layout,
+    context: &'a Context,
+    begin: Instant,
+    max_hours: Option<f64>,
+    replay: Option<Replay>,
+}
+
+/// How a run ended.
+struct End {
+    first: u32,
+    last: u32,
+    accepted: u32,
+    interrupted: bool,
+    records: Vec<Record>,
+}
+
+/// Makes the ensemble.
+pub fn run(args: &Arguments, context: &Context) -> Outcome {
+    let (world, begin) = (&context.world, Instant::now());
+    let input = world.agree(Input::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
+    let replay = world.agree(args.replay.as_deref().map(Replay::open).transpose())?;
+    let layout = input.device.layout.cut(world, input.lattice, input.hops())?;
+    let device = input.device.open(world)?;
+    device.require_all(world, &memory(&input, &layout), "the run")?;
+    let precision = if input.single_links { Precision::Single } else { Precision::Double };
+    let (folder, state, gauge) = if args.resume {
+        let (folder, state, gauge) = Folder::open(&args.out, precision, &layout, world)?;
+        if state.seed != input.plan.seed {
+            let (old, new) = (state.seed, input.plan.seed);
+            let why = format!("{}: this run has the seed {old}, the input says {new}", args.out.display());
+            return Err(Failure::refused(why).shared());
+        }
+        if state.bounds.len() != input.groups.len() {
+            let why = format!("{}: this run has another number of quarks", args.out.display());
+            return Err(Failure::refused(why).shared());
+        }
+        info!("going on after trajectory {}", state.trajectory);
+        (folder, Some(state), gauge)
+    } else {
+        let gauge = first_links(&input, &layout, context)?;
+        (Folder::create(&args.out, precision, world)?, None, gauge)
+    };
+    interrupt::listen();
+    let run = Run { input: &input, layout: &layout, context, begin, max_hours: args.max_hours, replay };
+    let end = on_device!(&device, backend => if input.single_links {
+        run.make::<_, f32>(backend, folder, state, &gauge)?
+    } else {
+        run.make::<_, f64>(backend, folder, state, &gauge)?
+    });
+    if end.interrupted {
+        let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
+        return Err(Failure::new(Code::Interrupted, why).shared());
+    }
+    report(&end, &input, &layout, (device.name(), &device.describe()), &args.out, context)
+}
+
+fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
+    let world = &context.world;
+    world.agree(fields::require_host_memory(layout.local(), 3 * 576, "the links"))?;
+    Ok(match &input.start {
+        Start::Cold => HostGauge::unit(layout.local()),
+        Start::Hot => generate::random(layout.section, input.plan.seed),
+        Start::File(path) => {
+            let options = ReadOptions { reunitarise: true, ..Default::default() };
+            let lattice = fields::lattice_of(path, &options, world)?;
+            if lattice != input.lattice {
+                let why = format!("{} has links on {lattice}, the input says {}", path.display(), input.lattice);
+                return Err(Failure::refused(why).shared());
+            }
+            fields::read_gauge(path, &options, layout, world)?.gauge
+        }
+    })
+}
+
+/// Device memory, with names for what takes it.
+fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
+    let sites = layout.local().half_volume();
+    let thin = 2 * ThinGauge::<Cpu>::bytes_for(sites);
+    let improved = input.groups.iter().any(|group| group.operator.paths.is_some());
+    let momenta = 2 * MomentumField::<Cpu>::bytes_for(sites);
+    let vector = DeviceColour::<Cpu, Double>::bytes_for(sites, 1);
+    let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
+    if !input.groups.is_empty() {
+        // Solutions, directions, and pairs of vectors for all poles, of which there are rarely more.
+        let poles = 24;
+        let most = input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(1);
+        needs.push(("vectors of solvers and forces", (2 * poles + 2 * poles * most + 8) * vector));
+        needs.push(("links of operators", 4 * thin));
+    }
+    if improved {
+        needs.push(("fat and long links, their gradients and paths", 10 * thin));
+    }
+    needs
+}
+
+impl Run<'_> {
+    fn make<B: Backend, T: Element>(
+        &self,
+        backend: &B,
+        mut folder: Folder,
+        state: Option<State>,
+        gauge: &HostGauge,
+    ) -> Outcome<End> {
+        let (input, world) = (self.input, &self.context.world);
+        let domain = self.layout.domain(backend)?;
+        let thin = ThinGauge::upload(&domain, gauge)?;
+        let fresh = state.is_none();
+        let mut state = match state {
+            Some(state) => state,
+            None => {
+                let links = MovingLinks::<B, T>::new(&thin)?;
+                let bounds = input.groups.iter().map(|group| bound(&links, group, input.plan.seed));
+                let bounds = bounds.collect::<Outcome<Vec<f64>>>()?;
+                State { trajectory: 0, accepted: 0, seed: input.plan.seed, bounds }
+            }
+        };
+        let quarks = self.quarks(&domain, &state)?;
+        let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
+        drop(thin);
+        if fresh {
+            folder.keep(&state, &self.download(&chain)?, self.layout, world)?;
+        }
+        let first = state.trajectory;
+        let bar = progress::bar(u64::from(input.trajectories), self.context.shows_progress());
+        let (mut records, mut interrupted) = (Vec::new(), false);
+        while state.trajectory < input.trajectories {
+            let number = state.trajectory + 1;
+            let clock = Instant::now();
+            let nth = |every: usize| every > 0 && (number as usize).is_multiple_of(every);
+            if nth(input.measure.kernels) {
+                backend.start_profile()?;
+            }
+            let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
+            let given = given.transpose()?;
+            let noise = given.as_ref().map(replay::Given::noise);
+            let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
+            let seconds = clock.elapsed().as_secs_f64();
+            let kernels = nth(input.measure.kernels).then(|| backend.end_profile()).transpose()?;
+            state.trajectory = number;
+            state.accepted += u32::from(outcome.accepted);
+            let largest = self.look_at_spectrum(&mut chain, &mut state)?;
+            let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
+            let record = Record { outcome, seconds, largest, measured, kernels, whole: clock.elapsed().as_secs_f64() };
+            self.warn_of(&record.outcome);
+            folder.add(&record.line(input), world)?;
+            let links = self.download(&chain)?;
+            if number.is_multiple_of(input.save_every) {
+                folder.save(number, &links, self.layout)?;
+            }
+            folder.keep(&state, &links, self.layout, world)?;
+            bar.set_position(u64::from(number));
+            bar.set_message(record.message());
+            info!("trajectory {number}: {}", record.message());
+            records.push(record);
+            if number < input.trajectories && self.is_asked_to_end()? {
+                interrupted = true;
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(End { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
+    }
+    fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &State) -> Outcome<Vec<Pseudofermions<B>>> {
+        let mut first = 0;
+        let mut all = Vec::new();
+        let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
+        let mut given = self.context.world.agree(given)?.flatten().unwrap_or_default().into_iter();
+        for (group, bound) in self.input.groups.iter().zip(&state.bounds) {
+            let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
+            let (name, solvers) = (group.name.clone(), self.input.solvers.clone());
+            let poles = functions.dynamics.poles.len();
+            let given = solvers[0].tol.len();
+            if given != 1 && given != poles {
+                let why = format!(
+                    "precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles: one for each"
+                );
+                return Err(Failure::refused(why).shared());
+            }
+            let count = (first, group.pseudofermions);
+            all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, count)?);
+            first += group.pseudofermions as u32;
+        }
+        Ok(all)
+    }
+    fn measure<B: Backend, T: Element>(&self, chain: &Chain<B, T>, number: u32) -> Outcome<record::Measured> {
+        let given = |which: usize| match &self.replay {
+            Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
+            None => Ok(None),
+        };
+        record::measure(chain, self.input, number, given)
+    }
+    /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
+    fn look_at_spectrum<B: Backend, T: Element>(
+        &self,
+        chain: &mut Chain<B, T>,
+        state: &mut State,
+    ) -> Outcome<Vec<f64>> {
+        let mut found = Vec::new();
+        for (number, group) in self.input.groups.iter().enumerate() {
+            let largest = spectrum::largest(chain.links(), &group.operator, self.input.plan.seed).map_err(failed)?;
+            found.push(largest);
+            if largest > state.bounds[number] {
+                let (old, new) = (state.bounds[number], MARGIN * largest);
+                warn!(
+                    "{}: the spectrum has grown to {largest:.2} beyond {old:.2}; rational functions up to {new:.2} from now on",
+                    group.name
+                );
+                state.bounds[number] = new;
+                let functions = functions(group, new)?;
+                if let Some(quarks) = chain.quarks().nth(number) {
+                    quarks.set_functions(functions);
+                }
+            }
+        }
+        Ok(found)
+    }
+    fn warn_of(&self, outcome: &Trajectory) {
+        if !outcome.delta.is_finite() {
+            warn!("trajectory {}: ΔH is no number; shorter steps are needed", outcome.number);
+        }
+    }
+    fn download<B: Backend, T: Element>(&self, chain: &Chain<B, T>) -> Outcome<HostGauge> {
+        Ok(chain.links().thin::<f64>()?.download()?)
+    }
+    /// *Collective.*
+    fn is_asked_to_end(&self) -> Outcome<bool> {
+        let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
+        let late = self.context.world.largest(f64::from(u8::from(late)))? > 0.0;
+        Ok(late || interrupt::asked_any(&self.context.world, 0))
+    }
+}
+
+/// How far intervals of rational functions reach beyond the largest eigenvalue.
+const MARGIN: f64 = 1.15;
+
+fn bound<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
+    // Never so small that noise would leave it: free naive quarks have 16 (1 + …), rough links more.
+    Ok(MARGIN * spectrum::largest(links, &group.operator, seed).map_err(failed)?.max(1.0))
+}
+
+fn functions(group: &Group, bound: f64) -> Outcome<ferrite::rhmc::fermions::RationalFunctions> {
+    let made =
+        rational_functions(&group.quarks, group.pseudofermions, bound, group.tolerances, rational::approximate_to);
+    made.map_err(|why| Failure::refused(format!("{}: {why}; more pseudofermions may help", group.name)).shared())
+}
+
+fn failed(error: ferrite::rhmc::Error) -> Failure {
+    Failure::failed(error)
+}
+
+fn report(
+    end: &End,
+    input: &Input,
+    layout: &Layout,
+    (backend, device): (&str, &str),
+    out: &std::path::Path,
+    context: &Context,
+) -> Outcome {
+    let summary = record::summary(&end.records);
+    let object = json!({
+        "output": out,
+        "lattice": input.lattice.size(),
+        "first_trajectory": end.first + 1,
+        "last_trajectory": end.last,
+        "accepted": end.accepted,
+        "summary": summary.json(),
+        "layout": layout.describe(),
+        "backend": backend,
+        "device": device,
+    });
+    context.output.result("ferrite.rhmc/1", object, || {
+        let mut text = format!(
+            "{}: trajectories {} to {} on {}, {} accepted in all\n",
+            out.display(),
+            end.first + 1,
+            end.last,
+            input.lattice,
+            end.accepted
+        );
+        text += &summary.text();
+        text
+    })
+}

@@ -1,0 +1,208 @@
+//! What is said of a trajectory.
+use super::super::{Failure, Outcome as Done};
+use super::input::Input;
+use ferrite::backend::{Backend, KernelTime};
+use ferrite::field::FullColour;
+use ferrite::field::host::HostColour;
+use ferrite::rhmc::condensate::{condensate, noise};
+use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
+use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
+use ferrite::statistics::average;
+use gpu_kernels::storage::{Double, Element};
+use num_complex::Complex64;
+use serde_json::{Value, json};
+
+/// Observables of links.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Mean spatial and temporal plaquette, Re tr / 3.
+    pub plaquette: [f64; 2],
+    /// Mean rectangle, Re tr / 3.
+    pub rectangle: f64,
+    /// The Polyakov loop.
+    pub polyakov: Complex64,
+    /// For each mass: the condensate of each noise vector on even and on odd sites.
+    pub condensates: Vec<(f64, Vec<[Complex64; 2]>)>,
+}
+
+/// A trajectory and what was measured after it.
+pub struct Record {
+    /// The trajectory.
+    pub outcome: Outcome,
+    /// Its seconds, and with observables and files.
+    pub seconds: f64,
+    /// The largest eigenvalue of −D² for each group of quarks.
+    pub largest: Vec<f64>,
+    /// Observables, after every so many trajectories.
+    pub measured: Option<Measured>,
+    /// Times of kernels in the trajectory, if they were taken.
+    pub kernels: Option<Vec<KernelTime>>,
+    /// Seconds of all.
+    pub whole: f64,
+}
+
+/// *Collective.* Measures everything. `given` has noise for condensates, counted over groups, masses and vectors, or none.
+pub fn measure<B: Backend, T: Element>(
+    chain: &Chain<B, T>,
+    input: &Input,
+    number: u32,
+    given: impl Fn(usize) -> Done<Option<HostColour>>,
+) -> Done<Measured> {
+    let links = chain.links();
+    let thin = links.thin::<f64>()?;
+    let (plaquette, _) = thin.plaquette()?;
+    let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
+    let traces = mean_traces(&thin, &rectangles)?;
+    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
+    let (mut condensates, mut count) = (Vec::new(), 0);
+    let mut field = FullColour::<B, Double>::zero(chain.domain(), 1)?;
+    for group in &input.groups {
+        for quarks in &group.quarks {
+            let mut found = Vec::new();
+            for which in 0..input.measure.condensate {
+                match given(count)? {
+                    Some(noise) => field.upload(&[noise])?,
+                    None => noise(&mut field, which as u32, input.plan.seed, number)?,
+                }
+                count += 1;
+                let tol = input.measure.condensate_tol;
+                let one = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(Failure::failed)?;
+                found.push(one);
+            }
+            condensates.push((quarks.mass, found));
+        }
+    }
+    let plaquette = [plaquette.spatial, plaquette.temporal];
+    Ok(Measured { plaquette, rectangle, polyakov: polyakov_loop(&thin)?, condensates })
+}
+
+fn number(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { Value::Null }
+}
+
+impl Record {
+    /// The line for the file.
+    pub fn line(&self, input: &Input) -> Value {
+        let Outcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } = &self.outcome;
+        let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
+        let quarks: Vec<Value> = input
+            .groups
+            .iter()
+            .zip(iterations)
+            .zip(&self.largest)
+            .map(|((group, [action, dynamics]), largest)| {
+                json!({
+                    "name": group.name,
+                    "iterations": { "action": action, "dynamics": dynamics },
+                    "largest_eigenvalue": largest,
+                })
+            })
+            .collect();
+        let mut line = json!({
+            "schema": "ferrite.trajectory/1",
+            "trajectory": trajectory,
+            "accepted": accepted,
+            "metropolis": *trajectory >= input.plan.metropolis_from,
+            "delta_h": number(*delta),
+            "exp_minus_delta_h": number((-delta).exp()),
+            "start": energies(start),
+            "end": energies(end),
+            "quarks": quarks,
+            "seconds": self.seconds,
+            "seconds_with_observables": self.whole,
+        });
+        if let Some([links, momenta]) = irreversibility {
+            line["irreversibility"] = json!({ "links": links, "momenta": momenta });
+        }
+        if let Some(kernels) = &self.kernels {
+            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
+            let one = |k: &KernelTime| json!({ "name": k.name, "launches": k.launches, "seconds": k.seconds });
+            line["kernels"] = json!({
+                "seconds": seconds,
+                "share": seconds / self.seconds,
+                "times": kernels.iter().map(one).collect::<Vec<_>>(),
+            });
+        }
+        if let Some(measured) = &self.measured {
+            let [spatial, temporal] = measured.plaquette;
+            line["plaquette"] = json!({ "mean": 0.5 * (spatial + temporal), "spatial": spatial, "temporal": temporal });
+            line["rectangle"] = json!(measured.rectangle);
+            line["polyakov_loop"] = json!([measured.polyakov.re, measured.polyakov.im]);
+            let one = |(mass, found): &(f64, Vec<[Complex64; 2]>)| {
+                let mean: Complex64 = found.iter().flatten().sum::<Complex64>() / (2 * found.len()) as f64;
+                let pairs: Vec<Value> =
+                    found.iter().map(|[e, o]| json!({ "even": [e.re, e.im], "odd": [o.re, o.im] })).collect();
+                json!({ "mass": mass, "mean": mean.re, "noise": pairs })
+            };
+            if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
+                line["condensate"] = measured.condensates.iter().map(one).collect();
+            }
+        }
+        line
+    }
+    /// A few words for a terminal.
+    pub fn message(&self) -> String {
+        let Outcome { number, delta, accepted, .. } = &self.outcome;
+        let plaquette = self.measured.as_ref().map_or(String::new(), |measured| {
+            let [spatial, temporal] = measured.plaquette;
+            format!(", plaquette {:.6}", 0.5 * (spatial + temporal))
+        });
+        let word = if *accepted { "accepted" } else { "rejected" };
+        let inside = self.kernels.as_ref().map_or(String::new(), |kernels| {
+            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
+            format!(", {:.0} % in kernels", 100.0 * seconds / self.seconds)
+        });
+        format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
+    }
+}
+
+/// Means over trajectories.
+pub struct Summary {
+    trajectories: usize,
+    accepted: usize,
+    /// Mean and error.
+    exp_minus_delta_h: [f64; 2],
+    plaquette: [f64; 2],
+    seconds: f64,
+}
+
+/// Of all trajectories of this run that had a Metropolis step, or of all if none had.
+pub fn summary(records: &[Record]) -> Summary {
+    let of = |values: Vec<f64>| {
+        let average = average(&values);
+        [average.mean, average.error]
+    };
+    let plaquettes =
+        records.iter().filter_map(|r| r.measured.as_ref()).map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]));
+    Summary {
+        trajectories: records.len(),
+        accepted: records.iter().filter(|r| r.outcome.accepted).count(),
+        exp_minus_delta_h: of(records.iter().map(|r| (-r.outcome.delta).exp()).collect()),
+        plaquette: of(plaquettes.collect()),
+        seconds: records.iter().map(|r| r.seconds).sum::<f64>() / records.len().max(1) as f64,
+    }
+}
+
+impl Summary {
+    /// For `--json`.
+    pub fn json(&self) -> Value {
+        let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
+        json!({
+            "trajectories": self.trajectories,
+            "accepted": self.accepted,
+            "exp_minus_delta_h": pair(self.exp_minus_delta_h),
+            "plaquette": pair(self.plaquette),
+            "seconds_per_trajectory": self.seconds,
+        })
+    }
+    /// For people.
+    pub fn text(&self) -> String {
+        let [(exp, exp_error), (plaquette, plaquette_error)] =
+            [self.exp_minus_delta_h, self.plaquette].map(|[mean, error]| (mean, error));
+        format!(
+            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {exp:.4} ± {exp_error:.4}\n\
+             plaquette            {plaquette:.6} ± {plaquette_error:.6}\ntime per trajectory  {:.2} s\n",
+            self.accepted, self.trajectories, self.seconds
+        )
+    }
+}

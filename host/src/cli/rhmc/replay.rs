@@ -1,0 +1,125 @@
+//! Random numbers and rational functions from files, to do what another program did.
+//!
+//! | file | what |
+//! |---|---|
+//! | `momenta.N` | momenta at the start of trajectory N: matrices of which the traceless anti-Hermitian parts are taken |
+//! | `pseudofermions.N.K` | ξ of pseudofermion K, counted over all groups from 0; odd sites do not matter |
+//! | `noise.N.K` | noise of condensate K, counted over groups, masses and noise vectors; without it our own |
+//! | `functions.json` | rational functions of −D² for each group; without it our own |
+//!
+//! Fields are `.npy`, or another format that `ferrite` reads.
+use super::super::fields::{self, Source};
+use super::super::layout::Layout;
+use super::super::world::World;
+use super::super::{Failure, Outcome};
+use super::input::Input;
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
+use ferrite::files::ReadOptions;
+use ferrite::rhmc::fermions::RationalFunctions;
+use ferrite::rhmc::trajectory::Noise;
+use rational::{PartialFractions, Pole};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Endings that are looked for.
+const ENDINGS: [&str; 4] = ["npy", "ildg", "scidac", "lime"];
+
+/// A folder with such files.
+pub struct Replay {
+    folder: PathBuf,
+}
+
+/// The numbers of a trajectory.
+pub struct Given {
+    momenta: HostGauge,
+    pseudofermions: Vec<HostColour>,
+}
+
+impl Given {
+    /// For the chain.
+    pub fn noise(&self) -> Noise<'_> {
+        Noise { momenta: &self.momenta, pseudofermions: &self.pseudofermions }
+    }
+}
+
+impl Replay {
+    /// A folder that is there.
+    pub fn open(folder: &Path) -> Outcome<Self> {
+        if folder.is_dir() {
+            return Ok(Replay { folder: folder.into() });
+        }
+        Err(Failure::refused(format!("{} is no folder: --replay takes one with momenta and noise", folder.display())))
+    }
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        ENDINGS.iter().map(|ending| self.folder.join(format!("{name}.{ending}"))).find(|path| path.is_file())
+    }
+    fn needed(&self, name: &str) -> Outcome<PathBuf> {
+        self.find(name).ok_or_else(|| {
+            let why = format!("{}: there is no {name}.npy", self.folder.display());
+            Failure::refused(why)
+        })
+    }
+    /// *Collective.* What trajectory `number` begins with.
+    pub fn trajectory(&self, number: u32, input: &Input, layout: &Layout, world: &World) -> Outcome<Given> {
+        let options = ReadOptions { allow_non_unitary: true, verify: false, ..Default::default() };
+        let path = world.agree(self.needed(&format!("momenta.{number}")))?;
+        let lattice = fields::lattice_of(&path, &options, world)?;
+        if lattice != layout.lattice() {
+            let why = format!("{} is on {lattice}, the run is on {}", path.display(), layout.lattice());
+            return Err(Failure::refused(why).shared());
+        }
+        let momenta = fields::read_gauge(&path, &options, layout, world)?.gauge;
+        let count: usize = input.groups.iter().map(|group| group.pseudofermions).sum();
+        let one = |k: usize| {
+            let path = world.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
+            self.colour(&path, layout, world)
+        };
+        Ok(Given { momenta, pseudofermions: (0..count).map(one).collect::<Outcome<_>>()? })
+    }
+    /// *Collective.* The noise of a condensate, if it is given.
+    pub fn noise(&self, number: u32, which: usize, layout: &Layout, world: &World) -> Outcome<Option<HostColour>> {
+        self.find(&format!("noise.{number}.{which}")).map(|path| self.colour(&path, layout, world)).transpose()
+    }
+    fn colour(&self, path: &Path, layout: &Layout, world: &World) -> Outcome<HostColour> {
+        let source = Source::File(path.into(), 0);
+        world.agree(source.clone().check::<ColourVector>(layout.lattice()).map_err(Failure::refused))?;
+        source.field(layout)
+    }
+    /// The rational functions of all groups, if they are given.
+    pub fn functions(&self, groups: usize) -> Outcome<Option<Vec<RationalFunctions>>> {
+        let path = self.folder.join("functions.json");
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let refused = |why: String| Failure::refused(format!("{}: {why}", path.display()));
+        let text = fs::read_to_string(&path).map_err(|why| refused(format!("cannot be read: {why}")))?;
+        let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is no JSON: {why}")))?;
+        let list = all.as_array().ok_or_else(|| refused("expected an array, one object for each group".into()))?;
+        if list.len() != groups {
+            return Err(refused(format!("has functions of {} groups, the input has {groups}", list.len())));
+        }
+        let one = |(number, group): (usize, &Value)| {
+            let function = |name: &str| {
+                let wrong = |what: &str| refused(format!("group {number}: {name}: {what}"));
+                let number =
+                    |value: &Value, what: &str| value.as_f64().ok_or_else(|| wrong(&format!("{what} is no number")));
+                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is no array of poles"))?;
+                let pole = |pole: &Value| {
+                    Ok(Pole { residue: number(&pole["residue"], "residue")?, shift: number(&pole["shift"], "shift")? })
+                };
+                let poles = poles.iter().map(pole).collect::<Outcome<Vec<_>>>()?;
+                if poles.iter().any(|pole| pole.shift <= 0.0) {
+                    return Err(wrong("shifts are above 0"));
+                }
+                Ok(PartialFractions { constant: number(&group[name]["constant"], "constant")?, poles })
+            };
+            Ok(RationalFunctions {
+                dynamics: function("dynamics")?,
+                heat_bath: function("heat_bath")?,
+                action: function("action")?,
+            })
+        };
+        list.iter().enumerate().map(one).collect::<Outcome<Vec<_>>>().map(Some)
+    }
+}

@@ -1,0 +1,133 @@
+//! The largest eigenvalue of a Hermitian operator, by the method of Lanczos (1950).
+
+use crate::traits::{LinearOperator, VectorSpace};
+use num_complex::Complex64;
+
+/// An estimate of the largest eigenvalue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Largest {
+    /// The largest eigenvalue on the Krylov space: not above that of the operator, but for rounding.
+    pub ritz: f64,
+    /// How far the Ritz vector is from an eigenvector: there is an eigenvalue within this distance of `ritz`, in all
+    /// practice the largest.
+    pub residual: f64,
+    /// Applications that it took.
+    pub steps: usize,
+}
+
+impl Largest {
+    /// What the largest eigenvalue is not above, in all practice.
+    pub fn bound(&self) -> f64 {
+        self.ritz + self.residual
+    }
+}
+
+/// The largest eigenvalue of a Hermitian operator, from the Krylov space of `start` after at most `steps` applications or
+/// when the Ritz vector's residual is below `tol` times the Ritz value. For one right-hand side. `start` should have a part
+/// of every eigenvector, as noise has; it is overwritten.
+///
+/// Vectors are not made orthogonal again: what that spoils are copies of eigenvalues that were found, not the largest
+/// one. Three vectors are kept.
+///
+/// # Errors
+/// Those of the backend. A `start` that is zero gives 0.
+pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
+    space: &S,
+    operator: &A,
+    start: &mut S::Vector,
+    steps: usize,
+    tol: f64,
+) -> Result<Largest, S::Error> {
+    assert_eq!(space.nrhs(), 1, "for one right-hand side");
+    let real = |a: f64| [Complex64::new(a, 0.0)];
+    let (mut before, mut image) = (space.allocate()?, space.allocate()?);
+    let mut norm2 = [0.0];
+    space.norm2(start, &mut norm2)?;
+    let (mut alphas, mut betas) = (Vec::<f64>::new(), Vec::<f64>::new());
+    let mut found = Largest { ritz: 0.0, residual: 0.0, steps: 0 };
+    if norm2[0] == 0.0 || norm2[0].is_nan() {
+        return Ok(found);
+    }
+    let mut scale = 1.0 / norm2[0].sqrt();
+    for step in 1..=steps {
+        // `start` is v_k but for `scale`, `before` is v_{k−1}.
+        space.copy(start, &mut image)?;
+        space.axpby(&real(scale), &image, &real(0.0), start)?;
+        operator.apply(start, &mut image)?;
+        let mut dot = [Complex64::ZERO];
+        space.dot(start, &image, &mut dot)?;
+        let (alpha, beta) = (dot[0].re, betas.last().copied().unwrap_or(0.0));
+        space.axpy(&real(-alpha), start, &mut image)?;
+        if beta != 0.0 {
+            space.axpy(&real(-beta), &before, &mut image)?;
+        }
+        space.norm2(&image, &mut norm2)?;
+        alphas.push(alpha);
+        let next = norm2[0].sqrt();
+        let (ritz, last) = largest_of(&alphas, &betas);
+        found = Largest { ritz, residual: next * last.abs(), steps: step };
+        if !found.bound().is_finite() || found.residual <= tol * ritz.abs() {
+            break;
+        }
+        betas.push(next);
+        scale = 1.0 / next;
+        std::mem::swap(start, &mut before);
+        std::mem::swap(start, &mut image);
+    }
+    Ok(found)
+}
+
+/// The largest eigenvalue of a symmetric tridiagonal matrix, by bisection, and the last component of its unit eigenvector.
+fn largest_of(alphas: &[f64], betas: &[f64]) -> (f64, f64) {
+    let n = alphas.len();
+    let beside = |k: usize| {
+        let before = if k > 0 { betas[k - 1].abs() } else { 0.0 };
+        before + if k + 1 < n { betas[k].abs() } else { 0.0 }
+    };
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for (k, alpha) in alphas.iter().enumerate() {
+        (low, high) = (low.max(*alpha), high.max(alpha + beside(k)));
+    }
+    // Sturm: all pivots of T − x are negative where x is above all eigenvalues.
+    let above = |x: f64| {
+        let mut pivot = 1.0;
+        alphas.iter().enumerate().all(|(k, alpha)| {
+            let square = if k > 0 { betas[k - 1] * betas[k - 1] } else { 0.0 };
+            pivot = alpha - x - square / pivot;
+            pivot < 0.0
+        })
+    };
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if above(middle) { high = middle } else { low = middle }
+    }
+    // The eigenvector from its last component upwards, which is stable for the largest eigenvalue.
+    let mut components = vec![0.0; n];
+    components[n - 1] = 1.0;
+    for k in (0..n - 1).rev() {
+        let below = if k + 2 < n { betas[k + 1] * components[k + 2] } else { 0.0 };
+        components[k] = ((high - alphas[k + 1]) * components[k + 1] - below) / betas[k];
+    }
+    let norm = components.iter().map(|c| c * c).sum::<f64>().sqrt();
+    (high, if norm.is_finite() { 1.0 / norm } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tridiagonal_matrices() {
+        // 2 on the diagonal and 1 beside it: 2 + 2 cos (π / (n + 1)), with the vector sin (π k / (n + 1)).
+        for n in [1usize, 2, 5, 30] {
+            let (value, last) = largest_of(&vec![2.0; n], &vec![1.0; n - 1]);
+            let angle = std::f64::consts::PI / (n + 1) as f64;
+            assert!((value - 2.0 - 2.0 * angle.cos()).abs() < 1e-13, "{n}: {value}");
+            let expected = angle.sin() / ((n + 1) as f64 / 2.0).sqrt();
+            assert!((last - expected).abs() < 1e-8, "{n}: {last} {expected}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! `ferrite rhmc`: runs, how they go on, what is refused, and another program's trajectories.
+mod program;
+
+use ferrite_tests::refdata;
+use program::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const QUARKS: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 4
+seed = 11
+start = "hot"
+thermalise = 2
+save-every = 2
+[gauge]
+action = "wilson"
+beta = 5.5
+[trajectory]
+length = 0.3
+steps = 3
+gauge-steps = 2
+[[fermion]]
+operator = "naive"
+mass = [0.3]
+flavours = [2]
+pseudofermions = 2
+[[fermion]]
+operator = "asqtad"
+u0 = 0.9
+mass = [0.2, 0.5]
+flavours = [1, 1]
+[measure]
+reversibility = 2
+kernels = 4
+"#;
+
+const GAUGE: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 30
+seed = 12
+[gauge]
+action = "symanzik"
+beta = 7.0
+u0 = 0.87
+[trajectory]
+length = 0.5
+steps = 5
+integrator = "force-gradient"
+"#;
+
+/// The lines of a run, without what depends on the clock.
+fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
+    let line = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        for key in ["seconds", "seconds_with_observables", "kernels"] {
+            value.as_object_mut().unwrap().remove(key);
+        }
+        value
+    };
+    text.lines().map(line).collect()
+}
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_run_and_how_it_goes_on() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), QUARKS).unwrap();
+    let report = room.json("rhmc run.toml --out whole");
+    assert_eq!((&report["last_trajectory"], &report["summary"]["trajectories"]), (&json!(4), &json!(4)));
+    let whole = lines(&room, "whole");
+    assert_eq!(whole.len(), 4);
+    for (k, line) in whole.iter().enumerate() {
+        assert_eq!((line["trajectory"].as_u64(), line["metropolis"].as_bool()), (Some(k as u64 + 1), Some(k >= 2)));
+        assert!(number(&line["delta_h"]).abs() < 5.0, "{line}");
+        assert!(number(&line["plaquette"]["mean"]) > 0.0 && line["quarks"].as_array().unwrap().len() == 2);
+        assert!(line["quarks"][1]["iterations"]["dynamics"].as_u64().unwrap() > 0);
+        assert_eq!(line["condensate"].as_array().unwrap().len(), 3);
+        assert!(line["condensate"].as_array().unwrap().iter().all(|c| number(&c["mean"]) > 0.0));
+        // The way back ends where it began, to the rounding of forces and solutions in single precision.
+        assert_eq!(line.get("irreversibility").is_some(), k % 2 == 1);
+    }
+    assert!(number(&whole[1]["irreversibility"]["links"]) < 1e-5);
+    for name in ["cfg.000002.ildg", "cfg.000004.ildg", "state.toml"] {
+        assert!(room.path("whole").join(name).is_file(), "{name}");
+    }
+    room.json("verify whole/cfg.000004.ildg");
+    // Times of kernels were taken in the last one.
+    let text = fs::read_to_string(room.path("whole/trajectories.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(number(&last["kernels"]["share"]) > 0.3, "{}", last["kernels"]);
+
+    // In two parts: the same to the bit.
+    room.json("rhmc run.toml --out parts --set trajectories=3");
+    room.json("rhmc run.toml --out parts --resume");
+    assert_eq!(lines(&room, "parts"), whole);
+    let file = |folder: &str| fs::read(room.path(folder).join("cfg.000004.ildg")).unwrap();
+    assert!(file("parts") == file("whole"));
+    // A run that has all its trajectories has nothing more to do.
+    let report = room.json("rhmc run.toml --out parts --resume");
+    assert_eq!(report["summary"]["trajectories"], json!(0));
+
+    room.fails(2, "rhmc run.toml --out whole --backend cpu", &["whole has a run already", "--resume"]);
+    room.fails(2, "rhmc run.toml --out nothing --resume --backend cpu", &["nothing", "no state.toml"]);
+    let other = "rhmc run.toml --out whole --resume --set seed=5 --backend cpu";
+    room.fails(2, other, &["has the seed 11, the input says 5"]);
+    fs::write(room.path("whole/state.toml"), "format = \"ferrite.rhmc-state/1\"\ntrajectory = \"x\"\n").unwrap();
+    room.fails(2, "rhmc run.toml --out whole --resume --backend cpu", &["state.toml:2:14", "trajectory"]);
+}
+
+#[test]
+fn pure_gauge_fields_and_single_precision() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), GAUGE).unwrap();
+    let report = room.json("rhmc run.toml --out double");
+    // Force gradient at this step: hardly anything is rejected.
+    assert!(report["accepted"].as_u64().unwrap() >= 28, "{report}");
+    assert!((number(&report["summary"]["exp_minus_delta_h"]["mean"]) - 1.0).abs() < 0.05, "{report}");
+    assert!(lines(&room, "double").iter().all(|line| line.get("condensate").is_none()));
+    // The same numbers in single precision, as long as rounding errors have not grown.
+    let single = "--set precision.links=single --set precision.gauge-force=single --set trajectories=2";
+    room.json(&format!("rhmc run.toml --out single {single}"));
+    for (a, b) in lines(&room, "double").iter().zip(lines(&room, "single")) {
+        let plaquette = |line: &Value| number(&line["plaquette"]["mean"]);
+        assert!((plaquette(a) - plaquette(&b)).abs() < 1e-4, "{a} {b}");
+    }
+    room.json(&format!("rhmc run.toml --out single --resume {single} --set trajectories=3"));
+    // Presets of the paper run.
+    fs::write(room.path("quarks.toml"), QUARKS).unwrap();
+    for preset in ["A", "E", "G"] {
+        let run = format!("rhmc quarks.toml --out {preset} --set precision.preset={preset} --set trajectories=1");
+        room.json(&run);
+        assert!(number(&lines(&room, preset)[0]["delta_h"]).abs() < 5.0);
+    }
+}
+
+/// Killed at any moment, a run loses the trajectory at hand at most.
+#[test]
+fn a_killed_run_goes_on() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), GAUGE).unwrap();
+    room.json("rhmc run.toml --out whole --set trajectories=12");
+    let mut sure = 0;
+    for wait in [150, 400, 650, 900] {
+        let run = if sure == 0 && !room.path("killed/state.toml").exists() { "" } else { " --resume" };
+        let mut command = room.command(&format!("rhmc run.toml --out killed --set trajectories=12 --backend cpu{run}"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if let Ok(text) = fs::read_to_string(room.path("killed/state.toml")) {
+            let line = text.lines().find(|line| line.starts_with("trajectory")).unwrap().to_string();
+            let now: u32 = line.split_once(" = ").unwrap().1.parse().unwrap();
+            assert!(now >= sure, "{now} after {sure}");
+            sure = now;
+        } else {
+            // Killed before its first state: it begins again.
+            let _ = fs::remove_dir_all(room.path("killed"));
+        }
+    }
+    let resume = if room.path("killed/state.toml").exists() { " --resume" } else { "" };
+    room.json(&format!("rhmc run.toml --out killed --set trajectories=12{resume}"));
+    assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
+    let left: Vec<_> = fs::read_dir(room.path("killed")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().filter(|name| name.to_string_lossy().starts_with("cfg.")).count() == 12, "{left:?}");
+}
+
+/// Asked to end, a run ends after the trajectory at hand, with a state.
+#[test]
+fn runs_end_in_time() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), GAUGE).unwrap();
+    let run = "rhmc run.toml --out run --set trajectories=1000000 --backend cpu";
+    let out = room.run(&format!("{run} --max-hours 0.0003"));
+    assert_eq!(out.code, Some(130), "{}", out.stderr);
+    assert!(out.stderr.contains("go on with --resume"), "{}", out.stderr);
+    let first = lines(&room, "run").len();
+    assert!(first > 0);
+    let mut child =
+        room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let start = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(lines(&room, "run").len() > first);
+}
+
+#[test]
+fn mistakes_are_told_at_once() {
+    let room = Room::new();
+    let wrong = r#"
+latice = [4, 4, 4, 4]
+trajectories = -1
+[gauge]
+action = "wilson"
+beta = "five"
+u0 = 0.9
+[[fermion]]
+operator = "naive"
+mass = [0.1, 0.2]
+flavours = [2]
+[trajectory]
+integrator = "omelian"
+[precision]
+links = "single"
+gauge-force = "double"
+"#;
+    fs::write(room.path("run.toml"), wrong).unwrap();
+    room.fails(
+        2,
+        "rhmc run.toml --out run",
+        &[
+            "run.toml:2:1: unknown key 'latice'; did you mean 'lattice'?",
+            "run.toml:3:16: trajectories",
+            "run.toml:6:8: gauge.beta: expected a number",
+            "gauge.u0: Wilson's action has no tadpole factor",
+            "fermion.0.flavours: 1 number for 2 masses",
+            "trajectory.integrator: 'omelian' is none of",
+            "did you mean 'omelyan'?",
+            "trajectory.steps is missing",
+            "seed is missing",
+            "precision.gauge-force: conflicts with",
+        ],
+    );
+    assert!(!room.path("run").exists());
+    fs::write(room.path("run.toml"), QUARKS).unwrap();
+    room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
+    room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=8", &["needs", "pseudofermions"]);
+    room.fails(2, "rhmc run.toml --out run --set start=none.ildg --backend cpu", &["none.ildg"]);
+    room.fails(2, "rhmc none.toml --out run", &["none.toml: cannot be read"]);
+    room.fails(2, "rhmc run.toml --out run --max-hours 0", &["max-hours"]);
+    room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is no folder"]);
+    room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be made"]);
+    fs::create_dir(room.path("empty")).unwrap();
+    room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);
+    // The example is an input.
+    let example = room.run("init rhmc");
+    fs::write(room.path("example.toml"), example.stdout).unwrap();
+    room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");
+}
+
+/// MILC's run with asqtad quarks, from its own numbers.
+#[test]
+fn milcs_trajectories() {
+    let Some(folder) = refdata::folder() else { return };
+    let text = fs::read_to_string(folder.join("answers/milc_rhmc_asqtad_omelyan.json")).unwrap();
+    let answers: Value = serde_json::from_str(&text).unwrap();
+    let room = Room::new();
+    fs::create_dir(room.path("milc")).unwrap();
+    for trajectory in 1..=2 {
+        let copy = |from: &str, to: &str, inner: &str| {
+            let data =
+                fs::read(folder.join(format!("fields/rhmc_noise/omelyan_traj{trajectory}_{from}.c128"))).unwrap();
+            write_npy(&room.path(&format!("milc/{to}.npy")), &format!("6, 6, 6, 6, {inner}"), &data);
+        };
+        copy("momentum", &format!("momenta.{trajectory}"), "4, 3, 3");
+        copy("xi0", &format!("pseudofermions.{trajectory}.0"), "3");
+        copy("pbp_m0.01", &format!("noise.{trajectory}.0"), "3");
+        copy("pbp_m0.05", &format!("noise.{trajectory}.1"), "3");
+    }
+    let function = |name: &str| {
+        let (res, pole) = (&answers["rationals"][0][name]["res"], &answers["rationals"][0][name]["pole"]);
+        let poles: Vec<Value> =
+            (1..res.as_array().unwrap().len()).map(|k| json!({ "residue": res[k], "shift": pole[k] })).collect();
+        json!({ "constant": res[0], "poles": poles })
+    };
+    let functions = json!([{ "dynamics": function("MD"), "heat_bath": function("GR"), "action": function("FA") }]);
+    fs::write(room.path("milc/functions.json"), functions.to_string()).unwrap();
+    let start = folder.join("configs/lat.sample.l6666b650m010m050");
+    let input = format!(
+        r#"
+lattice = [6, 6, 6, 6]
+trajectories = 2
+seed = 1
+start = "{}"
+[gauge]
+action = "symanzik"
+beta = 6.5
+u0 = 0.862
+[trajectory]
+length = 0.12
+steps = 6
+integrator = "omelyan-links-first"
+lambda = 0.2
+[[fermion]]
+operator = "asqtad"
+u0 = 0.862
+mass = [0.01, 0.05]
+flavours = [2, 1]
+[precision]
+gauge-force = "double"
+dynamics = "double"
+dynamics-tol = 1e-13
+action-tol = 1e-13
+[measure]
+condensate-tol = 1e-13
+"#,
+        start.canonicalize().unwrap().display()
+    );
+    fs::write(room.path("run.toml"), input).unwrap();
+    room.json("rhmc run.toml --out run --replay milc");
+    for (line, milc) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()) {
+        // Its solver stopped at 2e-7, and for condensates at 1e-6.
+        assert!((number(&line["delta_h"]) - number(&milc["deltaS"])).abs() < 1e-5, "{line}");
+        let plaquettes = [&line["plaquette"]["spatial"], &line["plaquette"]["temporal"]].map(number);
+        let stored = [0, 1].map(|k| number(&milc["PLAQ_ss_st_times3"][k]));
+        assert!(plaquettes.iter().zip(stored).all(|(ours, milcs)| (3.0 * ours - milcs).abs() < 1e-9), "{line}");
+        for (ours, milcs) in line["condensate"].as_array().unwrap().iter().zip(milc["PBP"].as_array().unwrap()) {
+            assert_eq!(ours["mass"], milcs["mass"]);
+            // MILC's operator is twice ours.
+            let even = 0.5 * number(&ours["noise"][0]["even"][0]);
+            assert!((even - number(&milcs["even_re"])).abs() < 2e-6, "{ours} {milcs}");
+        }
+    }
+}
+
+/// An array of `<c16` in NumPy's format.
+fn write_npy(path: &Path, shape: &str, data: &[u8]) {
+    let header = format!("{{'descr': '<c16', 'fortran_order': False, 'shape': ({shape}), }}");
+    let padded = format!("{header:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((padded.len() as u16).to_le_bytes());
+    bytes.extend(padded.as_bytes());
+    bytes.extend(data);
+    fs::write(path, bytes).unwrap();
+}
