@@ -65,5 +65,6 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     on_both!(solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
     checks::staggered_solves(gpu, &mut report)?;
     checks::staggered_phases(gpu, &mut report)?;
+    checks::dynamics(gpu, &mut report)?;
     Ok(report)
 }

@@ -182,6 +182,10 @@ impl<B: Backend> Pseudofermions<B> {
         self.fields[number] = self.evaluate(links, &function, noise)?;
         Ok(norm2(noise)?)
     }
+    /// Takes over φ as it is, on the even sites.
+    pub fn set_field(&mut self, number: usize, field: DeviceColour<B, Double>) {
+        self.fields[number] = field;
+    }
     /// *Collective.* Σ ‖r φ‖²
     pub fn action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
         let mut sum = 0.0;

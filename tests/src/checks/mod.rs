@@ -1,5 +1,6 @@
 //! Checks of kernels against the reference, on any backend.
 mod clover;
+mod dynamics;
 mod fat_links;
 mod gauge;
 mod linear_algebra;
@@ -12,6 +13,7 @@ mod temporal;
 mod wilson;
 
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
+pub use dynamics::dynamics;
 pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};

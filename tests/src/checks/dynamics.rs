@@ -1,0 +1,198 @@
+//! Molecular dynamics on a backend against the same on the CPU, whose forces are derivatives and MILC's in the tests.
+use crate::report::{Report, Scope, Tolerance};
+use ferrite::backend::{Backend, Cpu};
+use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::PathCoefficients;
+use ferrite::field::host::{HostColour, HostGauge};
+use ferrite::field::{FullColour, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::rhmc::condensate::{condensate, noise};
+use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
+use ferrite::rhmc::force::Force;
+use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive, closed_loops, mean_traces, polyakov_loop};
+use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::MomentumField;
+use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::rhmc::{Error, hop_force, spectrum};
+use gpu_kernels::storage::{Double, Element};
+use num_complex::Complex64;
+use std::cell::RefCell;
+
+type Result<T = ()> = std::result::Result<T, Error>;
+
+/// What was computed, by name: matrices for links, and numbers.
+#[derive(Default)]
+struct Found {
+    /// With the largest relative difference; 0 for equal bits.
+    links: Vec<(String, HostGauge, f64)>,
+    colours: Vec<(String, HostColour)>,
+    /// With the largest difference.
+    numbers: Vec<(String, f64, f64)>,
+}
+
+/// Compares with the CPU.
+pub fn dynamics<B: Backend>(backend: &B, report: &mut Report) -> Result {
+    for (k, size) in [[2, 4, 6, 8], [4, 6, 2, 4], [8, 8, 8, 4]].into_iter().enumerate() {
+        let lattice = Lattice::new(size).expect("even extents");
+        let gauge = generate::weak_field(lattice, 40 + k as u64, 0.3);
+        one::<B, f64>(backend, &gauge, report)?;
+        one::<B, f32>(backend, &gauge, report)?;
+    }
+    Ok(())
+}
+
+fn one<B: Backend, T: Element>(backend: &B, gauge: &HostGauge, report: &mut Report) -> Result {
+    let scope = Scope { format: format!("links in {}", T::NAME), detail: gauge.lattice().to_string() };
+    let got = all::<B, T>(&Domain::single(backend.clone(), gauge.lattice())?, gauge)?;
+    let expected = all::<Cpu, T>(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge)?;
+    for ((name, got, tolerance), (_, expected, _)) in got.links.iter().zip(&expected.links) {
+        // One matrix may be small beside others.
+        let tolerance = Tolerance { relative: *tolerance, worst: 1e3 * tolerance };
+        report.links(&scope, name, got, expected, tolerance);
+    }
+    for ((name, got), (_, expected)) in got.colours.into_iter().zip(&expected.colours) {
+        report.holds(&scope, &name, got.numbers() == expected.numbers());
+    }
+    for ((name, got, tolerance), (_, expected, _)) in got.numbers.iter().zip(&expected.numbers) {
+        report.number(&scope, name, *got, *expected, 1.0, *tolerance);
+    }
+    Ok(())
+}
+
+fn operators() -> [(&'static str, QuarkOperator); 2] {
+    let params = |phases| StaggeredParams { mass: 0.0, boundary: TimeBoundary::Antiperiodic, phases };
+    [
+        ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), paths: None }),
+        (
+            "asqtad",
+            QuarkOperator {
+                params: params(StaggeredPhases::Lexicographic),
+                paths: Some(PathCoefficients::asqtad(0.9)),
+            },
+        ),
+    ]
+}
+
+fn quarks<B: Backend>(domain: &Domain<B>, operator: QuarkOperator, single: bool) -> Result<Pseudofermions<B>> {
+    let quarks = |mass, n: &str| Quarks { mass, flavours: n.parse().expect("a fraction") };
+    let tolerances = Tolerances { dynamics: 1e-5, action: 1e-10 };
+    let quarks = [quarks(0.3, "2"), quarks(0.5, "1")];
+    let functions = rational_functions(&quarks, 1, 100.0, tolerances, rational::approximate_to);
+    let functions = functions.expect("these exist");
+    let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
+    let solvers = [solver(single, if single { 1e-6 } else { 1e-12 }), solver(false, 1e-12)];
+    Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 1))?)
+}
+
+fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<Found> {
+    let mut found = Found::default();
+    let thin = ThinGauge::upload(domain, gauge)?;
+    let links = MovingLinks::<B, T>::new(&thin)?;
+    let rounding = if T::BYTES == 16 { 1e-15 } else { 3e-7 };
+
+    let mut momenta = MomentumField::<B, T>::zero(domain)?;
+    momenta.draw(3, 4)?;
+    found.links.push(("momenta".into(), momenta.download()?, 0.0));
+    found.numbers.push(("kinetic energy".into(), momenta.kinetic_energy()?, 1e-9));
+    let mut field = FullColour::<B, Double>::zero(domain, 1)?;
+    noise(&mut field, 2, 3, 4)?;
+    found.colours.push(("noise".into(), field.download()?.swap_remove(0)));
+
+    let mut push = |name: String, force: &dyn Force<B, T>, tolerance: f64| -> Result {
+        let mut pushed = MomentumField::<B, T>::zero(domain)?;
+        force.push(&links, 1.0, &mut pushed)?;
+        found.links.push((name, pushed.download()?, tolerance));
+        Ok(())
+    };
+    for (name, action) in
+        [("wilson", GaugeAction::wilson(5.5)), ("symanzik", GaugeAction::one_loop_symanzik(6.5, 0.86))]
+    {
+        for single in [false, true] {
+            // Forces in double on momenta in single have no kernel: nobody asks for them.
+            if single || T::BYTES == 16 {
+                let tolerance = if single { 2e-6 } else { 1e-14 };
+                push(format!("{name} force, single {single}"), &GaugeDrive { action, single }, tolerance)?;
+            }
+        }
+    }
+    for (name, operator) in operators() {
+        for single in [false, true] {
+            let mut drawn = quarks(domain, operator, single)?;
+            drawn.draw(&links, 5, 6)?;
+            // Solutions to 1e-12, and to 1e-6 in single precision.
+            let tolerance = if single { 3e-5 } else { 1e-10 + 3.0 * rounding };
+            push(format!("{name} force, single {single}"), &RefCell::new(drawn), tolerance)?;
+        }
+    }
+    for (name, operator) in operators() {
+        let mut pushed = MomentumField::<B, T>::zero(domain)?;
+        hop_force(&operator, (&field.even, &field.odd), &links, 1.0, &mut pushed)?;
+        found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
+        found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
+        for part in condensate(&links, &operator, 0.3, &field, 1e-10)? {
+            found.numbers.push((format!("{name}: condensate"), part.re, 1e-7));
+            found.numbers.push((format!("{name}: condensate, imaginary part"), part.im, 1e-7));
+        }
+    }
+    for unitarise in [false, true] {
+        let mut moved = MovingLinks::<B, T>::new(&thin)?;
+        momenta.move_links(moved.own_mut(), 0.2, unitarise)?;
+        let name = format!("links moved, unitarised {unitarise}");
+        found.links.push((name, moved.thin::<f64>()?.download()?, 3.0 * rounding));
+    }
+    momenta.scale(-0.5)?;
+    let other = momenta.copied()?;
+    momenta.add(2.0, 0.25, &other)?;
+    found.links.push(("sums of momenta".into(), momenta.download()?, 2.0 * rounding));
+    let traces = mean_traces(&thin, &closed_loops())?;
+    found.numbers.extend(traces.iter().map(|trace| ("closed loops".into(), *trace, 1e-12)));
+    let Complex64 { re, im } = polyakov_loop(&thin)?;
+    found.numbers.extend([("Polyakov loop".into(), re, 1e-12), ("Polyakov loop, imaginary part".into(), im, 1e-12)]);
+    trajectories::<B, T>(domain, &thin, &mut found)?;
+    Ok(found)
+}
+
+/// Trajectories with all schemes.
+fn trajectories<B: Backend, T: Element>(domain: &Domain<B>, thin: &ThinGauge<B>, found: &mut Found) -> Result {
+    let lambda = MINIMUM_NORM;
+    for (number, scheme) in [
+        Scheme::Leapfrog,
+        Scheme::LeapfrogLinksFirst,
+        Scheme::Omelyan { lambda },
+        Scheme::OmelyanLinksFirst { lambda },
+        Scheme::ForceGradient,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (single, (name, operator)) = (T::BYTES == 8, operators()[number % 2]);
+        let plan = Plan {
+            gauge: GaugeAction::one_loop_symanzik(6.5, 0.86),
+            single_gauge_force: single,
+            length: 0.2,
+            levels: vec![
+                LevelPlan { gauge: false, quarks: vec![0], scheme, steps: 2 },
+                LevelPlan { gauge: true, quarks: Vec::new(), scheme, steps: 2 },
+            ],
+            unitarise: Unitarise::Always,
+            seed: 9,
+            metropolis_from: 0,
+        };
+        let mut chain = Chain::<B, T>::new(plan, thin, vec![quarks(domain, operator, single)?])?;
+        let outcome = chain.trajectory(1, None, true)?;
+        // ΔH is a sum over some ten thousand numbers of order one.
+        let tolerance = if single { 0.05 } else { 1e-8 };
+        found.numbers.push((format!("ΔH, {name}, {scheme:?}"), outcome.delta, tolerance));
+        let back = outcome.irreversibility.unwrap_or([f64::NAN; 2]);
+        // The way back leads to the start: what is left is rounding.
+        let left = if single { 1e-4 } else { 1e-10 };
+        found.numbers.push((format!("way back, {scheme:?}"), back[0].max(back[1]).max(left) - left, 0.0));
+        let moved = chain.links().thin::<f64>()?.download()?;
+        found.links.push((format!("links after a trajectory, {scheme:?}"), moved, if single { 1e-4 } else { 1e-9 }));
+    }
+    Ok(())
+}

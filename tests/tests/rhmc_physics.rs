@@ -1,0 +1,348 @@
+//! Whether molecular dynamics and hybrid Monte Carlo do what their theory says: errors fall with their power, the way back
+//! leads to the start, phase space keeps its volume, ⟨exp(−ΔH)⟩ = 1, and ensembles are those of other algorithms.
+use ferrite::backend::Cpu;
+use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredParams, TimeBoundary};
+use ferrite::domain::Domain;
+use ferrite::fat_links::PathCoefficients;
+use ferrite::field::host::{HostGauge, Matrix};
+use ferrite::field::{DeviceColour, DeviceGauge, FullColour, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::quenched::{Generator, Start};
+use ferrite::rhmc::condensate::noise;
+use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::rhmc::force::Force;
+use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
+use ferrite::rhmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::MomentumField;
+use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::statistics::average;
+use gpu_kernels::random::{Philox, purpose};
+use gpu_kernels::storage::{Double, Element, Recon18};
+use num_complex::Complex64;
+use rational::{PartialFractions, Pole};
+use std::cell::RefCell;
+
+fn domain(size: [usize; 4]) -> Domain<Cpu> {
+    Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap()
+}
+fn naive() -> QuarkOperator {
+    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }
+}
+fn asqtad() -> QuarkOperator {
+    QuarkOperator { paths: Some(PathCoefficients::asqtad(0.9)), ..naive() }
+}
+fn solver(single: bool, tol: f64) -> ShiftedSolver {
+    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
+}
+fn quarks(mass: f64, flavours: &str) -> Quarks {
+    Quarks { mass, flavours: flavours.parse().unwrap() }
+}
+fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
+    // Functions of molecular dynamics that are as good as those of the action: ΔH is the integrator's.
+    let tolerances = Tolerances { dynamics: 1e-11, action: 1e-12 };
+    rational_functions(group, count, 100.0, tolerances, rational::approximate_to).unwrap()
+}
+fn level(gauge: bool, groups: usize, scheme: Scheme, steps: usize) -> LevelPlan {
+    LevelPlan { gauge, quarks: (0..groups).collect(), scheme, steps }
+}
+fn plan(gauge: GaugeAction, length: f64, levels: Vec<LevelPlan>, single: bool) -> Plan {
+    Plan {
+        gauge,
+        single_gauge_force: single,
+        length,
+        levels,
+        unitarise: Unitarise::Always,
+        seed: 31,
+        metropolis_from: 0,
+    }
+}
+
+/// A chain with asqtad quarks of 2 + 1 flavours.
+fn chain<T: Element>(plan: Plan, thin: &ThinGauge<Cpu>, operator: QuarkOperator) -> Chain<Cpu, T> {
+    let single = T::BYTES == 8;
+    let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
+    let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
+    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, group, solvers, (0, 1)).unwrap();
+    Chain::new(plan, thin, vec![quarks]).unwrap()
+}
+
+#[test]
+fn errors_fall_with_their_power() {
+    let domain = domain([4; 4]);
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let lambda = MINIMUM_NORM;
+    for (scheme, power, operator) in [
+        (Scheme::Leapfrog, 2.0, naive()),
+        (Scheme::LeapfrogLinksFirst, 2.0, asqtad()),
+        (Scheme::Omelyan { lambda }, 2.0, asqtad()),
+        (Scheme::OmelyanLinksFirst { lambda }, 2.0, naive()),
+        (Scheme::ForceGradient, 4.0, asqtad()),
+    ] {
+        for nested in [false, true] {
+            let delta = |steps| {
+                let levels = match nested {
+                    false => vec![level(true, 1, scheme, steps)],
+                    true => vec![level(false, 1, scheme, steps), level(true, 0, scheme, 2)],
+                };
+                let plan = plan(GaugeAction::tree_level_symanzik(6.0, 0.9), 0.4, levels, false);
+                chain::<f64>(plan, &thin, operator).trajectory(1, None, false).unwrap().delta
+            };
+            let (coarse, fine) = (delta(8), delta(16));
+            let found = (coarse / fine).log2();
+            // The next power is not far away.
+            assert!((found - power).abs() < 0.35, "{scheme:?}, nested {nested}: {coarse:e} {fine:e}, power {found}");
+        }
+    }
+}
+
+#[test]
+fn the_way_back_leads_to_the_start() {
+    let domain = domain([4, 4, 4, 6]);
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+    let off = |single: bool| {
+        let levels = vec![level(false, 1, scheme, 4), level(true, 0, scheme, 3)];
+        let plan = plan(GaugeAction::wilson(5.5), 0.5, levels, single);
+        let outcome = if single {
+            chain::<f32>(plan, &thin, asqtad()).trajectory(1, None, true).unwrap()
+        } else {
+            chain::<f64>(plan, &thin, asqtad()).trajectory(1, None, true).unwrap()
+        };
+        outcome.irreversibility.unwrap()
+    };
+    let ([links, momenta], [links_single, momenta_single]) = (off(false), off(true));
+    println!("double {links:.1e} {momenta:.1e}, single {links_single:.1e} {momenta_single:.1e}");
+    // Rounding errors of some fifty moves, which molecular dynamics lets grow a little; solutions to 1e-13.
+    assert!(links < 1e-13 && momenta < 1e-12, "{links:e} {momenta:e}");
+    assert!(links_single < 1e-5 && momenta_single < 1e-4, "{links_single:e} {momenta_single:e}");
+    // And it is rounding, nothing else.
+    assert!(links_single > 1e-9 && links > 1e-18);
+}
+
+/// det ∂(U', P') / ∂(U, P) = 1 for one step on 2⁴, in coordinates of the algebra at U and at U'.
+#[test]
+fn phase_space_keeps_its_volume() {
+    let domain = domain([2; 4]);
+    let gauge = generate::weak_field(domain.local(), 5, 0.5);
+    let mut momenta = MomentumField::<Cpu>::zero(&domain).unwrap();
+    momenta.draw(6, 1).unwrap();
+    let momenta = momenta.download().unwrap();
+    let scheme = Scheme::Omelyan { lambda: 0.19 };
+    let drive = GaugeDrive { action: GaugeAction::one_loop_symanzik(6.0, 0.9), single: false };
+    // One pole is enough of a force.
+    let poles = |residue| PartialFractions { constant: 0.0, poles: vec![Pole { residue, shift: 1.0 }] };
+    let functions = RationalFunctions { dynamics: poles(2.0), heat_bath: poles(1.0), action: poles(1.0) };
+    let solvers = [solver(false, 1e-16), solver(false, 1e-16)];
+    let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, (0, 1)).unwrap();
+    let quarks = RefCell::new(quarks);
+    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    quarks.borrow_mut().draw(&MovingLinks::<Cpu, f64>::new(&thin).unwrap(), 7, 1).unwrap();
+    let forces: Vec<&dyn Force<Cpu, f64>> = vec![&drive, &quarks];
+    let levels = [Level { forces, scheme, steps: 1 }];
+    let step = |gauge: &HostGauge, momenta: &HostGauge| {
+        let mut links = MovingLinks::<Cpu, f64>::new(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap();
+        let mut momenta = MomentumField::upload(&domain, momenta).unwrap();
+        let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Never };
+        dynamics.run(&mut links, &mut momenta, 0.3).unwrap();
+        (links.own().download().unwrap(), momenta.download().unwrap())
+    };
+    let links = 4 * domain.local().volume();
+    let n = 16 * links;
+    const H: f64 = 1e-5;
+    let end = step(&gauge, &momenta).0;
+    // Half of the differences of results with coordinate k moved by ±H, in coordinates.
+    let column = |k: usize| -> Vec<f64> {
+        let moved = |h: f64| {
+            let (mut gauge, mut momenta) = (gauge.clone(), momenta.clone());
+            let (link, generator) = ((k / 8) % links, direction(k % 8));
+            if k / 8 < links {
+                let u = &mut gauge.links_mut()[link];
+                *u = multiply(&near_unit(&generator, h), u);
+            } else {
+                let p = &mut momenta.links_mut()[link];
+                *p = add(p, &generator, h);
+            }
+            step(&gauge, &momenta)
+        };
+        let (plus, minus) = (moved(H), moved(-H));
+        let coordinates = |(links, momenta): &(HostGauge, HostGauge)| -> Vec<f64> {
+            let turned = links.links().iter().zip(end.links()).map(|(u, v)| multiply(u, &adjoint(v)));
+            turned.chain(momenta.links().iter().copied()).flat_map(|x| components(&x)).collect()
+        };
+        coordinates(&plus).iter().zip(coordinates(&minus)).map(|(a, b)| (a - b) / (2.0 * H)).collect()
+    };
+    let mut jacobian: Vec<Vec<f64>> = (0..n).map(column).collect();
+    let determinant = determinant(&mut jacobian);
+    println!("determinant {determinant}");
+    // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
+    assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
+}
+
+/// i λ_a / √2.
+fn direction(a: usize) -> Matrix {
+    let r = std::array::from_fn(|b| if a == b { 1.0 } else { 0.0 });
+    let p = gpu_kernels::algebra::AntiHermitian::<f64>::from_components(r).matrix();
+    std::array::from_fn(|j| std::array::from_fn(|k| Complex64::new(p.0[j][k].re, p.0[j][k].im)))
+}
+/// Components of a matrix along these directions.
+fn components(x: &Matrix) -> [f64; 8] {
+    // Re tr (Q† X), Q being of norm one.
+    let along =
+        |q: &Matrix| -> f64 { q.iter().flatten().zip(x.iter().flatten()).map(|(q, x)| (q.conj() * x).re).sum() };
+    std::array::from_fn(|a| along(&direction(a)))
+}
+/// exp (h Q) to rounding, for small h.
+fn near_unit(q: &Matrix, h: f64) -> Matrix {
+    let unit: Matrix = std::array::from_fn(|j| std::array::from_fn(|k| Complex64::from(f64::from(u8::from(j == k)))));
+    let square = multiply(q, q);
+    add(&add(&add(&unit, q, h), &square, 0.5 * h * h), &multiply(&square, q), h * h * h / 6.0)
+}
+fn add(a: &Matrix, b: &Matrix, factor: f64) -> Matrix {
+    std::array::from_fn(|j| std::array::from_fn(|k| a[j][k] + factor * b[j][k]))
+}
+fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
+    std::array::from_fn(|j| std::array::from_fn(|k| (0..3).map(|l| a[j][l] * b[l][k]).sum()))
+}
+fn adjoint(a: &Matrix) -> Matrix {
+    std::array::from_fn(|j| std::array::from_fn(|k| a[k][j].conj()))
+}
+/// By Gauss with pivots.
+fn determinant(m: &mut [Vec<f64>]) -> f64 {
+    let (n, mut product) = (m.len(), 1.0);
+    for k in 0..n {
+        let pivot = (k..n).max_by(|a, b| m[*a][k].abs().total_cmp(&m[*b][k].abs())).unwrap();
+        if pivot != k {
+            m.swap(pivot, k);
+            product = -product;
+        }
+        product *= m[k][k];
+        let (above, below) = m.split_at_mut(k + 1);
+        let row = &above[k];
+        for other in below {
+            let factor = other[k] / row[k];
+            for (x, y) in other[k..].iter_mut().zip(&row[k..]) {
+                *x -= factor * y;
+            }
+        }
+    }
+    product
+}
+
+/// Means agree if they differ by no more than four errors. Seeds are fixed: this is no game of chance.
+fn agree(name: &str, a: &[f64], b: &[f64]) {
+    let (a, b) = (average(a), average(b));
+    let error = a.error.hypot(b.error);
+    println!("{name}: {:.5} ± {:.5} and {:.5} ± {:.5}", a.mean, a.error, b.mean, b.error);
+    assert!(error.is_finite() && error > 0.0);
+    assert!((a.mean - b.mean).abs() < 4.0 * error, "{name}: {:.5} and {:.5} ± {error:.5}", a.mean, b.mean);
+}
+
+#[test]
+fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
+    let (domain, beta) = (domain([4; 4]), 5.6);
+    let mut generator = Generator::new(&domain, Start::Cold, beta, 4).unwrap();
+    let mut heat_bath = Vec::new();
+    for sweep in 0..400 {
+        generator.sweep(1, 2).unwrap();
+        if sweep >= 50 {
+            heat_bath.push(generator.plaquette().unwrap().mean);
+        }
+    }
+    let thin = ThinGauge::upload(&domain, &generator.gauge().unwrap()).unwrap();
+    let levels = vec![level(true, 0, Scheme::Omelyan { lambda: MINIMUM_NORM }, 8)];
+    let mut chain =
+        Chain::<Cpu, f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new()).unwrap();
+    let (mut plaquettes, mut weights, mut accepted) = (Vec::new(), Vec::new(), 0);
+    for number in 1..=400 {
+        let outcome = chain.trajectory(number, None, false).unwrap();
+        accepted += usize::from(outcome.accepted);
+        weights.push((-outcome.delta).exp());
+        plaquettes.push(chain.links().own().plaquette().unwrap().0.mean);
+    }
+    agree("plaquette", &plaquettes[20..], &heat_bath);
+    // ⟨exp(−ΔH)⟩ = 1 because phase space keeps its volume and the way back is the same.
+    let weight = average(&weights);
+    println!("⟨exp(−ΔH)⟩ = {:.4} ± {:.4}, {accepted} of 400 accepted", weight.mean, weight.error);
+    assert!((weight.mean - 1.0).abs() < 4.0 * weight.error && weight.error < 0.05);
+    assert!(accepted > 300 && accepted < 400, "{accepted}");
+}
+
+/// Four flavours need no root: the algorithm with φ = M† ξ is exact. Our own loop of it against rational functions.
+#[test]
+fn four_flavours_agree_with_the_exact_algorithm() {
+    let (domain, mass, beta) = (domain([4; 4]), 0.3, 5.0);
+    let action = GaugeAction::wilson(beta);
+    let thin = ThinGauge::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
+    let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+    let (length, steps, count) = (0.7, 6, 220);
+
+    let group = rational_functions(
+        &[quarks(mass, "4")],
+        1,
+        80.0,
+        Tolerances { dynamics: 1e-7, action: 1e-10 },
+        rational::approximate_to,
+    );
+    let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
+    let pseudofermions =
+        Pseudofermions::new(&domain, "4".into(), naive(), group.unwrap(), solvers.clone(), (0, 1)).unwrap();
+    let mut plan = plan(action, length, vec![level(true, 1, scheme, steps)], false);
+    plan.metropolis_from = 15;
+    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, vec![pseudofermions]).unwrap();
+    let rational: Vec<f64> = (1..=count)
+        .map(|number| {
+            chain.trajectory(number, None, false).unwrap();
+            chain.links().own().plaquette().unwrap().0.mean
+        })
+        .collect();
+
+    let exact = PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: 4.0 * mass * mass }] };
+    let functions = RationalFunctions { dynamics: exact.clone(), heat_bath: exact.clone(), action: exact };
+    let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, (0, 1)).unwrap();
+    let quarks = RefCell::new(quarks);
+    let drive = GaugeDrive { action, single: false };
+    let forces: Vec<&dyn Force<Cpu, f64>> = vec![&drive, &quarks];
+    let levels = [Level { forces, scheme, steps }];
+    let mut links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
+    let mut momenta = MomentumField::zero(&domain).unwrap();
+    let mut plaquettes = Vec::new();
+    for number in 1..=count {
+        // Random numbers of another seed.
+        let seed = 77;
+        momenta.draw(seed, number).unwrap();
+        let mut xi = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+        noise(&mut xi, 0, seed, number).unwrap();
+        // φ = 2 M† ξ on even sites has the covariance 4 M†M = A + 4 m².
+        let gauge: DeviceGauge<Cpu, Double, Recon18> = links.own().pack().unwrap();
+        let params = StaggeredParams { mass, ..naive().params };
+        let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
+        let mut phi = DeviceColour::zero(&domain, 1).unwrap();
+        m.row(0, true, &xi, &mut phi).unwrap();
+        let scaled = solvers::VectorSpace::axpby(
+            &ferrite::field::ColourSpace::<Cpu, Double>::new(&domain, 1),
+            &[Complex64::ZERO],
+            &xi.even,
+            &[Complex64::new(2.0, 0.0)],
+            &mut phi,
+        );
+        scaled.unwrap();
+        quarks.borrow_mut().set_field(0, phi);
+        let energy = |links: &MovingLinks<Cpu, f64>, momenta: &MomentumField<Cpu>| {
+            let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
+            gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
+        };
+        let (start, before) = (energy(&links, &momenta), links.own().download().unwrap());
+        let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Always };
+        dynamics.run(&mut links, &mut momenta, length).unwrap();
+        let delta = energy(&links, &momenta) - start;
+        let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
+        if number >= 15 && drawn >= (-delta).exp() {
+            links = MovingLinks::new(&ThinGauge::upload(&domain, &before).unwrap()).unwrap();
+        }
+        plaquettes.push(links.own().plaquette().unwrap().0.mean);
+    }
+    agree("plaquette", &rational[40..], &plaquettes[40..]);
+}
