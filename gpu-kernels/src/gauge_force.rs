@@ -129,20 +129,15 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                 if !IMPROVED {
                     continue;
                 }
-                let mut rectangles = {
+                // Every path is added at once: sums of their own would not fit into registers.
+                sum = {
                     let far = paths.go(paths.go(across, against), back(side));
-                    paths.go(far, along).product
+                    sum + paths.go(far, along).product.scale(rectangle)
                 };
-                {
-                    let far = paths.go(paths.first(ahead, there, along), side);
-                    rectangles = rectangles + paths.go(paths.go(paths.go(far, against), against), back(side)).product;
-                }
-                {
+                sum = {
                     let far = paths.go(paths.go(out, side), against);
-                    rectangles = rectangles + paths.go(paths.go(far, back(side)), back(side)).product;
-                }
-                sum = sum + rectangles.scale(rectangle);
-                let mut chairs = Su3::<F>::ZERO;
+                    sum + paths.go(paths.go(far, back(side)), back(side)).product.scale(rectangle)
+                };
                 let mut b = 0;
                 while b < 8 {
                     let third: Step = (b >> 1, b & 1 == 0);
@@ -151,9 +146,13 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                         continue;
                     }
                     let far = paths.go(paths.go(out, third), against);
-                    chairs = chairs + paths.go(paths.go(far, back(side)), back(third)).product;
+                    sum = sum + paths.go(paths.go(far, back(side)), back(third)).product.scale(chair);
                 }
-                sum = sum + chairs.scale(chair);
+                sum = {
+                    let far = paths.go(paths.first(ahead, there, along), side);
+                    let far = paths.go(paths.go(far, against), against);
+                    sum + paths.go(far, back(side)).product.scale(rectangle)
+                };
             }
             let product = paths.links(here).load(x.index, mu, Access::Shared) * sum;
             self.momenta.add(i, mu, -1.0, AntiHermitian::part_of(product));

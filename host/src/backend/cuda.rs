@@ -4,6 +4,7 @@
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
 mod launch;
 mod peer;
+mod pool;
 mod profile;
 
 pub use launch::BlockSize;
@@ -52,6 +53,7 @@ struct Shared {
     /// Whether launches are timed, and their times.
     profiles: AtomicBool,
     profile: Mutex<profile::Profile>,
+    pool: Mutex<pool::Pool>,
 }
 
 /// A kernel; its handle is valid as long as its module, which lives as long as the backend.
@@ -189,6 +191,7 @@ impl Cuda {
             tuner,
             profiles: AtomicBool::new(false),
             profile: Mutex::default(),
+            pool: Mutex::default(),
         };
         Ok(Cuda { shared: Arc::new(shared) })
     }
@@ -324,6 +327,9 @@ impl Drop for Shared {
         // SAFETY: allocated in `new`, freed once. What fails while shutting down has nobody left to be told.
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
+            for address in lock(&self.pool).empty() {
+                let _ = sys::cuMemFree_v2(address);
+            }
             let _ = sys::cuMemFree_v2(scratch.partial);
             let _ = sys::cuMemFree_v2(scratch.done);
             let _ = sys::cuMemFree_v2(scratch.unread);
@@ -336,6 +342,8 @@ impl Drop for Shared {
 pub struct CudaBuffer {
     address: u64,
     bytes: usize,
+    /// Whether the memory may be used again by others of the main order.
+    pooled: bool,
     /// Keeps the context alive.
     backend: Cuda,
 }
@@ -351,7 +359,10 @@ impl Buffer for CudaBuffer {
 
 impl Drop for CudaBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated in `allocate`, freed once; the driver waits for work that uses it.
+        if self.pooled {
+            return self.backend.give_back(self.address, self.bytes);
+        }
+        // SAFETY: allocated in `apart`, freed once; the driver waits for work that uses it.
         unsafe {
             let _ = self.backend.enter();
             let _ = sys::cuMemFree_v2(self.address);
@@ -432,22 +443,14 @@ impl Backend for Cuda {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two integers.
         raw(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, "reading the free memory", self.name())?;
-        Ok(Memory { free, total })
+        Ok(Memory { free: free + lock(&self.shared.pool).bytes(), total })
     }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
-        self.enter()?;
-        let mut address = 0;
-        // SAFETY: writes one address.
-        let code = unsafe { sys::cuMemAlloc_v2(&mut address, bytes.max(16)) };
-        if code == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
-            let free = self.memory()?.free;
-            return Err(BackendError::OutOfMemory { what: what.into(), bytes, free, device: self.device() });
-        }
-        raw(code, &format!("allocating memory for {what}"), self.name())?;
-        let mut buffer = CudaBuffer { address, bytes, backend: self.clone() };
-        self.clear(&mut buffer)?;
-        Ok(buffer)
+        self.pooled(bytes, what)
+    }
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
+        self.apart(bytes, what)
     }
     fn upload(&self, data: &[u8], to: &mut CudaBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes, "upload beyond the buffer");

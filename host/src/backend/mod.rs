@@ -146,6 +146,10 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Zeroed memory; `what` is named when there is too little.
     fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer>;
+    /// Zeroed memory that other processes, or work beside the main order, may use until it is dropped.
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Self::Buffer> {
+        self.allocate(bytes, what)
+    }
     /// Host to device, to byte `offset` on.
     fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result;
     /// Device to host, from byte `offset` on; waits.

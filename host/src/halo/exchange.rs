@@ -155,8 +155,8 @@ impl<B: Backend> Exchange<B> {
         bytes: [usize; 4],
     ) -> Result<Self> {
         let total = 2 * bytes.iter().sum::<usize>();
-        let zones = backend.allocate(2 * total + 8 * WORD, "ghost zones")?;
-        let packed = backend.allocate(total, "what other processes' ghost zones get")?;
+        let zones = backend.allocate_apart(2 * total + 8 * WORD, "ghost zones")?;
+        let packed = backend.allocate_apart(total, "what other processes' ghost zones get")?;
         let offset = |mu: usize, forward: usize| 2 * bytes[..mu].iter().sum::<usize>() + forward * bytes[mu];
         let word = |mu: usize, forward: usize| 2 * total + WORD * (2 * mu + forward);
         let rank = network.rank();

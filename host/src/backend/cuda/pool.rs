@@ -1,0 +1,93 @@
+//! Memory that was freed and can be had again: asking the driver costs as much as a hundred kernels, and waits for all of
+//! them.
+//!
+//! A kernel in the main order may still be using memory that is given away again: what its next owner does comes later in
+//! that order. Memory that other orders of work or other processes use is not for this: see
+//! [`allocate_apart`](crate::backend::Backend::allocate_apart).
+use super::{Cuda, CudaBuffer, lock, raw};
+use crate::backend::{Backend, BackendError, Result};
+use cust::sys;
+use std::collections::HashMap;
+
+/// Sizes are rounded up to multiples of this, so that almost equal ones fit.
+const STEP: usize = 4096;
+
+/// Free memory, by size.
+#[derive(Default)]
+pub(super) struct Pool {
+    free: HashMap<usize, Vec<u64>>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// Bytes in it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn take(&mut self, size: usize) -> Option<u64> {
+        let address = self.free.get_mut(&size)?.pop()?;
+        self.bytes -= size;
+        Some(address)
+    }
+    fn give(&mut self, size: usize, address: u64) {
+        self.free.entry(size).or_default().push(address);
+        self.bytes += size;
+    }
+    /// All of it.
+    pub fn empty(&mut self) -> impl Iterator<Item = u64> + use<> {
+        self.bytes = 0;
+        std::mem::take(&mut self.free).into_values().flatten()
+    }
+}
+
+fn rounded(bytes: usize) -> usize {
+    bytes.max(16).next_multiple_of(STEP)
+}
+
+impl Cuda {
+    pub(super) fn pooled(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
+        self.enter()?;
+        let size = rounded(bytes);
+        let known = lock(&self.shared.pool).take(size);
+        let address = known.map_or_else(|| self.fresh(size, bytes, what), Ok)?;
+        self.buffer(address, bytes, true)
+    }
+    pub(super) fn apart(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
+        self.enter()?;
+        let address = self.fresh(bytes.max(16), bytes, what)?;
+        self.buffer(address, bytes, false)
+    }
+    fn buffer(&self, address: u64, bytes: usize, pooled: bool) -> Result<CudaBuffer> {
+        let mut buffer = CudaBuffer { address, bytes, pooled, backend: self.clone() };
+        self.clear(&mut buffer)?;
+        Ok(buffer)
+    }
+    /// From the driver; where it has no more, after the pool was emptied.
+    fn fresh(&self, size: usize, bytes: usize, what: &str) -> Result<u64> {
+        let mut address = 0;
+        // SAFETY: writes one address.
+        let mut ask = || unsafe { sys::cuMemAlloc_v2(&mut address, size) };
+        let none = sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
+        let mut code = ask();
+        if code == none {
+            let all: Vec<u64> = lock(&self.shared.pool).empty().collect();
+            for address in all {
+                // SAFETY: allocated above, and nobody's now. The driver waits for kernels that use it.
+                unsafe {
+                    let _ = sys::cuMemFree_v2(address);
+                }
+            }
+            code = ask();
+        }
+        if code == none {
+            let free = self.memory()?.free;
+            return Err(BackendError::OutOfMemory { what: what.into(), bytes, free, device: self.device() });
+        }
+        raw(code, &format!("allocating memory for {what}"), self.name())?;
+        Ok(address)
+    }
+    /// Takes memory back.
+    pub(super) fn give_back(&self, address: u64, bytes: usize) {
+        lock(&self.shared.pool).give(rounded(bytes), address);
+    }
+}
