@@ -117,10 +117,10 @@ mod tests {
                     for x in 0..dims[0] {
                         let here = [x, y, z, t];
                         let mut kind = [0; 4];
-                        for mu in 0..4 {
-                            for step in [1, dims[mu] - 1] {
+                        for (mu, extent) in dims.into_iter().enumerate() {
+                            for step in [1, extent - 1] {
                                 let mut there = here;
-                                there[mu] = (there[mu] + step) % dims[mu];
+                                there[mu] = (there[mu] + step) % extent;
                                 kind[mu] += usize::from(host(there) != host(here));
                             }
                         }
@@ -159,9 +159,9 @@ mod tests {
                 let part = Part::new(lattice, &grid, reach);
                 assert_eq!(part.interior + part.exterior.iter().sum::<f64>(), part.sites, "{dims:?} {lattice:?}");
                 assert_eq!(part.sites * grid.size() as f64, lattice.iter().product::<usize>() as f64);
-                for mu in 0..4 {
-                    assert!(dims[mu] > 1 || part.exterior[mu] == 0.0);
-                    assert_eq!(part.zone[mu] > 0.0, dims[mu] > 1);
+                for (mu, parts) in dims.into_iter().enumerate() {
+                    assert!(parts > 1 || part.exterior[mu] == 0.0);
+                    assert_eq!(part.zone[mu] > 0.0, parts > 1);
                 }
             }
         }

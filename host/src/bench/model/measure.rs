@@ -83,11 +83,13 @@ fn timed<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
 
 fn visit_operator<B: Backend>(domain: &Domain<B>, plan: &Plan, visit: Visit) -> Result {
     match plan.operations {
-        Operations::Wilson => workload::wilson(domain, &plan.options, Extent::Shown, visit),
-        Operations::Clover | Operations::LinearAlgebra => workload::clover(domain, &plan.options, Extent::Shown, visit),
-        Operations::Staggered => workload::naive(domain, &plan.options, Extent::Shown, visit),
+        Operations::Wilson => workload::wilson(domain, &plan.options, Extent::Modelled, visit),
+        Operations::Clover | Operations::LinearAlgebra => {
+            workload::clover(domain, &plan.options, Extent::Modelled, visit)
+        }
+        Operations::Staggered => workload::naive(domain, &plan.options, Extent::Modelled, visit),
         Operations::Improved | Operations::ColourAlgebra => {
-            workload::improved(domain, &plan.options, Extent::Shown, visit)
+            workload::improved(domain, &plan.options, Extent::Modelled, visit)
         }
     }
 }
@@ -186,11 +188,18 @@ pub fn measure<B: Backend>(backend: &B, network: &Arc<dyn Network>, plan: &Plan)
     Ok(machine)
 }
 
+/// Times of one operation at several sizes, the largest first.
+#[derive(Clone)]
+struct Series {
+    operation: workload::Operation,
+    /// (local sites, seconds).
+    points: Vec<(f64, f64)>,
+}
+
 /// Times alone, at all sizes.
 fn curves<B: Backend>(backend: &B, network: &dyn Network, plan: &Plan, machine: &mut Machine) -> Result {
     let kind = plan.kind();
-    let mut operations: Vec<(workload::Operation, f64, Vec<(f64, f64)>)> = Vec::new();
-    let mut algebras = operations.clone();
+    let (mut operations, mut algebras): (Vec<Series>, Vec<Series>) = Default::default();
     for lattice in halved(plan.largest)? {
         info!("kernels alone on {lattice}");
         let domain = Domain::single(backend.clone(), lattice)?;
@@ -198,30 +207,33 @@ fn curves<B: Backend>(backend: &B, network: &dyn Network, plan: &Plan, machine: 
         for (all, times) in [(&mut operations, timed(&domain, plan)?), (&mut algebras, algebra(&domain, plan)?)] {
             for (k, (operation, seconds)) in slowest(network, times)?.into_iter().enumerate() {
                 if all.len() == k {
-                    all.push((operation, volume, Vec::new()));
+                    all.push(Series { operation, points: Vec::new() });
                 }
-                all[k].2.push((volume, seconds));
+                all[k].points.push((volume, seconds));
             }
         }
     }
     let curve = |points| Curve::new(points).expect("there is a time above 0 for each of several lattices");
-    machine.operations.extend(operations.into_iter().map(|(operation, volume, points)| {
-        let (is_matrix, name) = (operation.name.ends_with("_matrix"), operation.name);
+    machine.operations.extend(operations.into_iter().map(|Series { operation, points }| {
+        let name = operation.name;
+        let is_matrix = name.contains("_matrix");
+        // M†M comes with the sum that CG waits for.
+        let has_sums = name.ends_with("_sums") || is_matrix && !kind.four_spins;
         Operation {
             name: name.into(),
             format: format(&operation),
             reach: kind.reach,
             hops: if is_matrix { 2 } else { 1 },
-            // That of M†M comes with the sum that CG waits for.
-            sums: usize::from(is_matrix && !kind.four_spins),
+            sums: usize::from(has_sums),
             zone_bytes: zone_bytes(kind.four_spins, operation.precision),
-            flops: operation.flops / volume,
+            // Counted on the first lattice.
+            flops: operation.flops / points[0].0,
             alone: curve(points),
             beside: Default::default(),
             exterior: Default::default(),
         }
     }));
-    machine.algebra.extend(algebras.into_iter().map(|(operation, _, points)| Algebra {
+    machine.algebra.extend(algebras.into_iter().map(|Series { operation, points }| Algebra {
         name: operation.name.into(),
         precision: operation.precision.into(),
         alone: curve(points),

@@ -1,6 +1,6 @@
 //! Measured times to hold predictions against.
 use super::file::Field;
-use super::{Cluster, Machine, Part, Way, predict};
+use super::{Cluster, Format, Machine, Part, SolverModel, Way, predict};
 use comms::ProcessGrid;
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ const BENCH: &str = "ferrite.bench/1";
 /// What was measured of an operation on a lattice that is cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// `clover_dslash` ….
+    /// `clover_dslash` …; or `bicgstab` or `gcr_dd`, of which seconds are those of a solve with the machine's
+    /// [`Iterations`](super::Iterations), in the usual way.
     pub operator: String,
     /// Of fields.
     pub precision: String,
@@ -45,6 +46,10 @@ impl Point {
     /// Predicted and measured seconds, or efficiencies, and how much longer the predicted time is than the measured one:
     /// 0.1 is 10 % longer. `None` where the machine has no such operation or transport.
     pub fn compare(&self, machine: &Machine, cluster: &Cluster) -> Option<(f64, f64, f64)> {
+        if let ("bicgstab" | "gcr_dd", Measured::Seconds(measured)) = (self.operator.as_str(), self.measured) {
+            let predicted = self.solve(machine, cluster)?;
+            return Some((predicted, measured, predicted / measured - 1.0));
+        }
         let operation = machine.operation(&self.operator, &self.precision, &self.reconstruct)?;
         let way = Way { transport: self.transport.as_deref(), overlap: self.overlap };
         let predicted = predict(machine, operation, (self.lattice, &self.grid), cluster, way)?;
@@ -61,6 +66,12 @@ impl Point {
             }
         };
         Some((predicted, measured, slower - 1.0))
+    }
+    /// Seconds of a solve.
+    fn solve(&self, machine: &Machine, cluster: &Cluster) -> Option<f64> {
+        let format = Format { precision: self.precision.clone(), reconstruct: self.reconstruct.clone() };
+        let solves = SolverModel::new(machine, &format, cluster)?.times(self.lattice, &self.grid)?.solves?;
+        Some(if self.operator == "gcr_dd" { solves.gcr_dd } else { solves.bicgstab })
     }
 }
 

@@ -9,12 +9,13 @@ pub struct SolverModel<'a> {
     machine: &'a Machine,
     cluster: &'a Cluster,
     precision: &'a str,
-    /// The even-odd matrix as one or two operations.
-    matrix: [Option<&'a Operation>; 2],
-    /// The same in double, for true residuals.
-    precise: [Option<&'a Operation>; 2],
+    /// The even-odd matrix; M†M of staggered operators, with its sum.
+    matrix: &'a Operation,
+    /// The same with sums, of Wilson and clover operators.
+    with_sums: Option<&'a Operation>,
     algebra: Costs<'a>,
-    precise_axpy: &'a Curve,
+    /// The matrix and `axpy` in double, for true residuals, where the machine has them.
+    precise: Option<(&'a Operation, &'a Curve)>,
 }
 
 /// Linear algebra of an iteration.
@@ -58,23 +59,19 @@ pub struct Solves {
 }
 
 impl<'a> SolverModel<'a> {
-    /// In a format; `None` where the machine lacks something, such as double precision.
+    /// In a format; `None` where the machine lacks something. Without double precision there are iterations, but no solves.
     pub fn new(machine: &'a Machine, format: &'a Format, cluster: &'a Cluster) -> Option<Self> {
-        let matrix = |precision: &str| -> Option<[Option<&'a Operation>; 2]> {
-            let operation =
-                |name: &str| machine.operation(&format!("{}_{name}", machine.operator), precision, &format.reconstruct);
-            match operation("matrix") {
-                Some(matrix) => Some([Some(matrix), None]),
-                None => Some([Some(operation("dslash")?), Some(operation("dslash_add")?)]),
-            }
+        let matrix = |name: &str, precision: &str| {
+            machine.operation(&format!("{}_{name}", machine.operator), precision, &format.reconstruct)
         };
         let algebra = |name: &str| machine.algebra(name, &format.precision);
         Some(SolverModel {
             machine,
             cluster,
             precision: &format.precision,
-            matrix: matrix(&format.precision)?,
-            precise: matrix("double")?,
+            matrix: matrix("matrix", &format.precision)?,
+            with_sums: matrix("matrix_sums", &format.precision),
+            precise: matrix("matrix", "double").zip(machine.algebra("axpy", "double")),
             algebra: Costs {
                 norm2: [algebra("norm2_kernel")?, algebra("norm2")?],
                 axpy: algebra("axpy")?,
@@ -82,34 +79,35 @@ impl<'a> SolverModel<'a> {
                 cg_update: algebra("cg_update")?,
                 bicgstab_step: algebra("bicgstab_step"),
             },
-            precise_axpy: machine.algebra("axpy", "double")?,
         })
     }
     /// What is predicted for a lattice that is cut; `None` where that cannot be said of a matrix of it.
     pub fn times(&self, lattice: [usize; 4], grid: &ProcessGrid) -> Option<SolverTimes> {
         let sites = Part::new(lattice, grid, 1).sites;
         let sum = self.machine.sum(grid.size(), self.cluster);
-        let matrix = self.applied(&self.matrix, lattice, grid)?;
-        let flops: f64 = self.matrix.iter().flatten().map(|o| o.flops).sum::<f64>() * sites * grid.size() as f64;
+        let matrix = self.applied(self.matrix, lattice, grid)?;
+        let flops = self.matrix.flops * sites * grid.size() as f64;
         let Costs { axpy, axpy_norm2, cg_update, .. } = self.algebra;
-        let Some(step) = self.algebra.bicgstab_step else {
+        let Some((step, with_sums)) = self.algebra.bicgstab_step.zip(self.with_sums) else {
             // The matrix has one of the two sums; both are waited for where they are measured.
             let iteration = matrix + axpy_norm2.at(sites) + cg_update.at(sites) + sum;
             return Some(SolverTimes { iteration, gflops: flops / iteration * 1e-9, solves: None });
         };
         let wait = self.wait(sites) + sum;
-        let iteration = 2.0 * (matrix + wait) + axpy.at(sites) + step.at(sites);
+        let iteration = 2.0 * self.applied(with_sums, lattice, grid)? + axpy.at(sites) + step.at(sites);
         // A true residual: the sloppy solution is added to the precise one, the matrix applied, the residual made and
         // converted, and its norm waited for.
-        let update = self.applied(&self.precise, lattice, grid)? + 2.0 * self.precise_axpy.at(sites) + wait;
+        let update = self
+            .precise
+            .and_then(|(matrix, axpy)| Some(self.applied(matrix, lattice, grid)? + 2.0 * axpy.at(sites) + wait));
         let counted = self.machine.iterations.as_ref().filter(|counted| counted.precision == self.precision);
-        let solves = counted.and_then(|counted| {
+        let solves = counted.zip(update).and_then(|(counted, update)| {
             let iterations = counted.gcr_dd(sites)?;
             // Directions that an image is made orthogonal to, on average over a cycle.
             let cycle = iterations / counted.restarts.max(1.0);
             let before = ((cycle - 1.0) / 2.0).max(0.0);
-            let domains: f64 =
-                self.matrix.iter().flatten().map(|operation| in_domains(operation, lattice, grid)).sum();
+            // Its sums stay on the device, and nobody waits for them.
+            let domains = (in_domains(with_sums, lattice, grid) - self.wait(sites)).max(0.0);
             let moved = |fields: f64| moved(axpy, step, fields, sites);
             let in_domains = moved(2.0) + counted.steps as f64 * (domains + cg_update.at(sites));
             // All products in one pass, the sum and two more products in the next, then the residual.
@@ -123,10 +121,9 @@ impl<'a> SolverModel<'a> {
         });
         Some(SolverTimes { iteration, gflops: 2.0 * flops / iteration * 1e-9, solves })
     }
-    /// One application of the matrix.
-    fn applied(&self, matrix: &[Option<&Operation>; 2], lattice: [usize; 4], grid: &ProcessGrid) -> Option<f64> {
-        let parts = matrix.iter().flatten();
-        parts.map(|o| predict(self.machine, o, (lattice, grid), self.cluster, Way::USUAL).map(|p| p.seconds)).sum()
+    /// One application of a matrix.
+    fn applied(&self, matrix: &Operation, lattice: [usize; 4], grid: &ProcessGrid) -> Option<f64> {
+        predict(self.machine, matrix, (lattice, grid), self.cluster, Way::USUAL).map(|predicted| predicted.seconds)
     }
     /// What waiting for a sum takes longer than its kernel.
     fn wait(&self, sites: f64) -> f64 {
