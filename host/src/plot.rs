@@ -139,8 +139,11 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
                 chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?.label(&line.name).legend(legend);
             }
         }
+        // What grows leaves room above its beginning.
+        let place = if vertical { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::MiddleRight };
         chart
             .configure_series_labels()
+            .position(place)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .label_font(("sans-serif", 14))

@@ -131,20 +131,26 @@ impl Iterations {
             steps: 10,
         }
     }
-    /// Of GCR-DD with domains of so many sites: straight lines against the logarithm, also beyond the counted ones; one at
-    /// least. `None` without a count.
+    /// Of GCR-DD with domains of so many sites: straight lines against the logarithm, also below the smallest counted
+    /// domain. Above the largest, its number: that domain had all sites there were. `None` without a count.
     pub fn gcr_dd(&self, sites: f64) -> Option<f64> {
+        let counted = self.sorted();
+        let (last, n) = *counted.last()?;
+        if sites >= last || counted.len() == 1 {
+            return Some(n);
+        }
+        let after = counted.partition_point(|(there, _)| *there < sites).max(1);
+        let ((a, at_a), (b, at_b)) = (counted[after - 1], counted[after]);
+        Some((at_a + (at_b - at_a) * (sites / a).ln() / (b / a).ln()).max(1.0))
+    }
+    /// Whether domains of so many sites are smaller than any for which iterations were counted.
+    pub fn is_beyond(&self, sites: f64) -> bool {
+        self.sorted().first().is_none_or(|(smallest, _)| sites < *smallest)
+    }
+    fn sorted(&self) -> Vec<(f64, f64)> {
         let mut counted = self.gcr_dd.clone();
         counted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (first, last) = (*counted.first()?, counted.last()?);
-        if counted.len() == 1 {
-            return Some(first.1);
-        }
-        let after = counted.partition_point(|(there, _)| *there < sites).clamp(1, counted.len() - 1);
-        let ((a, at_a), (b, at_b)) = (counted[after - 1], counted[after]);
-        let line = at_a + (at_b - at_a) * (sites / a).ln() / (b / a).ln();
-        // A domain larger than the counted ones takes no more iterations than they do, and no fewer than one.
-        Some(if sites > last.0 { line.clamp(1.0, last.1.max(1.0)) } else { line.max(1.0) })
+        counted
     }
 }
 

@@ -5,7 +5,7 @@ pub use reference::reference_lattices;
 
 use super::{Algebra, Curve, Exchange, Format, Iterations, Machine, Operation, Wire};
 use crate::backend::Backend;
-use crate::bench::{Options, time};
+use crate::bench::{Options, time_in};
 use crate::domain::{Domain, Result};
 use crate::halo::{Network, Transport, Travels};
 use crate::lattice::Lattice;
@@ -17,8 +17,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::info;
 
-/// The smallest local lattice of the curves.
-const SMALLEST: usize = 8 * 8 * 8 * 8;
+/// Sites of the smallest local lattice of the curves: what is inside of the smallest parts is not much more.
+const SMALLEST: usize = 4 * 4 * 4 * 8;
+/// Linear algebra is measured on every third of the curves' lattices: a factor of eight lies between them.
+const STRIDE: usize = 3;
+/// Batches whose median is taken, and seconds of one: shorter than those of `bench dslash`, for there are hundreds.
+const BATCHES: (usize, f64) = (5, 0.005);
 /// Sums in a batch, and batches.
 const SUMS: [usize; 2] = [200, 7];
 /// Linear algebra that a model of a solver needs.
@@ -108,6 +112,11 @@ fn algebra<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
         workload::linear_algebra::<B, OneSpin>(domain, &plan.options, Extent::Shown, &mut visit)?;
     }
     Ok(all)
+}
+
+/// *Collective.* Seconds of a call.
+fn time<B: Backend>(domain: &Domain<B>, work: impl FnMut() -> Result) -> Result<f64> {
+    time_in(domain, BATCHES.0, BATCHES.1, work)
 }
 
 /// *Collective.* Of the slowest of all processes, which have all timed the same.
@@ -200,17 +209,24 @@ struct Series {
 fn curves<B: Backend>(backend: &B, network: &dyn Network, plan: &Plan, machine: &mut Machine) -> Result {
     let kind = plan.kind();
     let (mut operations, mut algebras): (Vec<Series>, Vec<Series>) = Default::default();
-    for lattice in halved(plan.largest)? {
+    let lattices = halved(plan.largest)?;
+    let last = lattices.len() - 1;
+    for (number, lattice) in lattices.into_iter().enumerate() {
         info!("kernels alone on {lattice}");
         let domain = Domain::single(backend.clone(), lattice)?;
         let volume = lattice.volume() as f64;
-        for (all, times) in [(&mut operations, timed(&domain, plan)?), (&mut algebras, algebra(&domain, plan)?)] {
+        let add = |all: &mut Vec<Series>, times: Vec<Timed>| -> Result {
             for (k, (operation, seconds)) in slowest(network, times)?.into_iter().enumerate() {
                 if all.len() == k {
                     all.push(Series { operation, points: Vec::new() });
                 }
                 all[k].points.push((volume, seconds));
             }
+            Ok(())
+        };
+        add(&mut operations, timed(&domain, plan)?)?;
+        if number.is_multiple_of(STRIDE) || number == last {
+            add(&mut algebras, algebra(&domain, plan)?)?;
         }
     }
     let curve = |points| Curve::new(points).expect("there is a time above 0 for each of several lattices");
@@ -269,4 +285,53 @@ fn sum_step(network: &dyn Network) -> Result<f64> {
     let all = network.all_gather(&mine.to_le_bytes())?;
     let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
     Ok(numbers.fold(mine, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::domain::DeviceError;
+    use crate::solve::{IterationPrecision, Reconstruction};
+    use comms::Threads;
+
+    #[test]
+    fn lattices_are_halved() {
+        let sizes = |size: [usize; 4]| -> Vec<[usize; 4]> {
+            halved(Lattice::new(size).unwrap()).unwrap().iter().map(Lattice::size).collect()
+        };
+        let [first, second, third, fourth, .., last] = sizes([32, 32, 32, 128])[..] else { panic!() };
+        assert_eq!([first, second, third], [[32, 32, 32, 128], [32, 32, 32, 64], [32; 4]]);
+        assert_eq!([fourth, last], [[32, 32, 32, 16], [4, 4, 4, 8]]);
+        assert_eq!(sizes([4, 4, 4, 16]), [[4, 4, 4, 16], [4, 4, 4, 8]]);
+        // 6 and 10 have no even half.
+        assert_eq!(sizes([6, 6, 10, 8]), [[6, 6, 10, 8], [6, 6, 10, 4]]);
+        assert_eq!(sizes([4; 4]), [[4; 4]]);
+    }
+
+    /// Two processes that are threads measure the same machine, which has all that predictions need.
+    #[test]
+    fn processes_measure_one_machine() {
+        let lattice = Lattice::new([4; 4]).unwrap();
+        let options = Options {
+            lattice,
+            precisions: vec![IterationPrecision::Single],
+            reconstructions: vec![Reconstruction::Twelve],
+            nrhs: 1,
+        };
+        let plan = Plan { operations: Operations::Wilson, options, largest: lattice, transport: Transport::Host };
+        let machines = Threads::run(2, |threads| {
+            let network: Arc<dyn Network> = Arc::new(threads);
+            measure(&Cpu::new(Some(1)), &network, &plan).map_err(|error: DeviceError| error.to_string())
+        });
+        let machines = machines.unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(machines[0], machines[1]);
+        let [dslash, added, matrix, sums] = &machines[0].operations[..] else { panic!("{:?}", machines[0].operations) };
+        assert_eq!([dslash.hops, added.hops, matrix.hops, sums.hops], [1, 1, 2, 2]);
+        assert_eq!([dslash.sums, matrix.sums, sums.sums], [0, 0, 1]);
+        // Half of the sites, 1320 operations each; half a spinor in single precision.
+        assert_eq!((dslash.flops, dslash.zone_bytes), (660.0, 48));
+        assert!(dslash.exterior.iter().all(|line| line.points().len() >= 2), "{:?}", dslash.exterior);
+        assert_eq!((machines[0].exchanges.len(), machines[0].algebra.len()), (1, ALGEBRA.len()));
+    }
 }

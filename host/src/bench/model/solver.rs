@@ -53,6 +53,8 @@ pub struct Solves {
     pub gcr_dd: f64,
     /// Iterations of GCR-DD.
     pub iterations: f64,
+    /// Whether these were extrapolated, to domains smaller than those for which they were counted.
+    pub extrapolated: bool,
     /// 10⁹ operations of the matrix in BiCGstab, per second of its solve and of that with GCR-DD: the "effective BiCGstab
     /// performance" of Babich et al. 2011, section 9.1.
     pub gflops: [f64; 2],
@@ -117,7 +119,8 @@ impl<'a> SolverModel<'a> {
             let bicgstab = counted.bicgstab * iteration + counted.updates * update;
             let gcr_dd = iterations * one + counted.restarts * restart;
             let gflops = [bicgstab, gcr_dd].map(|seconds| 2.0 * flops * counted.bicgstab / seconds * 1e-9);
-            Some(Solves { bicgstab, gcr_dd, iterations, gflops })
+            let extrapolated = counted.is_beyond(sites);
+            Some(Solves { bicgstab, gcr_dd, iterations, extrapolated, gflops })
         });
         Some(SolverTimes { iteration, gflops: 2.0 * flops / iteration * 1e-9, solves })
     }

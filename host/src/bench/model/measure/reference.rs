@@ -1,8 +1,7 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
 use super::super::{Machine, Part, Polyline};
-use super::{Kind, Plan, slowest, timed, zone_bytes};
+use super::{Kind, Plan, slowest, time, timed, zone_bytes};
 use crate::backend::Backend;
-use crate::bench::time;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
 use crate::halo::{Beyond, Hop, Network, Transport, Travels, hop};

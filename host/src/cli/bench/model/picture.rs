@@ -100,7 +100,13 @@ fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<Lines> {
     let name = if staggered { "CG" } else { "BiCGstab" };
     let same = |a: &SolverRow, b: &SolverRow| a.cut.scaling == b.cut.scaling && a.format == b.format;
     let mut lines = Vec::new();
+    // Where solves can be told, the formats of these only: there is enough to see.
+    let solved: Vec<_> =
+        predictions.solvers.iter().filter(|row| row.times.solves.is_some()).map(|row| &row.format).collect();
     for rows in predictions.solvers.chunk_by(same) {
+        if !(solved.is_empty() || solved.contains(&&rows[0].format)) {
+            continue;
+        }
         let format =
             format!("{} {}, {}", rows[0].format.precision, rows[0].format.reconstruct, rows[0].cut.scaling.name());
         let points = |rate: &dyn Fn(&SolverRow) -> f64| {
@@ -123,7 +129,7 @@ fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<Lines> {
         lines.push(marks(ASQTAD));
     }
     Some(Lines {
-        title: format!("{name} on many GPUs like {}, {}", machine.device, machine.operator),
+        title: format!("Solvers of {} systems on many GPUs like {}", machine.operator, machine.device),
         subtitle: "lines: predicted; circles: what the text of the papers says, of their GPUs and lattices".into(),
         axes: ["GPUs".into(), "TFLOP/s".into(), String::new()],
         logarithmic: [true, true],

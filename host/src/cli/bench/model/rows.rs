@@ -163,6 +163,7 @@ impl<'a> Predictions<'a> {
                 "bicgstab_seconds": times.solves.map(|solves| solves.bicgstab),
                 "gcr_dd_seconds": times.solves.map(|solves| solves.gcr_dd),
                 "gcr_dd_iterations": times.solves.map(|solves| solves.iterations),
+                "gcr_dd_extrapolated": times.solves.map(|solves| solves.extrapolated),
                 "bicgstab_gflops": times.solves.map(|solves| solves.gflops[0]),
                 "gcr_dd_effective_gflops": times.solves.map(|solves| solves.gflops[1]),
             })

@@ -29,7 +29,7 @@ pub fn compared(compared: &[Compared]) -> String {
     let heads =
         ["operator", "precision", "recon", "lattice", "grid", "faces", "overlap", "measured", "predicted", "off"];
     let [a, b, c, d, e, f, g, h, i, j] = heads;
-    let line = format!("{a:<16} {b:<9} {c:>5} {d:>14} {e:>9} {f:>7} {g:>7} {h:>10} {i:>10} {j:>8}");
+    let line = format!("{a:<18} {b:<9} {c:>5} {d:>14} {e:>9} {f:>7} {g:>7} {h:>10} {i:>10} {j:>8}");
     let mut text = format!("\nmeasured and predicted: us, or efficiency where it says %\n{line}\n");
     for Compared { point, predicted, measured, deviation } in compared {
         let number = |x: f64| match point.measured {
@@ -38,7 +38,7 @@ pub fn compared(compared: &[Compared]) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<16} {:<9} {:>5} {:>14} {:>9} {:>7} {:>7} {:>10} {:>10} {:>7.1}%",
+            "{:<18} {:<9} {:>5} {:>14} {:>9} {:>7} {:>7} {:>10} {:>10} {:>7.1}%",
             point.operator,
             point.precision,
             point.reconstruct,
@@ -55,16 +55,13 @@ pub fn compared(compared: &[Compared]) -> String {
     text
 }
 
-/// Groups neighbours that are alike.
-fn groups<'a, T>(rows: &'a [T], alike: impl Fn(&T, &T) -> bool + 'a) -> impl Iterator<Item = &'a [T]> {
-    rows.chunk_by(move |a, b| alike(a, b))
-}
-
 /// Tables of all predictions.
 pub fn predictions(predictions: &Predictions<'_>) -> String {
     let mut text = String::new();
     let same = |a: &Row<'_>, b: &Row<'_>| a.cut.scaling == b.cut.scaling && a.operation == b.operation;
-    let of_operation: Vec<&[Row<'_>]> = groups(&predictions.rows, same).collect();
+    // What solvers take is below.
+    let shown = |rows: &&[Row<'_>]| !rows[0].operation.name.ends_with("_sums");
+    let of_operation: Vec<&[Row<'_>]> = predictions.rows.chunk_by(same).filter(shown).collect();
     for table in operations(&of_operation) {
         let first = &table[0][0];
         let (name, links) = (&first.operation.name, &first.operation.format.reconstruct);
@@ -81,23 +78,24 @@ pub fn predictions(predictions: &Predictions<'_>) -> String {
         }
     }
     let same = |a: &SolverRow, b: &SolverRow| a.cut.scaling == b.cut.scaling && a.format == b.format;
-    for rows in groups(&predictions.solvers, same) {
+    for rows in predictions.solvers.chunk_by(same) {
         let _ = writeln!(
             text,
             "\nsolver, {} {}, {}: us and TFLOP/s of an iteration{}",
             rows[0].format.precision,
             rows[0].format.reconstruct,
             what(&rows[0].cut),
-            if rows[0].times.solves.is_some() { "; s of BiCGstab and GCR-DD" } else { "" }
+            if rows[0].times.solves.is_some() { "; s of BiCGstab and GCR-DD, ~ extrapolated" } else { "" }
         );
         let _ = write!(text, "{:>5} {:>12} {:>14} {:>10} {:>9}", "GPUs", "grid", "of each", "us", "TFLOP/s");
-        let heads = [" BiCGstab", "   GCR-DD", "iterations", "gain"].join(" ");
+        let heads = format!(" {:>9} {:>9} {:>10} {:>5}", "BiCGstab", "GCR-DD", "iterations", "gain");
         let _ = writeln!(text, "{}", if rows[0].times.solves.is_some() { heads.as_str() } else { "" });
         for SolverRow { cut, times, .. } in rows {
             let _ = write!(text, "{} {:>10.1} {:>9.2}", place(cut), 1e6 * times.iteration, 1e-3 * times.gflops);
             if let Some(solves) = times.solves {
                 let (one, other) = (solves.bicgstab, solves.gcr_dd);
-                let _ = write!(text, " {one:>8.4} {other:>9.4} {:>10.0} {:>4.2}", solves.iterations, one / other);
+                let iterations = format!("{}{:.0}", if solves.extrapolated { "~" } else { "" }, solves.iterations);
+                let _ = write!(text, " {one:>9.4} {other:>9.4} {iterations:>10} {:>5.2}", one / other);
             }
             text.push('\n');
         }
