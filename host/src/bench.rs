@@ -1,6 +1,7 @@
 //! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
 pub mod accuracy;
 mod halo;
+pub mod model;
 pub mod solver;
 
 pub use halo::timeline;
@@ -55,7 +56,17 @@ const BATCH_SECONDS: f64 = 0.01;
 
 /// *Collective.* Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a
 /// batch; of the slowest process.
-fn time<B: Backend>(domain: &Domain<B>, mut work: impl FnMut() -> Result) -> Result<f64> {
+fn time<B: Backend>(domain: &Domain<B>, work: impl FnMut() -> Result) -> Result<f64> {
+    time_in(domain, BATCHES, BATCH_SECONDS, work)
+}
+
+/// *Collective.* The same of so many batches of so many seconds.
+fn time_in<B: Backend>(
+    domain: &Domain<B>,
+    batches: usize,
+    seconds: f64,
+    mut work: impl FnMut() -> Result,
+) -> Result<f64> {
     let backend = domain.backend();
     let mut batch = |calls: usize| -> Result<f64> {
         let from = backend.record()?;
@@ -67,10 +78,10 @@ fn time<B: Backend>(domain: &Domain<B>, mut work: impl FnMut() -> Result) -> Res
     };
     batch(2)?;
     let one = domain.largest(batch(3)?)?;
-    let calls = ((BATCH_SECONDS / one) as usize).clamp(1, 1000);
-    let mut times = (0..BATCHES).map(|_| batch(calls)).collect::<Result<Vec<f64>>>()?;
+    let calls = ((seconds / one) as usize).clamp(1, 1000);
+    let mut times = (0..batches).map(|_| batch(calls)).collect::<Result<Vec<f64>>>()?;
     times.sort_by(f64::total_cmp);
-    domain.largest(times[BATCHES / 2])
+    domain.largest(times[batches / 2])
 }
 
 /// Bytes per second of a copy inside the device's memory, read and written bytes counted.

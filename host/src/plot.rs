@@ -31,6 +31,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     /// Dashed, and measured on the right axis.
     pub dashed: bool,
+    /// Not joined, but marked; on the left axis.
+    pub marks: bool,
 }
 
 /// Curves with a legend.
@@ -41,6 +43,9 @@ pub struct Lines {
     pub subtitle: String,
     /// Names of the horizontal, the left and the right axis; without a dashed line there is no right one.
     pub axes: [String; 3],
+    /// Whether the horizontal axis shows doublings, and the left one powers of ten; numbers that are not above 0 are left
+    /// out there.
+    pub logarithmic: [bool; 2],
     /// The curves.
     pub lines: Vec<Line>,
 }
@@ -65,7 +70,29 @@ fn range(numbers: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     low - room..high + room
 }
 
+/// A number on an axis that shows doublings; nothing between them.
+fn doublings(x: f64) -> String {
+    if (x - x.round()).abs() < 1e-6 { format!("{:.0}", x.exp2()) } else { String::new() }
+}
+
+/// A number on an axis that shows powers of ten, with about three digits.
+fn powers(y: f64) -> String {
+    let number = 10f64.powf(y);
+    let digits = (2 - y.floor() as i32).clamp(0, 6) as usize;
+    format!("{number:.digits$}")
+}
+
 fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
+    let [horizontal, vertical] = plot.logarithmic;
+    // To where it is drawn.
+    let place = |(x, y): (f64, f64), on_the_right: bool| {
+        let scaled = (if horizontal { x.log2() } else { x }, if vertical && !on_the_right { y.log10() } else { y });
+        Some(scaled).filter(|(x, y)| x.is_finite() && y.is_finite())
+    };
+    let points = |line: &Line| -> Vec<(f64, f64)> {
+        line.points.iter().filter_map(|point| place(*point, line.dashed)).collect()
+    };
+    let lines: Vec<(&Line, Vec<(f64, f64)>)> = plot.lines.iter().map(|line| (line, points(line))).collect();
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (960, 640)).into_drawing_area();
@@ -74,8 +101,8 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
         let text = |size: f64| TextStyle::from(("sans-serif", size).into_font()).color(&BLACK);
         above.draw(&Text::new(plot.title.as_str(), (80, 14), text(22.0)))?;
         above.draw(&Text::new(plot.subtitle.as_str(), (80, 44), text(16.0)))?;
-        let points = |dashed: bool| plot.lines.iter().filter(move |l| l.dashed == dashed).flat_map(|l| &l.points);
-        let x = range(plot.lines.iter().flat_map(|l| &l.points).map(|p| p.0));
+        let points = |dashed: bool| lines.iter().filter(move |(line, _)| line.dashed == dashed).flat_map(|(_, p)| p);
+        let x = range(lines.iter().flat_map(|(_, points)| points).map(|p| p.0));
         let right = points(true).next().is_some();
         let mut chart = ChartBuilder::on(&below)
             .margin(12)
@@ -84,30 +111,39 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
             .right_y_label_area_size(if right { 56 } else { 0 })
             .build_cartesian_2d(x.clone(), range(points(false).map(|p| p.1)))?
             .set_secondary_coord(x, range(points(true).map(|p| p.1)));
-        chart
-            .configure_mesh()
-            .max_light_lines(1)
-            .light_line_style(WHITE)
-            .x_desc(plot.axes[0].as_str())
-            .y_desc(plot.axes[1].as_str())
-            .label_style(("sans-serif", 14))
-            .draw()?;
+        let mut mesh = chart.configure_mesh();
+        mesh.max_light_lines(1).light_line_style(WHITE).label_style(("sans-serif", 14));
+        mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
+        let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
+        if horizontal {
+            mesh.x_label_formatter(&of_x);
+        }
+        if vertical {
+            mesh.y_label_formatter(&of_y);
+        }
+        mesh.draw()?;
         if right {
             chart.configure_secondary_axes().y_desc(plot.axes[2].as_str()).label_style(("sans-serif", 14)).draw()?;
         }
-        for (j, line) in plot.lines.iter().enumerate() {
-            let colour = Palette99::pick(j).to_rgba();
+        for (j, (line, points)) in lines.iter().enumerate() {
+            let (colour, points) = (Palette99::pick(j).to_rgba(), points.iter().copied());
             let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 24, y)], colour.stroke_width(2));
-            if line.dashed {
-                let dashes = DashedLineSeries::new(line.points.iter().copied(), 8, 5, colour.stroke_width(2));
+            let mark = move |at: (i32, i32)| Circle::new((at.0 + 12, at.1), 5, colour.filled());
+            if line.marks {
+                let marks = points.map(|at| Circle::new(at, 5, colour.filled()));
+                chart.draw_series(marks)?.label(&line.name).legend(mark);
+            } else if line.dashed {
+                let dashes = DashedLineSeries::new(points, 8, 5, colour.stroke_width(2));
                 chart.draw_secondary_series(dashes)?.label(&line.name).legend(legend);
             } else {
-                let solid = LineSeries::new(line.points.iter().copied(), colour.stroke_width(2));
-                chart.draw_series(solid)?.label(&line.name).legend(legend);
+                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?.label(&line.name).legend(legend);
             }
         }
+        // What grows leaves room above its beginning.
+        let place = if vertical { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::MiddleRight };
         chart
             .configure_series_labels()
+            .position(place)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .label_font(("sans-serif", 14))

@@ -24,6 +24,7 @@ fn help_has_examples() {
         "bench",
         "bench dslash",
         "bench accuracy",
+        "bench model",
         "bench solver",
         "tune",
         "check",

@@ -215,6 +215,103 @@ fn ways_to_exchange_are_compared() {
     assert_eq!(room.run("bench halo --backend cpu").code, Some(2));
 }
 
+/// A machine is measured by two processes and read again by one; times on a CPU whose cores others use tell nothing.
+#[test]
+fn a_model_is_measured_and_read_again() {
+    let room = Room::new();
+    let lattices = "--lattice 4,4,4,16 --local 4,4,4,4 --gpus 1,2,4,16 --gpus-per-host 2";
+    let formats = "--precision double,half --reconstruct 12";
+    let report = json(&room, 2, &format!("bench model {lattices} {formats} --save m.json --plot ."));
+    let rows = |report: &Value, key: &str| report[key].as_array().unwrap().clone();
+    let finite = |row: &Value, key: &str| row[key].as_f64().is_some_and(|x| x.is_finite() && x > 0.0);
+    // A hop, the matrix, the matrix with sums; two precisions, two kinds of scaling, four numbers of GPUs.
+    let predicted = rows(&report, "rows");
+    assert_eq!(predicted.len(), 3 * 2 * 2 * 4);
+    for key in ["microseconds", "alone_microseconds", "gflops", "efficiency"] {
+        assert!(predicted.iter().all(|row| finite(row, key)), "{key}: {predicted:?}");
+    }
+    let exchanges = |row: &&Value| finite(row, "exchange_microseconds") == (row["gpus"] != 1);
+    assert!(predicted.iter().all(|row| exchanges(&row)), "{predicted:?}");
+    let solvers = rows(&report, "solver_rows");
+    assert_eq!(solvers.len(), 2 * 2 * 4);
+    let solves = solvers.iter().filter(|row| finite(row, "bicgstab_seconds") && finite(row, "gcr_dd_seconds"));
+    // Iterations were counted in half precision and on a lattice of one size.
+    assert_eq!(solves.filter(|row| row["precision"] == "half" && row["scaling"] == "strong").count(), 4);
+    // Both lattices in three ways.
+    let compared = rows(&report, "compared");
+    assert_eq!(compared.len(), 2 * 3 * 3 * 2);
+    assert!(compared.iter().all(|row| finite(row, "measured") && finite(row, "predicted")), "{compared:?}");
+    let off = |row: &Value| row["deviation"].as_f64().unwrap();
+    let worst = compared.iter().map(off).fold(0.0f64, |worst, off| if off.abs() > worst.abs() { off } else { worst });
+    assert_eq!(report["worst"].as_f64(), Some(worst));
+    for plot in ["scaling.svg", "solver.svg", "gain.svg"] {
+        assert!(fs::read_to_string(room.path(plot)).unwrap().contains("</svg>"), "{plot}");
+    }
+
+    // The same from the file, without measuring.
+    let again = room.json(&format!("bench model --machine m.json {lattices}"));
+    for (key, number) in [("rows", "microseconds"), ("solver_rows", "iteration_microseconds")] {
+        let (one, other) = (rows(&report, key), rows(&again, key));
+        assert_eq!(one.len(), other.len());
+        for (one, other) in one.iter().zip(&other) {
+            let ratio = one[number].as_f64().unwrap() / other[number].as_f64().unwrap();
+            // Microseconds and back.
+            assert!((ratio - 1.0).abs() < 1e-12 && one["grid"] == other["grid"], "{one} {other}");
+        }
+    }
+    assert_eq!((&again["layout"], &again["measuring_seconds"]), (&Value::Null, &Value::Null));
+    let half = room.json(&format!("bench model --machine m.json {lattices} --precision half"));
+    assert_eq!(rows(&half, "rows").len(), predicted.len() / 2);
+    // A network that takes a second slows down what is on several hosts, and nothing else.
+    let slow = room.json(&format!("bench model --machine m.json {lattices} --network-latency-us 1e6"));
+    for (one, other) in rows(&again, "rows").iter().zip(&rows(&slow, "rows")) {
+        let times = [one, other].map(|row| row["microseconds"].as_f64().unwrap());
+        assert_eq!(times[1] > times[0] + 5e5, one["gpus"].as_u64().unwrap() > 2, "{one} {other}");
+    }
+
+    // What another command has measured, and what was written by hand.
+    let bench = "bench dslash --operator clover --lattice 4,4,4,16 --precision half --reconstruct 12 --grid 1,1,1,2";
+    fs::write(room.path("b.json"), json(&room, 2, bench).to_string()).unwrap();
+    let from_bench = room.json("bench model --machine m.json --gpus 2 --measured b.json");
+    assert_eq!(rows(&from_bench, "compared").len(), 2);
+    let point = |more: &str| {
+        format!(
+            r#"{{"schema": "ferrite.scaling-points/1", "points": [{{"operator": "clover_dslash", "precision": "half",
+                "reconstruct": "12", "lattice": [4, 4, 4, 16], "grid": [1, 1, 1, 2], {more}}}]}}"#
+        )
+    };
+    fs::write(room.path("p.json"), point(r#""microseconds": 1e6"#)).unwrap();
+    let slow = room.json("bench model --machine m.json --gpus 2 --measured p.json");
+    assert!(slow["worst"].as_f64().unwrap() < -0.9, "{slow}");
+
+    // What is no machine, and what a machine has not.
+    let good = fs::read_to_string(room.path("m.json")).unwrap();
+    fs::write(room.path("bad.json"), good.replacen("\"hops\": 1", "\"hops\": 0", 1)).unwrap();
+    fails(&room, 2, 2, "bench model --machine bad.json", &["bad.json", "operations[0].hops"]);
+    fs::write(room.path("bad.json"), good.replace("ferrite.machine/1", "ferrite.machine/7")).unwrap();
+    fails(&room, 2, 2, "bench model --machine bad.json", &["bad.json", "schema", "ferrite.machine/1"]);
+    fs::write(room.path("p.json"), point(r#""microseconds": "fast""#)).unwrap();
+    let bad_point = "bench model --machine m.json --measured p.json";
+    fails(&room, 2, 2, bad_point, &["p.json", "points[0].microseconds"]);
+    fs::write(room.path("p.json"), point(r#""microseconds": 1"#).replace("half", "fp16")).unwrap();
+    fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with 12"]);
+    fails(&room, 2, 2, "bench model --machine m.json --operator asqtad", &["m.json", "clover", "asqtad"]);
+    fails(&room, 2, 2, "bench model --machine m.json --precision single", &["m.json", "--precision"]);
+    fails(&room, 2, 2, "bench model --grid 1,1,1,3 --lattice 4,4,4,16", &["1×1×1×3", "2"]);
+    room.fails(2, "bench model --backend cpu", &["one process", "mpirun", "--machine"]);
+    room.fails(2, "bench model --machine none.json", &["none.json"]);
+    room.fails(2, "bench model --machine m.json --network-gbps 0", &["--network-gbps"]);
+    room.fails(2, "bench model --machine m.json --network-latency-us nan", &["--network-latency-us"]);
+    room.fails(2, "bench model --machine m.json --gpus 2,0", &["--gpus"]);
+    room.fails(2, "bench model --machine m.json --gpus-per-host 0", &["--gpus-per-host"]);
+    room.fails(2, "bench model --machine m.json --plot nowhere", &["nowhere"]);
+
+    // Hops of three steps, and sums inside the matrix; CG's iteration needs no double precision.
+    let lattices = "--lattice 8,8,8,8 --local 4,4,4,8 --gpus 1,2,4";
+    let report = json(&room, 2, &format!("bench model --operator asqtad {lattices} --precision single"));
+    assert_eq!((rows(&report, "rows").len(), rows(&report, "solver_rows").len()), (2 * 2 * 3, 2 * 3));
+}
+
 /// Answers of many processes are first guesses and sources of others.
 #[test]
 fn processes_read_what_others_wrote() {

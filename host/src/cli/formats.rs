@@ -41,7 +41,7 @@ impl FormatFlags {
 }
 
 /// The values that a list names; without one all of them.
-fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
+pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     let text = text.unwrap_or("all");
     if text == "all" {
         return Ok(choices.iter().map(|(_, value)| *value).collect());

@@ -35,6 +35,15 @@ impl LayoutChoice {
             overlap: !settings.is_on("no-overlap"),
         }
     }
+    /// With this grid, if none was asked for.
+    #[must_use]
+    pub fn or_grid(self, grid: [usize; 4]) -> Self {
+        LayoutChoice { grid: self.grid.or(Some(grid)), ..self }
+    }
+    /// The grid asked for.
+    pub fn grid(&self) -> Option<[usize; 4]> {
+        self.grid
+    }
     /// Cuts a lattice for operators that reach `hops` sites far. All processes get the same answer.
     pub fn cut(&self, world: &World, lattice: Lattice, hops: usize) -> Outcome<Layout> {
         let refused = |why: comms::GridError| Failure::refused(why).shared();
@@ -88,21 +97,23 @@ impl Layout {
     }
     /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
     pub fn domain<B: Backend>(&self, backend: &B) -> Result<Domain<B>> {
-        let (lattice, overlap) = (self.lattice(), self.overlap);
-        let domain = |transport| {
-            let network = Arc::clone(&self.network);
-            Domain::with_transport(backend.clone(), lattice, self.grid, network, transport, overlap)
-        };
-        let transport = match self.transport.get() {
+        self.domain_with(backend, self.transport(backend)?)
+    }
+    fn domain_with<B: Backend>(&self, backend: &B, transport: Transport) -> Result<Domain<B>> {
+        let network = Arc::clone(&self.network);
+        Domain::with_transport(backend.clone(), self.lattice(), self.grid, network, transport, self.overlap)
+    }
+    /// *Collective.* How faces travel: as asked for, or as is fastest on GPUs, which they find out.
+    pub fn transport<B: Backend>(&self, backend: &B) -> Result<Transport> {
+        Ok(match self.transport.get() {
             Some(transport) => *transport,
             None if self.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
             None => {
-                let fastest = fastest(domain)?;
+                let fastest = fastest(|transport| self.domain_with(backend, transport))?;
                 info!("faces travel the {} way, which is the fastest here", fastest.name());
                 *self.transport.get_or_init(|| fastest)
             }
-        };
-        domain(transport)
+        })
     }
     /// With another way for faces to travel.
     #[must_use]

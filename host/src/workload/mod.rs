@@ -6,12 +6,14 @@ pub(crate) use staggered::{improved, naive};
 use crate::backend::Backend;
 use crate::bench::Options;
 use crate::dirac::{
-    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, Schur, TimeBoundary, Wilson,
-    WilsonParams,
+    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, EvenOddWilson, Schur, TimeBoundary,
+    Wilson, WilsonParams,
 };
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{DeviceClover, DeviceField, DeviceGauge, FieldKind, FieldSpace, FullField, ThinGauge};
+use crate::field::{
+    DeviceClover, DeviceField, DeviceGauge, DeviceSpinor, FieldKind, FieldSpace, FullField, SpinorSpace, ThinGauge,
+};
 use crate::gauge_fixing::temporal_gauge_on;
 use crate::generate;
 use crate::solve::{IterationPrecision, Reconstruction, with_formats};
@@ -20,7 +22,7 @@ use gpu_kernels::storage::{
     Single, SiteFormat, Sites,
 };
 use num_complex::Complex64;
-use solvers::{ConvertFrom, LinearOperator, ShiftStep, VectorSpace};
+use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ pub(crate) struct Operation {
 pub(crate) enum Extent {
     /// What `bench` shows.
     Shown,
+    /// That, and the even-odd matrix with the sums that BiCGstab waits for: what a model of solvers needs.
+    Modelled,
     /// Every kernel that a solve may launch.
     All,
 }
@@ -113,7 +117,7 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
         bytes: sites * (R::READ_BYTES + nrhs * spinors * P::SPINOR_BYTES) as f64,
     };
     let daggers: &[_] = match extent {
-        Extent::Shown => &[(false, "wilson_dslash", "wilson_dslash_add")],
+        Extent::Shown | Extent::Modelled => &[(false, "wilson_dslash", "wilson_dslash_add")],
         Extent::All => {
             &[(false, "wilson_dslash", "wilson_dslash_add"), (true, "wilson_dslash_dagger", "wilson_dslash_add_dagger")]
         }
@@ -134,7 +138,31 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
             wilson.dslash_add(calls % 2, dagger, (1.0, x), (-0.01, input), out)
         })?;
     }
+    if extent == Extent::Modelled {
+        let matrix = EvenOddWilson::new(wilson, nrhs)?;
+        let operation = |name| Operation {
+            name,
+            precision: P::NAME,
+            reconstruct: R::NAME,
+            flops: matrix.flops() * nrhs as f64,
+            bytes: matrix.bytes(),
+        };
+        let [input, out, w, _] = &mut fields;
+        visit(operation("wilson_matrix"), &mut || matrix.apply(input, out))?;
+        visit(operation("wilson_matrix_sums"), &mut || with_sums(&matrix, &domain, [input, w], out))?;
+    }
     Ok(())
+}
+
+/// The even-odd matrix with the sums that BiCGstab waits for: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
+fn with_sums<B: Backend, P: Precision>(
+    matrix: &impl LinearOperator<SpinorSpace<B, P>>,
+    domain: &Domain<B>,
+    [x, w]: [&DeviceSpinor<B, P>; 2],
+    out: &mut DeviceSpinor<B, P>,
+) -> Result {
+    let space = SpinorSpace::<B, P>::new(domain, x.nrhs());
+    matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the even-odd matrices.
@@ -193,6 +221,11 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
         let [input, out, ..] = &mut fields;
         operator.apply(input, out)
     })?;
+    if extent == Extent::Modelled {
+        let [input, out, w, _] = &mut fields;
+        let sums = operation("clover_matrix_sums", operator.flops(), operator.bytes());
+        return visit(sums, &mut || with_sums(&operator, &domain, [input, w], out));
+    }
     if extent == Extent::Shown {
         return Ok(());
     }
@@ -295,7 +328,7 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
             space.bicgstab_step(&none, &none, &none, &x, &z, &mut w, &mut v, &mut y)
         })?;
     }
-    if extent == Extent::Shown {
+    if extent != Extent::All {
         return Ok(());
     }
     if K::SPINS == 1 {

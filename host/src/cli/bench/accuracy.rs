@@ -119,12 +119,14 @@ fn picture(curves: &[Curve], lattice: Lattice) -> Lines {
             ),
             points: points.filter(|(_, s)| **s > 0.0).map(|(e, s)| (e.log10(), s.log10())).collect(),
             dashed: false,
+            marks: false,
         }
     };
     Lines {
         title: format!("Even-odd Wilson matrix on {lattice}, random links"),
         subtitle: "share of components that deviate by more than epsilon from double precision, 18 reals".into(),
         axes: ["log10 epsilon".into(), "log10 share".into(), String::new()],
+        logarithmic: [false; 2],
         lines: curves.iter().map(line).filter(|line| !line.points.is_empty()).collect(),
     }
 }

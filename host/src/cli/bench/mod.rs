@@ -2,6 +2,7 @@
 mod accuracy;
 mod halo;
 mod kernels;
+mod model;
 mod solver;
 
 pub(super) use kernels::{Operator, check_nrhs, lattice_or_default, memory, operators};
@@ -15,6 +16,7 @@ Examples:
   ferrite bench blas --precision double
   ferrite bench copy --backend cpu
   mpirun -n 2 ferrite bench halo --trace timeline.json
+  mpirun -n 2 ferrite bench model --save machine.json
   ferrite bench accuracy --plot accuracy.svg
   ferrite bench solver --paper 001";
 
@@ -37,6 +39,8 @@ enum What {
     Copy(kernels::Common),
     /// Exchanges with other processes, in every way
     Halo(halo::Arguments),
+    /// A model of operators and solvers on many GPUs, from measurements on a few
+    Model(Box<model::Arguments>),
     /// How exact each format is
     Accuracy(accuracy::Arguments),
     /// Iterations and time of mixed-precision solvers over a range of masses
@@ -50,6 +54,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         What::Blas(args) => kernels::run(args, kernels::What::Blas, context),
         What::Copy(args) => kernels::run(args, kernels::What::Copy, context),
         What::Halo(args) => halo::run(args, context),
+        What::Model(args) => model::run(*args, context),
         What::Accuracy(args) => accuracy::run(args, context),
         What::Solver(args) => solver::run(*args, context),
     }

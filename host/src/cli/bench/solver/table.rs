@@ -144,7 +144,8 @@ pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) 
             };
             let is_double = name.starts_with("double");
             if !(points.is_empty() || dashed && is_double) {
-                lines.push(Line { name: if dashed { format!("{name}, speed-up") } else { name }, points, dashed });
+                let name = if dashed { format!("{name}, speed-up") } else { name };
+                lines.push(Line { name, points, dashed, marks: false });
             }
         }
     }
@@ -152,6 +153,7 @@ pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) 
         title,
         subtitle: "time to solution; dashed: how many times faster than double precision".into(),
         axes: ["m".into(), "seconds".into(), "speed-up".into()],
+        logarithmic: [false; 2],
         lines,
     }
 }

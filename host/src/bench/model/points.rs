@@ -1,0 +1,143 @@
+//! Measured times to hold predictions against.
+use super::file::Field;
+use super::{Cluster, Format, Machine, Part, SolverModel, Way, predict};
+use comms::ProcessGrid;
+use serde_json::Value;
+
+/// What the file says that it is, with its version; it may also be what `ferrite bench dslash --json` printed.
+const SCHEMA: &str = "ferrite.scaling-points/1";
+/// What `ferrite bench dslash` prints.
+const BENCH: &str = "ferrite.bench/1";
+
+/// What was measured of an operation on a lattice that is cut.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// `clover_dslash` …; or `bicgstab` or `gcr_dd`, of which seconds are those of a solve with the machine's
+    /// [`Iterations`](super::Iterations), in the usual way.
+    pub operator: String,
+    /// Of fields.
+    pub precision: String,
+    /// Of links.
+    pub reconstruct: String,
+    /// Extents of the whole lattice.
+    pub lattice: [usize; 4],
+    /// How it was cut.
+    pub grid: ProcessGrid,
+    /// How faces travelled within a host; `None`: the usual way.
+    pub transport: Option<String>,
+    /// Whether the interior was computed meanwhile.
+    pub overlap: bool,
+    /// The number.
+    pub measured: Measured,
+}
+
+/// A measured number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measured {
+    /// Seconds of a call.
+    Seconds(f64),
+    /// The time on one GPU with the same local lattice over this one.
+    WeakEfficiency(f64),
+    /// The time on one GPU with the whole lattice over this one times the number of GPUs.
+    StrongEfficiency(f64),
+}
+
+impl Point {
+    /// Predicted and measured seconds, or efficiencies, and how much longer the predicted time is than the measured one:
+    /// 0.1 is 10 % longer. `None` where the machine has no such operation or transport.
+    pub fn compare(&self, machine: &Machine, cluster: &Cluster) -> Option<(f64, f64, f64)> {
+        if let ("bicgstab" | "gcr_dd", Measured::Seconds(measured)) = (self.operator.as_str(), self.measured) {
+            let predicted = self.solve(machine, cluster)?;
+            return Some((predicted, measured, predicted / measured - 1.0));
+        }
+        let operation = machine.operation(&self.operator, &self.precision, &self.reconstruct)?;
+        let way = Way { transport: self.transport.as_deref(), overlap: self.overlap };
+        let predicted = predict(machine, operation, (self.lattice, &self.grid), cluster, way)?;
+        let whole = Part::new(self.lattice, &ProcessGrid::SINGLE, operation.reach).sites;
+        let (predicted, measured, slower) = match self.measured {
+            Measured::Seconds(measured) => (predicted.seconds, measured, predicted.seconds / measured),
+            Measured::WeakEfficiency(measured) => {
+                let efficiency = predicted.alone / predicted.seconds;
+                (efficiency, measured, measured / efficiency)
+            }
+            Measured::StrongEfficiency(measured) => {
+                let efficiency = operation.alone.at(whole) / (predicted.seconds * self.grid.size() as f64);
+                (efficiency, measured, measured / efficiency)
+            }
+        };
+        Some((predicted, measured, slower - 1.0))
+    }
+    /// Seconds of a solve.
+    fn solve(&self, machine: &Machine, cluster: &Cluster) -> Option<f64> {
+        let format = Format { precision: self.precision.clone(), reconstruct: self.reconstruct.clone() };
+        let solves = SolverModel::new(machine, &format, cluster)?.times(self.lattice, &self.grid)?.solves?;
+        Some(if self.operator == "gcr_dd" { solves.gcr_dd } else { solves.bicgstab })
+    }
+}
+
+/// The points of a file.
+///
+/// # Errors
+/// Which field is wrong, and what it should be.
+pub fn points_from_json(text: &str) -> Result<Vec<Point>, String> {
+    let file: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let root = Field::root(&file);
+    let schema = root.at("schema");
+    match file["schema"].as_str() {
+        Some(SCHEMA) => {
+            let points = root.at("points").list()?;
+            points.into_iter().map(|point| read(&point, grid(&point.at("grid"))?)).collect()
+        }
+        Some(BENCH) => {
+            let (grid, rows) = (grid(&root.at("layout").at("grid"))?, root.at("rows").list()?);
+            // Others have more right-hand sides, or no links.
+            let of_one = |row: &Field<'_>| row.at("nrhs").count(1).is_ok_and(|n| n == 1) && row.links();
+            rows.into_iter().filter(of_one).map(|row| read(&row, grid)).collect()
+        }
+        _ => schema.wrong(&format!("\"{SCHEMA}\", or \"{BENCH}\" as `ferrite bench dslash --json` prints it")),
+    }
+}
+
+impl Field<'_> {
+    fn links(&self) -> bool {
+        self.at("reconstruct").text().is_ok_and(|name| !name.is_empty())
+    }
+}
+
+fn extents(field: &Field<'_>) -> Result<[usize; 4], String> {
+    let numbers: Result<Vec<usize>, String> = field.list()?.iter().map(|n| n.count(1)).collect();
+    numbers?.try_into().or_else(|_| field.wrong("a list of four numbers"))
+}
+fn grid(field: &Field<'_>) -> Result<ProcessGrid, String> {
+    ProcessGrid::new(extents(field)?).or_else(|_| field.wrong("a grid of processes"))
+}
+
+fn read(point: &Field<'_>, grid: ProcessGrid) -> Result<Point, String> {
+    let lattice = extents(&point.at("lattice"))?;
+    grid.check(lattice, 1).or_else(|why| point.at("lattice").wrong(&format!("one that fits its grid: {why}")))?;
+    let measured = match (point.optional("microseconds"), point.optional("efficiency")) {
+        (Some(time), None) => Measured::Seconds(1e-6 * time.number(0.0, false)?),
+        (None, Some(efficiency)) => {
+            let efficiency = efficiency.number(0.0, false)?;
+            let scaling = point.at("scaling");
+            match scaling.text()?.as_str() {
+                "weak" => Measured::WeakEfficiency(efficiency),
+                "strong" => Measured::StrongEfficiency(efficiency),
+                _ => return scaling.wrong("\"weak\" or \"strong\""),
+            }
+        }
+        _ => return point.wrong("a point with either microseconds, or efficiency and scaling"),
+    };
+    let transport = point.optional("transport").map(|name| name.text()).transpose()?;
+    let overlap = point.optional("overlap").map_or(Ok(true), |overlap| overlap.yes_or_no())?;
+    Ok(Point {
+        operator: point.at("operator").text()?,
+        precision: point.at("precision").text()?,
+        reconstruct: point.at("reconstruct").text()?,
+        lattice,
+        grid,
+        transport,
+        overlap,
+        measured,
+    })
+}

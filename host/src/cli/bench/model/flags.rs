@@ -1,0 +1,170 @@
+//! What was asked for, checked.
+use super::super::kernels::{NO_SUCH_KERNELS, OPERATORS, Operator, exist, operators};
+use super::{Arguments, picture, read};
+use crate::cli::formats::choose;
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::{Failure, Outcome, target};
+use ferrite::bench::model::{Cluster, Format, Machine, Point, Wire, points_from_json};
+use ferrite::lattice::Lattice;
+use ferrite::solve::{IterationPrecision, Reconstruction};
+
+/// The most GPUs that anything is predicted for.
+const MOST_GPUS: usize = 65_536;
+
+/// What to do.
+pub struct Asked {
+    /// Where the machine comes from.
+    pub source: Source,
+    /// Which formats.
+    pub shown: Shown,
+    /// Of strong and of weak scaling, where they were given.
+    given: [Option<Lattice>; 2],
+    /// Numbers of GPUs.
+    pub gpus: Vec<usize>,
+    /// Hosts and their network.
+    pub cluster: Cluster,
+    /// To compare with.
+    pub points: Vec<Point>,
+}
+
+/// Where a machine comes from.
+pub enum Source {
+    /// It was read.
+    File(Machine),
+    /// It is to be measured.
+    Processes(Formats),
+}
+
+/// What is measured.
+pub struct Formats {
+    /// The operator.
+    pub operator: Operator,
+    /// Of fields.
+    pub precisions: Vec<IterationPrecision>,
+    /// Of links.
+    pub reconstructions: Vec<Reconstruction>,
+}
+
+impl Asked {
+    /// From the command line of so many processes.
+    pub fn new(args: &Arguments, processes: usize) -> Outcome<Self> {
+        let refused = |why: String| Err(Failure::refused(why));
+        if let Some(path) = &args.save {
+            target::check(path).map_err(Failure::refused)?;
+        }
+        if let Some(folder) = &args.plot {
+            target::check(&folder.join(picture::SCALING)).map_err(Failure::refused)?;
+        }
+        let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
+        if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
+            return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, joined with commas"));
+        }
+        if !(1..=MOST_GPUS).contains(&args.gpus_per_host) {
+            return refused(format!("--gpus-per-host {}: a number from 1 to {MOST_GPUS}", args.gpus_per_host));
+        }
+        let Wire { latency, bandwidth } = Cluster::ASSUMED.network;
+        let latency = args.network_latency_us.map_or(latency, |us| 1e-6 * us);
+        let bandwidth = args.network_gbps.map_or(bandwidth, |gbps| 1e9 * gbps);
+        if !(latency >= 0.0 && latency.is_finite()) {
+            return refused("--network-latency-us is a number of microseconds, 0 or more".into());
+        }
+        if !(bandwidth > 0.0 && bandwidth.is_finite()) {
+            return refused("--network-gbps is a number of 10^9 bytes per second, above 0".into());
+        }
+        let cluster = Cluster { gpus_per_host: args.gpus_per_host, network: Wire { latency, bandwidth } };
+        let points = match &args.measured {
+            None => Vec::new(),
+            Some(path) => {
+                let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
+                let points = points_from_json(&read(path)?).map_err(wrong)?;
+                if points.is_empty() { Err(wrong("it has no points to compare with".into())) } else { Ok(points) }?
+            }
+        };
+        let shown = Shown::new(args)?;
+        let source = match &args.machine {
+            Some(path) => {
+                let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
+                let machine = Machine::from_json(&read(path)?).map_err(wrong)?;
+                Source::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
+            }
+            None if processes == 1 => {
+                let why = "one process has no neighbours to measure exchanges with: start several, as in mpirun -n 2 \
+                           ferrite bench model, or name what was measured with --machine";
+                return refused(why.into());
+            }
+            None => Source::Processes(Formats::new(args)?),
+        };
+        Ok(Asked { source, shown, given: [args.lattice, args.local], gpus, cluster, points })
+    }
+    /// The lattices of strong and of weak scaling for an operator, on GPUs.
+    pub fn lattices(&self, operator: &str) -> [Lattice; 2] {
+        let staggered = operator == "staggered" || operator == "asqtad";
+        let strong = if staggered { [64, 64, 64, 192] } else { [32, 32, 32, 256] };
+        self.lattices_or([strong, [32; 4]])
+    }
+    /// The same, with these where none were given.
+    pub fn lattices_or(&self, defaults: [[usize; 4]; 2]) -> [Lattice; 2] {
+        let standard = |size| Lattice::new(size).expect("standard lattices have even extents");
+        let [strong, weak] = defaults.map(standard);
+        [self.given[0].unwrap_or(strong), self.given[1].unwrap_or(weak)]
+    }
+}
+
+impl Formats {
+    fn new(args: &Arguments) -> Outcome<Self> {
+        let name = args.operator.as_deref().unwrap_or("clover");
+        let [operator] = operators(name)?[..] else {
+            return Err(Failure::refused("--operator all: choose one of wilson, clover, staggered, asqtad"));
+        };
+        let links = if operator == Operator::Asqtad { "8" } else { "12" };
+        let precisions =
+            choose("precision", Some(args.precision.as_deref().unwrap_or("double,single,half")), &PRECISIONS)?;
+        let reconstructions =
+            choose("reconstruct", Some(args.reconstruct.as_deref().unwrap_or(links)), &RECONSTRUCTIONS)?;
+        if !exist(operator, &precisions, &reconstructions) {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        Ok(Formats { operator, precisions, reconstructions })
+    }
+    /// Of the operator.
+    pub fn name(&self) -> &'static str {
+        name_of(&OPERATORS, self.operator)
+    }
+}
+
+/// Formats to show, by name; all of the machine's, where none were asked for.
+#[derive(Default)]
+pub struct Shown {
+    precisions: Option<Vec<&'static str>>,
+    links: Option<Vec<&'static str>>,
+}
+
+impl Shown {
+    fn new(args: &Arguments) -> Outcome<Self> {
+        fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
+            let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
+            text.map(|text| choose(flag, Some(text), &choices)).transpose()
+        }
+        Ok(Shown {
+            precisions: names("precision", args.precision.as_ref(), &PRECISIONS.map(|(name, _)| name))?,
+            links: names("reconstruct", args.reconstruct.as_ref(), &RECONSTRUCTIONS.map(|(name, _)| name))?,
+        })
+    }
+    /// Whether this one is shown.
+    pub fn has(&self, format: &Format) -> bool {
+        let is_in = |names: &Option<Vec<&str>>, name: &str| names.as_ref().is_none_or(|names| names.contains(&name));
+        is_in(&self.precisions, &format.precision) && is_in(&self.links, &format.reconstruct)
+    }
+}
+
+/// A machine that was read, if it is one for this operator and these formats.
+fn fitting(machine: Machine, operator: Option<&String>, shown: &Shown) -> Result<Machine, String> {
+    if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
+        return Err(format!("operator is {}, and --operator asks for {operator}: measure that", machine.operator));
+    }
+    if machine.operations.iter().any(|operation| shown.has(&operation.format)) {
+        Ok(machine)
+    } else {
+        Err("operations has none in the formats that --precision and --reconstruct ask for: measure them".into())
+    }
+}

@@ -1,0 +1,173 @@
+//! `ferrite bench model`.
+mod flags;
+mod picture;
+mod present;
+mod rows;
+mod table;
+
+use crate::cli::world::World;
+use crate::cli::{Context, Failure, Outcome, target};
+use clap::Args;
+use ferrite::bench::model::{Machine, Point};
+use ferrite::lattice::Lattice;
+use flags::{Asked, Source};
+use rows::{Compared, Predictions, compare};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use tracing::warn;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 2 ferrite bench model --operator clover --save machine.json
+  ferrite bench model --machine machine.json --lattice 32,32,32,256 --plot plots
+  ferrite bench model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
+  ferrite bench model --machine machine.json --measured points.json
+
+On several processes of one host it measures kernels alone, exchanges alone, and what a cut costs, makes a machine of that,
+and compares what the machine predicts for this many processes with what they take. With --machine it reads such a machine
+and needs no GPU. It predicts the times of the operator and of solvers where one lattice is cut over more and more GPUs
+(strong scaling, --lattice) and where each GPU has the same part (weak scaling, --local), of the slowest GPU.
+Between hosts the network is assumed, not measured. The papers are Babich, Clark and Joo, arXiv:1011.0024, and Babich et
+al., arXiv:1109.2935; plots have the numbers that their text gives. docs/scaling-model.md has the formulas.";
+
+/// Arguments of `bench model`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// all, or some of double, single, half, fp16, joined with commas [default: double,single,half, or those of --machine]
+    #[arg(long, value_name = "NAMES")]
+    precision: Option<String>,
+    /// all, or some of the numbers that `bench dslash` knows, joined with commas [default: 12, for asqtad 8, or those of
+    /// --machine]
+    #[arg(long, value_name = "NUMBERS")]
+    reconstruct: Option<String>,
+    /// The lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU:
+    /// 8,8,8,32]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::cli::text::lattice)]
+    lattice: Option<Lattice>,
+    /// What each GPU has in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::cli::text::lattice)]
+    local: Option<Lattice>,
+    /// Numbers of GPUs, joined with commas [default: 1,2,4, and so on to 1024]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    gpus: Option<Vec<usize>>,
+    /// Write what was measured
+    #[arg(long, value_name = "FILE.json", conflicts_with = "machine")]
+    save: Option<PathBuf>,
+    /// Read what was measured, and measure nothing
+    #[arg(long, value_name = "FILE.json")]
+    machine: Option<PathBuf>,
+    /// Compare with times in this file: points (docs/output.md), or what `bench dslash --json` prints
+    #[arg(long, value_name = "FILE.json")]
+    measured: Option<PathBuf>,
+    /// Draw scaling.svg and solver.svg, and with GCR-DD gain.svg, in this folder
+    #[arg(long, value_name = "FOLDER")]
+    plot: Option<PathBuf>,
+    /// Microseconds of a message from the memory of a GPU to that of one of another host [default: 3, assumed]
+    #[arg(long, value_name = "US")]
+    network_latency_us: Option<f64>,
+    /// 10^9 bytes per second between hosts, one way, of each GPU [default: 45, assumed: a port of 400 Gb/s]
+    #[arg(long, value_name = "GB/s")]
+    network_gbps: Option<f64>,
+    /// GPUs of a host
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    gpus_per_host: usize,
+}
+
+/// Measures or reads, predicts, compares and prints.
+pub fn run(args: Arguments, context: &Context) -> Outcome {
+    let world = &context.world;
+    let asked = world.agree(Asked::new(&args, world.size()))?;
+    let (machine, present) = match asked.source {
+        Source::File(ref machine) => (machine.clone(), None),
+        Source::Processes(ref formats) => {
+            let (machine, present) = present::measure(formats, &asked, context)?;
+            (machine, Some(present))
+        }
+    };
+    if let Some(path) = &args.save {
+        world.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
+    }
+    let [lattice, local] = present.as_ref().map_or(asked.lattices(&machine.operator), |present| present.lattices);
+    let predictions = Predictions::new(&machine, [lattice, local], &asked);
+    let mut compared = Vec::new();
+    if let Some(present) = &present {
+        compared.extend(compare(&machine, &present.points, &present.cluster));
+    }
+    if !asked.points.is_empty() {
+        compared.extend(from_file(&machine, &asked, world)?);
+    }
+    let pictures = match &args.plot {
+        None => Vec::new(),
+        Some(folder) => {
+            let pictures = picture::all(&machine, &predictions, &compared);
+            let names: Vec<_> = pictures.iter().map(|(name, _)| folder.join(name)).collect();
+            world.once(|| picture::write(&names, &pictures))?;
+            names
+        }
+    };
+    let object = json!({
+        "backend": present.as_ref().map(|present| present.backend),
+        "device": machine.device,
+        "layout": present.as_ref().map(|present| &present.layout),
+        "operator": machine.operator,
+        "lattice": lattice.size(),
+        "local": local.size(),
+        "machine": args.machine.as_ref().or(args.save.as_ref()),
+        "measured_on": machine.processes,
+        "measuring_seconds": present.as_ref().map(|present| present.seconds),
+        "exchanges": machine.exchanges.iter().map(|exchange| json!({
+            "transport": exchange.transport,
+            "latency_microseconds": 1e6 * exchange.wire.latency,
+            "gbps": 1e-9 * exchange.wire.bandwidth,
+        })).collect::<Vec<_>>(),
+        "gpus_per_host": asked.cluster.gpus_per_host,
+        "network": {
+            "latency_microseconds": 1e6 * asked.cluster.network.latency,
+            "gbps": 1e-9 * asked.cluster.network.bandwidth,
+        },
+        "iterations": machine.iterations.as_ref().map(|counted| &counted.source),
+        "rows": predictions.rows(),
+        "solver_rows": predictions.solver_rows(),
+        "compared": compared.iter().map(Compared::row).collect::<Vec<Value>>(),
+        "worst": rows::worst(&compared).map(|worst| worst.deviation),
+        "plots": pictures,
+    });
+    context.output.result("ferrite.bench-model/1", object, || {
+        let mut text = table::head(&machine, &asked.cluster);
+        text += &table::compared(&compared);
+        text += &table::predictions(&predictions);
+        for path in &pictures {
+            text += &format!("plot: {}\n", path.display());
+        }
+        text
+    })
+}
+
+/// Points of a file held against the machine. Those of operations that it does not have are left out, with a warning.
+fn from_file(machine: &Machine, asked: &Asked, world: &World) -> Outcome<Vec<Compared>> {
+    let compared = compare(machine, &asked.points, &asked.cluster);
+    let missing = asked.points.len() - compared.len();
+    if compared.is_empty() {
+        let Point { operator, precision, reconstruct, .. } = &asked.points[0];
+        let why = format!(
+            "the machine has none of the operations in the points to compare with, such as {operator} in {precision} with \
+             {reconstruct} reals; measure one that has"
+        );
+        return world.agree(Err(Failure::refused(why)));
+    }
+    if missing > 0 {
+        warn!("{missing} of the points to compare with are of operations or transports that the machine does not have");
+    }
+    Ok(compared)
+}
+
+/// The text of a file that is given.
+fn read(path: &PathBuf) -> Outcome<String> {
+    fs::read_to_string(path)
+        .map_err(|why| Failure::refused(format!("{} cannot be read as a text: {why}", path.display())))
+}
