@@ -325,7 +325,7 @@ impl Run<'_> {
 const MARGIN: f64 = 1.15;
 
 fn bound<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
-    // Never so small that noise would leave it: free naive quarks have 16 (1 + …), rough links more.
+    // An interval has a length, whatever the links are.
     Ok(MARGIN * spectrum::largest(links, &group.operator, seed).map_err(failed)?.max(1.0))
 }
 
