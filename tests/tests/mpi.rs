@@ -246,11 +246,11 @@ fn a_model_is_measured_and_read_again() {
     assert_eq!((&again["layout"], &again["measuring_seconds"]), (&Value::Null, &Value::Null));
     let half = room.json(&format!("bench model --machine m.json {lattices} --precision half"));
     assert_eq!(rows(&half, "rows").len(), predicted.len() / 2);
-    // A slower network slows down what is on several hosts, and nothing else.
+    // A network that takes a second slows down what is on several hosts, and nothing else.
     let slow = room.json(&format!("bench model --machine m.json {lattices} --network-latency-us 1e6"));
     for (one, other) in rows(&again, "rows").iter().zip(&rows(&slow, "rows")) {
         let times = [one, other].map(|row| row["microseconds"].as_f64().unwrap());
-        assert_eq!(times[1] > times[0] + 1e6, one["gpus"].as_u64().unwrap() > 2, "{one} {other}");
+        assert_eq!(times[1] > times[0] + 5e5, one["gpus"].as_u64().unwrap() > 2, "{one} {other}");
     }
 
     // What another command has measured, and what was written by hand.
