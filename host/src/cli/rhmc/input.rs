@@ -116,6 +116,8 @@ pub struct Input {
     pub save_every: u32,
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
+    /// The name of the gauge action.
+    pub gauge_action: String,
     /// Gauge action and integrator.
     pub plan: Plan,
     /// Quarks.
@@ -173,6 +175,7 @@ impl Input {
         let thermalise = s.count("thermalise", 0..=last).unwrap_or(0);
         let save_every = s.count("save-every", 1..=last).unwrap_or(1);
         let gauge = gauge_action(s);
+        let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
         let groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
         let (length, levels, unitarise) = integrator(s, tables);
@@ -202,6 +205,7 @@ impl Input {
             start,
             save_every: save_every as u32,
             single_links,
+            gauge_action,
             plan,
             groups,
             solvers,

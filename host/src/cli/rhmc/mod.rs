@@ -2,6 +2,7 @@
 mod folder;
 mod input;
 mod record;
+mod settings;
 
 use super::device::on_device;
 use super::layout::Layout;
@@ -85,6 +86,8 @@ struct Run<'a> {
     input: &'a Input,
     layout: &'a Layout,
     context: &'a Context,
+    /// Backend and device.
+    device: [String; 2],
     begin: Instant,
     max_hours: Option<f64>,
 }
@@ -124,7 +127,8 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         (Folder::create(&args.out, precision, world)?, None, gauge)
     };
     interrupt::listen();
-    let run = Run { input: &input, layout: &layout, context, begin, max_hours: args.max_hours };
+    let names = [device.name().to_string(), device.describe()];
+    let run = Run { input: &input, layout: &layout, context, device: names, begin, max_hours: args.max_hours };
     let end = on_device!(&device, backend => if input.single_links {
         run.make::<_, f32>(backend, folder, state, &gauge)?
     } else {
@@ -218,7 +222,12 @@ impl Run<'_> {
             let measured = nth(input.measure.every).then(|| record::measure(&chain, input, number)).transpose()?;
             let record = Record { outcome, seconds, largest, measured, whole: clock.elapsed().as_secs_f64() };
             self.warn_of(&record.outcome);
-            folder.add(&record.line(input), world)?;
+            let mut line = record.line(input);
+            if records.is_empty() {
+                // A start may change them, so each one tells them.
+                line["run"] = settings::settings(input, &self.device, self.layout);
+            }
+            folder.add(&line, world)?;
             let links = self.download(&chain)?;
             if number % input.save_every == 0 {
                 folder.save(number, &links, self.layout)?;
