@@ -38,7 +38,8 @@ Examples:
 
 Ctrl-C, and the end of --max-hours, end the run after the trajectory at hand; --resume goes on from there, or from the
 last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
-trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg.";
+trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page
+of it, at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
