@@ -4,7 +4,7 @@
 //! Values stay text with their origin until a command asks for them by type. Whatever is wrong is collected, so that
 //! all mistakes of an input are listed at once, each with its line and column.
 use crate::cli::{Failure, Outcome};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -133,6 +133,8 @@ impl Display for Setting {
 pub struct Settings {
     schema: Schema,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
+    /// Keys whose values are of another type.
+    refused: BTreeSet<Rc<str>>,
     mistakes: Vec<((usize, usize), String)>,
 }
 
@@ -160,7 +162,7 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 impl Settings {
     /// With these keys.
     pub fn of(schema: Schema) -> Self {
-        Settings { schema, values: BTreeMap::new(), mistakes: Vec::new() }
+        Settings { schema, values: BTreeMap::new(), refused: BTreeSet::new(), mistakes: Vec::new() }
     }
     fn known(&self, key: &str) -> Option<Kind> {
         let pattern = pattern(key);
@@ -281,10 +283,10 @@ impl Settings {
             (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Numbers, DeValue::String(s)) => {
                 Some(s.to_string())
             }
-            (Kind::Word | Kind::Count | Kind::Number, DeValue::Integer(i)) if i.radix() == 10 => {
+            (Kind::Word | Kind::Count | Kind::Number | Kind::Numbers, DeValue::Integer(i)) if i.radix() == 10 => {
                 Some(i.as_str().into())
             }
-            (Kind::Number | Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
+            (Kind::Number | Kind::Word | Kind::Numbers, DeValue::Float(f)) => Some(f.as_str().into()),
             (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
             _ => None,
         };
@@ -320,6 +322,7 @@ impl Settings {
                 self.values.insert(key, values);
             }
             None => {
+                self.refused.insert(key.clone());
                 let expected = match kind {
                     Kind::Text | Kind::Word => "a string",
                     Kind::Texts => "a string or an array of strings",
@@ -327,7 +330,7 @@ impl Settings {
                     Kind::Count => "a whole number",
                     Kind::Switch => "true or false",
                     Kind::Extents => "four whole numbers, [X, Y, Z, T]",
-                    Kind::Numbers => "an array of numbers",
+                    Kind::Numbers => "a number or an array of numbers",
                 };
                 let (line, column) = position(text, value.span().start);
                 let found = value.get_ref().type_str();
@@ -365,6 +368,10 @@ impl Settings {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Setting> {
         self.values.get(key)?.last().cloned()
+    }
+    /// Whether a key was given, be its value understood or not.
+    pub fn was_given(&self, key: &str) -> bool {
+        self.values.contains_key(key) || self.refused.contains(key)
     }
     /// All values of a key.
     pub fn all(&self, key: &str) -> Vec<Setting> {

@@ -26,6 +26,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Apply(args) => cli::apply::run(args, context),
         Command::Bench(args) => cli::bench::run(args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
+        Command::Report(args) => cli::report::run(&args, context),
         Command::Init(args) => cli::rhmc::init(&args, context),
         Command::Tune(args) => cli::tune::run(args, context),
         Command::Check(args) => cli::check::run(args, context),

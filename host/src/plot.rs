@@ -1,4 +1,6 @@
 //! Plots as SVG.
+pub mod panel;
+
 use crate::cli::target;
 use plotters::prelude::*;
 
@@ -53,6 +55,23 @@ pub struct Lines {
 /// Draws to a file that appears whole or not at all.
 pub fn write_lines(path: &Path, plot: &Lines) -> Result<(), String> {
     save(path, draw_lines(plot))
+}
+
+/// A text as it may stand in HTML and SVG, between tags and within quotes.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            // Not allowed in XML, whatever the spelling.
+            c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 fn save(path: &Path, drawn: Result<String, Box<dyn std::error::Error>>) -> Result<(), String> {

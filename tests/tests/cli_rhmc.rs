@@ -1,6 +1,7 @@
 //! `ferrite rhmc`: runs, how they go on, what is refused, and another program's trajectories.
 mod program;
 
+use ferrite::files::{ReadOptions, read_gauge};
 use ferrite_tests::refdata;
 use program::*;
 use serde_json::{Value, json};
@@ -100,8 +101,11 @@ fn a_run_and_how_it_goes_on() {
     room.json("rhmc run.toml --out parts --set trajectories=3");
     room.json("rhmc run.toml --out parts --resume");
     assert_eq!(lines(&room, "parts"), whole);
-    let file = |folder: &str| fs::read(room.path(folder).join("cfg.000004.ildg")).unwrap();
-    assert!(file("parts") == file("whole"));
+    let links = |folder: &str| {
+        let path = room.path(folder).join("cfg.000004.ildg");
+        read_gauge(&path, &ReadOptions::default()).unwrap().gauge
+    };
+    assert!(links("parts").links() == links("whole").links());
     // A run that has all its trajectories has nothing more to do.
     let report = room.json("rhmc run.toml --out parts --resume");
     assert_eq!(report["summary"]["trajectories"], json!(0));
@@ -222,7 +226,7 @@ gauge-force = "double"
             "run.toml:3:16: trajectories",
             "run.toml:6:8: gauge.beta: expected a number",
             "gauge.u0: Wilson's action has no tadpole factor",
-            "fermion.0.flavours: 1 number for 2 masses",
+            "fermion.0.flavours: 1 number for masses, of which there are 2",
             "trajectory.integrator: 'omelian' is none of",
             "did you mean 'omelyan'?",
             "trajectory.steps is missing",

@@ -393,6 +393,61 @@ fn one_process_speaks_for_all() {
 }
 
 /// A rank that is killed from outside takes the others with it.
+/// Random numbers do not depend on the grid, and what one grid has made another goes on with.
+#[test]
+fn ensembles_on_several_processes() {
+    let room = Room::new();
+    let input = r#"
+lattice = [4, 4, 8, 8]
+trajectories = 2
+seed = 3
+start = "hot"
+thermalise = 5
+[gauge]
+action = "symanzik"
+beta = 6.5
+u0 = 0.87
+[trajectory]
+length = 0.1
+steps = 2
+gauge-steps = 2
+[[fermion]]
+operator = "asqtad"
+u0 = 0.9
+mass = [0.3]
+flavours = [2]
+[[fermion]]
+operator = "naive"
+mass = [0.4]
+flavours = [1]
+[precision]
+gauge-force = "double"
+dynamics = "double"
+dynamics-tol = 1e-11
+"#;
+    fs::write(room.path("run.toml"), input).unwrap();
+    room.json("rhmc run.toml --out one --set trajectories=3");
+    let lines = |folder: &str| -> Vec<Value> {
+        let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    for (ranks, grid, other) in [(2, "1,1,1,2", "1,1,2,1"), (4, "1,1,2,2", "1,1,1,2")] {
+        let out = format!("many{ranks}");
+        json(&room, ranks, &format!("rhmc run.toml --out {out} --grid {grid}"));
+        json(&room, 2, &format!("rhmc run.toml --out {out} --resume --set trajectories=3 --grid {other}"));
+        for (one, many) in lines("one").iter().zip(lines(&out)) {
+            for (path, tolerance) in [("/delta_h", 1e-6), ("/plaquette/mean", 1e-9), ("/polyakov_loop/0", 1e-8)] {
+                let [one, many] = [one, &many].map(|line| line.pointer(path).and_then(Value::as_f64).unwrap());
+                // Sums in another order, which molecular dynamics spreads.
+                assert!((one - many).abs() < tolerance, "{path} on {grid}: {one} {many}");
+            }
+        }
+        assert_eq!(lines(&out).len(), 3);
+    }
+    let why = ["has a run already"];
+    fails(&room, 2, 2, "rhmc run.toml --out one", &why);
+}
+
 #[test]
 fn a_killed_rank_ends_the_job() {
     let room = Room::new();

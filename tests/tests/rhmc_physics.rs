@@ -90,7 +90,8 @@ fn errors_fall_with_their_power() {
                 let plan = plan(GaugeAction::tree_level_symanzik(6.0, 0.9), 0.4, levels, false);
                 chain::<f64>(plan, &thin, operator).trajectory(1, None, false).unwrap().delta
             };
-            let (coarse, fine) = (delta(8), delta(16));
+            // On two scales the fourth-order scheme's error changes its sign at some eight steps here.
+            let (coarse, fine) = if nested && power > 2.0 { (delta(16), delta(32)) } else { (delta(8), delta(16)) };
             let found = (coarse / fine).log2();
             // The next power is not far away.
             assert!((found - power).abs() < 0.35, "{scheme:?}, nested {nested}: {coarse:e} {fine:e}, power {found}");

@@ -70,9 +70,17 @@ pub fn bench(args: &[String]) -> Result<()> {
     process::run(Command::new(program(&root)?).current_dir(&root).args(["bench", "dslash"]).args(args))
 }
 
-/// Builds kernels and program; returns the program. Without a kernel compiler the CPU still does everything.
+/// Whether a driver has found a GPU, on Linux or in a subsystem of Windows.
+fn has_gpu() -> bool {
+    ["/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"].iter().any(|device| Path::new(device).exists())
+}
+
+/// Builds program, and kernels where there is a GPU for them; returns the program. Without a kernel compiler the CPU still
+/// does everything.
 fn program(root: &Path) -> Result<PathBuf> {
-    if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false)) {
+    if !has_gpu() {
+        println!("no NVIDIA GPU on this machine: its kernels are left out (cargo xtask build-ptx compiles them)");
+    } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false)) {
         eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };

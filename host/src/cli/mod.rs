@@ -20,6 +20,7 @@ mod plan;
 pub mod plaquette;
 mod progress;
 mod quenched;
+pub mod report;
 pub mod rhmc;
 mod schwarz;
 pub mod solve;
@@ -125,6 +126,8 @@ pub enum Command {
     Tune(tune::Arguments),
     /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
     Rhmc(rhmc::Arguments),
+    /// Draw and average what a run of `rhmc` has done so far: one page of HTML
+    Report(report::Arguments),
     /// Print an input file with comments
     Init(rhmc::InitArguments),
     /// Check an input file of `solve` without running it: all mistakes at once, and the memory it needs

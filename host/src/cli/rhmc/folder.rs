@@ -6,6 +6,7 @@
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
 //! | `state.toml` | the number of the last trajectory, and the names of the files that belong to it |
 //! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns |
+//! | `report.html` | what `ferrite report` makes of the lines |
 //!
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
 //! of trajectories that it does not know, half a line among them, are cut off when a run goes on.

@@ -119,6 +119,8 @@ pub struct Input {
     pub save_every: u32,
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
+    /// The name of the gauge action.
+    pub gauge_action: String,
     /// Gauge action and integrator.
     pub plan: Plan,
     /// Quarks.
@@ -176,6 +178,7 @@ impl Input {
         let thermalise = s.count("thermalise", 0..=last).unwrap_or(0);
         let save_every = s.count("save-every", 1..=last).unwrap_or(1);
         let gauge = gauge_action(s);
+        let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
         let groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
         let (length, levels, unitarise) = integrator(s, tables);
@@ -206,6 +209,7 @@ impl Input {
             start,
             save_every: save_every as u32,
             single_links,
+            gauge_action,
             plan,
             groups,
             solvers,
@@ -221,7 +225,7 @@ impl Input {
 
 /// Notes that a key is missing, unless it is there and wrong.
 fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
-    if !understood && s.get(key).is_none() {
+    if !understood && !s.was_given(key) {
         s.missing(format!("{key} is missing; for example {example}"));
     }
 }
@@ -243,19 +247,18 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     let beta = s.number("gauge.beta", "a number from 0 on", |x| x >= 0.0);
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
     let u0 = s.number("gauge.u0", "a number above 0", |x| x > 0.0);
-    let (action, beta) = (action?, beta?);
+    match (action, s.get("gauge.u0")) {
+        (Some(Action::Wilson), Some(setting)) => {
+            s.wrong(&setting, "Wilson's action has no tadpole factor: leave it out");
+        }
+        (Some(Action::Symanzik), None) => needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86"),
+        _ => {}
+    }
+    let (action, beta, u0) = (action?, beta?, u0.unwrap_or(1.0));
     let mut made = match action {
-        Action::Wilson => {
-            if let Some(setting) = s.get("gauge.u0") {
-                s.wrong(&setting, "Wilson's action has no tadpole factor: leave it out");
-            }
-            GaugeAction::wilson(beta)
-        }
-        Action::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0.unwrap_or(1.0)),
-        Action::Symanzik => {
-            needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
-            GaugeAction::one_loop_symanzik(beta, u0.unwrap_or(1.0))
-        }
+        Action::Wilson => GaugeAction::wilson(beta),
+        Action::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0),
+        Action::Symanzik => GaugeAction::one_loop_symanzik(beta, u0),
     };
     if let Some(c) = s.number("gauge.rectangle", "a number", |_| true) {
         made.rectangle = c;
@@ -303,7 +306,7 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
         if let Some(setting) = s.get(&key("flavours")) {
             s.wrong(
                 &setting,
-                format!("{} for {}", text::count(flavours.len(), "number"), text::count(masses.len(), "mass")),
+                format!("{} for masses, of which there are {}", text::count(flavours.len(), "number"), masses.len()),
             );
         }
         return None;

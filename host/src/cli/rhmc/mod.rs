@@ -3,6 +3,7 @@ mod folder;
 mod input;
 mod record;
 mod replay;
+mod settings;
 
 use super::device::on_device;
 use super::layout::Layout;
@@ -39,7 +40,8 @@ Examples:
 
 Ctrl-C, and the end of --max-hours, end the run after the trajectory at hand; --resume goes on from there, or from the
 last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
-trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg.";
+trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page
+of it, at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
@@ -91,6 +93,8 @@ struct Run<'a> {
     input: &'a Input,
     layout: &'a Layout,
     context: &'a Context,
+    /// Backend and device.
+    device: [String; 2],
     begin: Instant,
     max_hours: Option<f64>,
     replay: Option<Replay>,
@@ -132,7 +136,9 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         (Folder::create(&args.out, precision, world)?, None, gauge)
     };
     interrupt::listen();
-    let run = Run { input: &input, layout: &layout, context, begin, max_hours: args.max_hours, replay };
+    let names = [device.name().to_string(), device.describe()];
+    let max_hours = args.max_hours;
+    let run = Run { input: &input, layout: &layout, context, device: names, begin, max_hours, replay };
     let end = on_device!(&device, backend => if input.single_links {
         run.make::<_, f32>(backend, folder, state, &gauge)?
     } else {
@@ -233,7 +239,12 @@ impl Run<'_> {
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
             let record = Record { outcome, seconds, largest, measured, kernels, whole: clock.elapsed().as_secs_f64() };
             self.warn_of(&record.outcome);
-            folder.add(&record.line(input), world)?;
+            let mut line = record.line(input);
+            if records.is_empty() {
+                // A start may change them, so each one tells them.
+                line["run"] = settings::settings(input, &self.device, self.layout);
+            }
+            folder.add(&line, world)?;
             let links = self.download(&chain)?;
             if number.is_multiple_of(input.save_every) {
                 folder.save(number, &links, self.layout)?;
@@ -325,7 +336,7 @@ impl Run<'_> {
 const MARGIN: f64 = 1.15;
 
 fn bound<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
-    // Never so small that noise would leave it: free naive quarks have 16 (1 + …), rough links more.
+    // An interval has a length, whatever the links are.
     Ok(MARGIN * spectrum::largest(links, &group.operator, seed).map_err(failed)?.max(1.0))
 }
 

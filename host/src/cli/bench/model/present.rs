@@ -14,7 +14,7 @@ use ferrite::lattice::Lattice;
 use ferrite::tune::Operations;
 use serde_json::Value;
 use std::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// What was found out beside the machine.
 pub struct Present {
@@ -110,7 +110,7 @@ fn on_grid<B: Backend>(backend: &B, layout: &Layout, machine: &Machine, plan: &P
     for (number, exchange) in machine.exchanges.iter().enumerate() {
         let transport = if number == 0 { plan.transport } else { Transport::Host };
         for overlap in if number == 0 { vec![true, false] } else { vec![true] } {
-            info!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
+            debug!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
             points.extend(times(&domain, plan)?.into_iter().map(|(operator, format, seconds)| Point {
                 operator,

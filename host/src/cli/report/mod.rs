@@ -1,0 +1,259 @@
+//! `ferrite report`.
+mod data;
+mod figures;
+mod observables;
+mod page;
+mod series;
+mod settings;
+
+use super::text::count;
+use super::{Context, Failure, Outcome, target};
+use clap::Args;
+use data::Run;
+use observables::{Kind, Observable};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite report run
+  ferrite report run --skip 200 -o thermal.html
+  ferrite report run --json
+
+It may be asked for while the run goes on. The page needs no other file: histories with running averages, ΔH with its
+histogram, exp(−ΔH), means with errors and autocorrelation times, iterations and seconds.";
+
+/// Arguments of `report`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Folder of a run of `ferrite rhmc`
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The page to write [default: DIR/report.html]
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    /// Leave out so many trajectories at the beginning [default: those without Metropolis step]
+    #[arg(long, value_name = "N")]
+    skip: Option<usize>,
+}
+
+/// A run and what came of it.
+struct Report {
+    name: String,
+    run: Run,
+    skip: usize,
+    observables: Vec<Observable>,
+}
+
+/// Writes the page and prints the means.
+pub fn run(args: &Arguments, context: &Context) -> Outcome {
+    context.world.only_one("report")?;
+    let path = args.output.clone().unwrap_or_else(|| args.folder.join("report.html"));
+    let run = data::read(&args.folder)?;
+    target::check(&path).map_err(Failure::refused)?;
+    if let (Ok(old), Ok(new)) = (args.folder.join(data::FILE).canonicalize(), path.canonicalize())
+        && old == new
+    {
+        let why = "has the lines that the page is made of: name another file";
+        return Err(Failure::refused(format!("{} {why}", path.display())));
+    }
+    let report = Report::new(name(&args.folder), run, args.skip);
+    let html = page::html(&report).map_err(Failure::failed)?;
+    target::write_text(&path, &html).map_err(Failure::failed)?;
+    context.output.result("ferrite.report/1", report.json(&args.folder, &path), || {
+        report.text() + &format!("page: {}\n", path.display())
+    })
+}
+
+/// The folder's own name, also for `.`.
+fn name(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    whole.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+impl Report {
+    fn new(name: String, run: Run, skip: Option<usize>) -> Self {
+        let skip = skip.unwrap_or_else(|| run.thermalisation()).min(run.trajectories.len());
+        let observables = observables::collect(&run, skip);
+        Report { name, run, skip, observables }
+    }
+    fn of(&self, kind: Kind) -> Option<&Observable> {
+        self.observables.iter().find(|o| o.kind == kind)
+    }
+    fn kept(&self) -> &[data::Trajectory] {
+        &self.run.trajectories[self.skip..]
+    }
+    /// Numbers of the first and the last trajectory, and how many there are.
+    fn numbers(&self) -> (u64, u64, usize) {
+        let all = &self.run.trajectories;
+        (all.first().map_or(0, |t| t.number), all.last().map_or(0, |t| t.number), all.len())
+    }
+    /// Accepted ones, and those with a Metropolis step.
+    fn accepted(&self) -> (usize, usize) {
+        let steps = self.kept().iter().filter(|t| t.metropolis);
+        steps.fold((0, 0), |(accepted, all), t| (accepted + usize::from(t.accepted), all + 1))
+    }
+    /// What the run is, in a sentence.
+    fn sentence(&self) -> String {
+        let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
+        let settings = self.run.settings();
+        let mut text =
+            if there == 1 { format!("Trajectory {first}") } else { format!("Trajectories {first} to {last}") };
+        if let Some(all) = settings["trajectories"].as_u64().filter(|all| *all > last) {
+            let _ = write!(text, " of {all}");
+        }
+        if let Some(lattice) = settings::lattice(settings) {
+            let _ = write!(text, " on {lattice}");
+        }
+        if let Some(action) = settings::action(settings) {
+            let _ = write!(text, ", {action}");
+        }
+        match self.skip {
+            0 => {}
+            1 => text += "; the first one is left out",
+            n => text += &format!("; the first {n} are left out"),
+        }
+        text += ".";
+        if steps > 0 {
+            let share = 100.0 * accepted as f64 / steps as f64;
+            let _ = write!(text, " {accepted} of {} accepted ({share:.1} %).", count(steps, "Metropolis step"));
+        }
+        text
+    }
+    /// What deserves attention.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.run.half {
+            notes.push("The last line of trajectories.jsonl is half written and left out.".into());
+        }
+        if self.kept().is_empty() {
+            let left = match self.skip {
+                1 => "the first one".to_string(),
+                n => format!("the first {n}"),
+            };
+            notes.push(format!("No trajectory is left without {left}: there are no means. --skip 0 counts all."));
+        }
+        for observable in &self.observables {
+            if observable.not_numbers() > 0 {
+                notes.push(format!(
+                    "{}: {} of {} are not finite and do not count.",
+                    observable.name,
+                    observable.not_numbers(),
+                    count(observable.points.len() - observable.first, "value")
+                ));
+            }
+        }
+        if let Some(off) = self.of(Kind::Exponential).map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
+            && off > 4.0
+            && off.is_finite()
+        {
+            notes.push(format!(
+                "⟨exp(−ΔH)⟩ is {off:.1} errors from 1: the run is not in equilibrium, or its dynamics does not keep \
+                 the volume of phase space or is not reversible; or ΔH is too wide for this mean to be sampled."
+            ));
+        }
+        notes.extend(settings::changes(&self.run));
+        notes
+    }
+    fn json(&self, folder: &Path, path: &Path) -> Value {
+        let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
+        let observables: Vec<Value> = self.observables.iter().map(Observable::json).collect();
+        json!({
+            "folder": folder,
+            "output": path,
+            "first_trajectory": first,
+            "last_trajectory": last,
+            "trajectories": there,
+            "skipped": self.skip,
+            "metropolis_steps": steps,
+            "accepted": accepted,
+            "half_line": self.run.half,
+            "run": self.run.settings(),
+            "observables": observables,
+            "notes": self.notes(),
+        })
+    }
+    /// For a terminal.
+    fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.name, self.sentence());
+        let head = ["", "mean", "± error", "τ_int", "values"].map(String::from);
+        let row = |observable: &Observable| {
+            let [mean, error, tau, count] = page::cells(observable);
+            [observable.name.clone(), mean, error, tau, count]
+        };
+        let rows: Vec<[String; 5]> = std::iter::once(head).chain(self.observables.iter().map(row)).collect();
+        let widths: [usize; 5] =
+            std::array::from_fn(|j| rows.iter().map(|row| row[j].chars().count()).max().unwrap_or_default());
+        for [name, cells @ ..] in &rows {
+            let _ = write!(text, "{name:width$}", width = widths[0]);
+            for (cell, width) in cells.iter().zip(&widths[1..]) {
+                let _ = write!(text, "  {cell:>width$}");
+            }
+            text += "\n";
+        }
+        if self.observables.iter().any(Observable::is_short) {
+            text += "* fewer than fifty times 2 τ_int values: the error is a guess\n";
+        }
+        for note in self.notes() {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::data::parse;
+    use super::data::tests::line;
+    use super::*;
+
+    fn report(n: u64, skip: Option<usize>) -> Report {
+        // Trajectories 1 and 2 have no Metropolis step; those with ΔH below ½ are accepted.
+        let text: String = (1..=n).map(|j| format!("{}\n", line(j, if j % 4 == 0 { 0.7 } else { -0.1 }))).collect();
+        Report::new("run".into(), parse(text.as_bytes(), "lines").unwrap(), skip)
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let default = report(10, None);
+        assert_eq!(
+            default.sentence(),
+            "Trajectories 1 to 10; the first 2 are left out. 6 of 8 Metropolis steps accepted (75.0 %)."
+        );
+        assert_eq!(report(10, Some(5)).accepted(), (4, 5));
+        // Those without the step never count as accepted.
+        assert_eq!(report(10, Some(0)).accepted(), (6, 8));
+        let none = report(2, None);
+        assert_eq!(none.sentence(), "Trajectories 1 to 2; the first 2 are left out.");
+        assert!(none.notes()[0].starts_with("No trajectory is left without the first 2"));
+        assert!(report(1, Some(0)).notes().is_empty());
+        assert_eq!(report(3, Some(100)).skip, 3);
+    }
+
+    #[test]
+    fn json_has_a_row_for_each_observable() {
+        let object = report(10, None).json(Path::new("run"), Path::new("run/report.html"));
+        assert_eq!(
+            (&object["trajectories"], &object["skipped"], &object["accepted"]),
+            (&json!(10), &json!(2), &json!(6))
+        );
+        let rows = object["observables"].as_array().unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+        for name in ["plaquette.mean", "rectangle", "polyakov_loop.abs", "condensate", "delta_h", "accepted", "seconds"]
+        {
+            assert!(names.contains(&name), "{name}");
+        }
+        let delta = &rows[names.iter().position(|name| *name == "delta_h").unwrap()];
+        assert!((delta["mean"].as_f64().unwrap() - 0.1).abs() < 1e-12 && delta["measurements"] == json!(8));
+    }
+
+    #[test]
+    fn one_trajectory_has_no_errors_yet() {
+        let text = report(1, Some(0)).text();
+        let row = text.lines().find(|line| line.starts_with("plaquette ")).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["plaquette", "0.499", "–", "–", "1"]);
+        assert!(!text.contains("NaN"));
+    }
+}
