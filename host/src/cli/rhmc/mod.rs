@@ -252,7 +252,7 @@ impl Run<'_> {
             folder.keep(&state, &links, self.layout, world)?;
             bar.set_position(u64::from(number));
             bar.set_message(record.message());
-            info!("trajectory {number}: {}", record.message());
+            info!("{}", record.message());
             records.push(record);
             if number < input.trajectories && self.is_asked_to_end()? {
                 interrupted = true;
