@@ -79,6 +79,15 @@ const SOLVE: Schema = &[
     ("no-verify", Kind::Switch),
     ("allow-non-unitary", Kind::Switch),
     ("reunitarise", Kind::Switch),
+    ("mr-steps", Kind::Count),
+    ("mr-omega", Kind::Number),
+    ("domain-precision", Kind::Word),
+    ("domain", Kind::Extents),
+    ("kmax", Kind::Count),
+];
+
+/// Keys of global flags, which every input may have.
+const GLOBAL: Schema = &[
     ("backend", Kind::Word),
     ("device", Kind::Count),
     ("threads", Kind::Count),
@@ -87,11 +96,6 @@ const SOLVE: Schema = &[
     ("transport", Kind::Word),
     ("no-overlap", Kind::Switch),
     ("share-gpus", Kind::Switch),
-    ("mr-steps", Kind::Count),
-    ("mr-omega", Kind::Number),
-    ("domain-precision", Kind::Word),
-    ("domain", Kind::Extents),
-    ("kmax", Kind::Count),
 ];
 
 /// Where a value was typed.
@@ -160,19 +164,22 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 }
 
 impl Settings {
-    /// With these keys.
+    /// With these keys, and those of global flags.
     pub fn of(schema: Schema) -> Self {
         Settings { schema, values: BTreeMap::new(), refused: BTreeSet::new(), mistakes: Vec::new() }
     }
+    fn keys(&self) -> impl Iterator<Item = &'static (&'static str, Kind)> + use<> {
+        self.schema.iter().chain(GLOBAL)
+    }
     fn known(&self, key: &str) -> Option<Kind> {
         let pattern = pattern(key);
-        self.schema.iter().find(|(name, _)| *name == pattern).map(|(_, kind)| *kind)
+        self.keys().find(|(name, _)| *name == pattern).map(|(_, kind)| *kind)
     }
     /// `; did you mean 'gauge'?`, if a key is close.
     fn suggestion(&self, key: &str) -> String {
         let key = pattern(key).replace('_', "-");
         let close = |name: &str| strsim::jaro_winkler(&key, name);
-        let names = || self.schema.iter().map(|(name, _)| *name);
+        let names = || self.keys().map(|(name, _)| *name);
         match names().max_by(|a, b| close(a).total_cmp(&close(b))) {
             Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
             _ => format!("; the keys are {}", names().collect::<Vec<_>>().join(", ")),

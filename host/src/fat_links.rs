@@ -13,8 +13,9 @@ use crate::measure::Exact;
 use crate::measure::{violation, violation_of_u3};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
-use gpu_kernels::storage::{LinkFormat, Precision, TILE};
+use gpu_kernels::storage::{Element, LinkFormat, Precision, TILE};
 use num_complex::Complex64;
+use std::marker::PhantomData;
 
 /// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
 /// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
@@ -93,19 +94,22 @@ pub enum FatLinkError {
     Device(#[from] DeviceError),
 }
 
-/// One matrix per site.
-struct MatrixField<B: Backend> {
+/// One matrix for each site of a lattice with its border.
+pub(crate) struct MatrixField<B: Backend, T = f64> {
     halves: [B::Buffer; 2],
     sites: usize,
+    format: PhantomData<T>,
 }
 
-impl<B: Backend> MatrixField<B> {
-    fn new(domain: &Domain<B>, sites: usize) -> Result<Self> {
-        let bytes = sites.div_ceil(TILE) * TILE * Matrices::<f64>::SITE_BYTES;
-        let half = || domain.backend().allocate(bytes, "a staple of fat links");
-        Ok(MatrixField { halves: [half()?, half()?], sites })
+impl<B: Backend, T: Element> MatrixField<B, T> {
+    /// Zero, on `sites` sites of each parity; `what` is named when there is too little memory.
+    pub fn new(domain: &Domain<B>, sites: usize, what: &str) -> Result<Self> {
+        let bytes = sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES;
+        let half = || domain.backend().allocate(bytes, what);
+        Ok(MatrixField { halves: [half()?, half()?], sites, format: PhantomData })
     }
-    fn views(&self) -> [Matrices; 2] {
+    /// Those on even and on odd sites. The views must not outlive the field.
+    pub fn views(&self) -> [Matrices<T>; 2] {
         [view::matrices(&self.halves[0], self.sites), view::matrices(&self.halves[1], self.sites)]
     }
 }
@@ -128,7 +132,7 @@ pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Resul
         domain.backend().launch(&kernel, sites, 1)?;
     }
     let (first, second) = {
-        let field = || MatrixField::<B>::new(domain, sites as usize);
+        let field = || MatrixField::<B>::new(domain, sites as usize, "a staple of fat links");
         (field()?, field()?)
     };
     // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.

@@ -114,6 +114,12 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, "rhmc run.toml --out nothing --resume --backend cpu", &["nothing", "no state.toml"]);
     let other = "rhmc run.toml --out whole --resume --set seed=5 --backend cpu";
     room.fails(2, other, &["has the seed 11, the input says 5"]);
+    let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";
+    room.fails(2, other, &["whole: this run is on 4×4×4×4, the input says 4×4×4×8"]);
+    // Links that move too far end the run with a sentence; it can go on from where it was.
+    let far = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set trajectory.steps=1";
+    room.fails(1, &format!("{far} --set trajectory.length=1e6"), &["not a finite number", "take more steps"]);
+    assert_eq!(lines(&room, "whole").len(), 4);
     fs::write(room.path("whole/state.toml"), "format = \"ferrite.rhmc-state/1\"\ntrajectory = \"x\"\n").unwrap();
     room.fails(2, "rhmc run.toml --out whole --resume --backend cpu", &["state.toml:2:14", "trajectory"]);
 }

@@ -34,12 +34,12 @@ pub fn condensate<B: Backend, T: Element>(
         // M†M x = M† ξ on each parity.
         let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass)?;
         let mut rhs = space.allocate()?;
-        normal.square().hop(parity, noise.parity(1 - parity), &mut rhs)?;
+        normal.hop(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;
         let mut x = vec![space.allocate()?];
         let params = MultiShiftParams { tol: &[tol], max_iterations: 100_000, stagnation_window: 0, check: false };
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
-        multishift_cg(&space, normal.square(), &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
+        multishift_cg(&space, &*normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dot = [Complex64::ZERO];
         space.dot(noise.parity(parity), &x[0], &mut dot)?;

@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
-use crate::field::{ColourSpace, DeviceColour, DeviceGauge, ThinGauge};
+use crate::field::{ColourSpace, DeviceColour};
 use gpu_kernels::momenta::DrawNoise;
 use gpu_kernels::random::purpose;
 use gpu_kernels::storage::{Double, Element, LinkFormat, Precision, Recon12, Recon18, Single};
@@ -19,6 +19,7 @@ use solvers::{
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The hopping term of quarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,52 +65,43 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> Square<B, P> for EvenOdd
     }
 }
 
-/// An operator that stays as long as the links stand still.
-pub(crate) struct Operator<B: Backend, P>(Box<dyn Square<B, P>>);
-
-impl<B: Backend, P: Precision> Operator<B, P> {
-    /// The operator itself.
-    pub fn square(&self) -> &dyn Square<B, P> {
-        &*self.0
-    }
-}
-
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`.
+    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`. Its links are
+    /// packed once for all masses and both parities.
     pub(crate) fn on<B: Backend, T: Element, P: Precision, R: LinkFormat<P>>(
         &self,
         links: &MovingLinks<B, T>,
         parity: usize,
         mass: f64,
-    ) -> std::result::Result<Rc<Operator<B, P>>, Error>
+    ) -> Result<Box<dyn Square<B, P>>>
     where
         R::Full: LinkFormat<P>,
     {
-        let params = StaggeredParams { mass, ..self.params };
-        let name = format!("operator {:?} {params:?} {parity} {} {}", self.paths, P::NAME, R::NAME);
-        links.made_of(name, || {
-            let thin = links.thin::<f64>()?;
-            let square: Box<dyn Square<B, P>> = match self.paths {
-                None => {
-                    let gauge: DeviceGauge<B, P, R> = thin.pack()?;
-                    Box::new(EvenOddStaggered::shifted(Staggered::new(gauge.into(), params), parity, 0.0, 1)?)
-                }
-                Some(paths) => {
-                    let improved = self.improved(links, &thin, paths)?.pack::<P, R>()?;
-                    Box::new(EvenOddStaggered::shifted(Staggered::new(improved.into(), params), parity, 0.0, 1)?)
-                }
-            };
-            Ok::<_, Error>(Operator(square))
+        let name = format!("links of {:?} in {} {}", self.paths, P::NAME, R::NAME);
+        Ok(match self.paths {
+            None => {
+                let pack = || links.thin::<f64>()?.pack::<P, R>().map(Arc::new);
+                self.square(&*links.made_of(name, pack)?, parity, mass)?
+            }
+            Some(paths) => {
+                let pack = || improved(links, paths)?.pack::<P, R>().map(Arc::new);
+                self.square(&*links.made_of(name, pack)?, parity, mass)?
+            }
         })
     }
-    fn improved<B: Backend, T: Element>(
+    fn square<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
         &self,
-        links: &MovingLinks<B, T>,
-        thin: &ThinGauge<B>,
-        paths: PathCoefficients,
-    ) -> std::result::Result<Rc<Improvement<B>>, Error> {
-        links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(thin, &paths))
+        links: &Arc<L>,
+        parity: usize,
+        mass: f64,
+    ) -> Result<Box<dyn Square<B, P>>> {
+        let staggered = Staggered::new(Arc::clone(links), StaggeredParams { mass, ..self.params });
+        Ok(Box::new(EvenOddStaggered::shifted(staggered, parity, 0.0, 1)?))
     }
+}
+
+fn improved<B: Backend, T: Element>(links: &MovingLinks<B, T>, paths: PathCoefficients) -> Result<Rc<Improvement<B>>> {
+    links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(&*links.thin::<f64>()?, &paths))
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖².
@@ -231,7 +223,7 @@ impl<B: Backend> Pseudofermions<B> {
         let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), 1), ColourSpace::<B, P>::new(b.domain(), 1));
         let mut rhs = low.allocate()?;
         low.convert(&[1.0], b, &mut rhs)?;
-        let x = self.solve(&operator, function, &self.solvers[1], &rhs)?;
+        let x = self.solve(&*operator, function, &self.solvers[1], &rhs)?;
         let mut out = space.allocate()?;
         let constant = |a: f64| [Complex64::new(a, 0.0)];
         space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
@@ -243,7 +235,7 @@ impl<B: Backend> Pseudofermions<B> {
     /// 4 (A + σ_j)⁻¹ b for all poles of a function.
     fn solve<P: Precision>(
         &self,
-        operator: &Operator<B, P>,
+        operator: &dyn Square<B, P>,
         function: &PartialFractions,
         solver: &ShiftedSolver,
         b: &DeviceColour<B, P>,
@@ -258,7 +250,7 @@ impl<B: Backend> Pseudofermions<B> {
             stagnation_window: 0,
             check: false,
         };
-        let info = multishift_cg(&space, &*operator.0, &shifts, b, &mut x, &params, &mut workspace, &mut ())
+        let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations);
         Ok(x)
@@ -280,9 +272,9 @@ impl<B: Backend> Pseudofermions<B> {
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
         for field in &self.fields {
             space.convert(&[1.0], field, &mut b)?;
-            let x = self.solve(&operator, &self.functions.dynamics, &self.solvers[0], &b)?;
+            let x = self.solve(&*operator, &self.functions.dynamics, &self.solvers[0], &b)?;
             for (pole, x) in self.functions.dynamics.poles.iter().zip(&x) {
-                operator.0.hop(1, x, &mut odd)?;
+                operator.hop(1, x, &mut odd)?;
                 // Both vectors are four times too large.
                 hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
             }

@@ -3,16 +3,16 @@ use super::Error;
 use super::fermions::QuarkOperator;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
-use crate::backend::{Backend, view};
+use crate::backend::Backend;
 use crate::domain::{Domain, Result};
-use crate::fat_links::PathCoefficients;
+use crate::fat_links::{MatrixField, PathCoefficients};
 use crate::field::{DeviceColour, ThinGauge};
 use gpu_kernels::fermion_force::{CombineMatrices, HopGradient, HopPairs, LongGradient, NaiveForce, StapleGradient};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::momenta::AddForce;
 use gpu_kernels::smeared::Staple;
-use gpu_kernels::storage::{Double, Element, Precision, TILE};
+use gpu_kernels::storage::{Double, Element, Precision};
 use gpu_kernels::transfer::CopySites;
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
@@ -121,23 +121,6 @@ pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
     Ok(())
 }
 
-/// One matrix for each site, on a lattice with a border.
-struct MatrixField<B: Backend> {
-    halves: [B::Buffer; 2],
-    sites: usize,
-}
-
-impl<B: Backend> MatrixField<B> {
-    fn new<T: Element>(domain: &Domain<B>, sites: usize) -> Result<Self> {
-        let bytes = sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES;
-        let half = || domain.backend().allocate(bytes, "a matrix at each site for forces");
-        Ok(MatrixField { halves: [half()?, half()?], sites })
-    }
-    fn views<T: Element>(&self) -> [Matrices<T>; 2] {
-        [view::matrices(&self.halves[0], self.sites), view::matrices(&self.halves[1], self.sites)]
-    }
-}
-
 /// The chain rule from fat and long links to thin ones.
 ///
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
@@ -194,7 +177,7 @@ impl<'a, B: Backend, T: Element> Chain<'a, B, T> {
     /// Adds the gradient of thin links from that of fat ones.
     fn staples(&self, fat: &ThinGauge<B, T>) -> Result {
         let c = self.paths;
-        let field = || MatrixField::new::<T>(self.thin.domain(), self.sites() as usize);
+        let field = || MatrixField::<B, T>::new(self.thin.domain(), self.sites() as usize, "a path of forces");
         let (v, w, of_v, of_w, scratch) = (field()?, field()?, field()?, field()?, field()?);
         let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
         let longer = c.five != 0.0 || c.seven != 0.0;

@@ -1,5 +1,4 @@
 //! Links that move, and what is made from them while they stand still.
-use super::Error;
 use crate::backend::Backend;
 use crate::domain::Result;
 use crate::field::ThinGauge;
@@ -49,22 +48,19 @@ impl<B: Backend, T: Element> MovingLinks<B, T> {
     }
     /// In precision `F`.
     pub fn thin<F: Element>(&self) -> Result<Rc<ThinGauge<B, F>>> {
-        self.made_of(format!("thin links in {}", F::NAME), || self.links.converted()).map_err(|error| match error {
-            Error::Device(error) => error,
-            other => unreachable!("copies need the device only: {other}"),
-        })
+        self.made_of(format!("thin links in {}", F::NAME), || self.links.converted())
     }
     /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.
-    pub(crate) fn made_of<M: 'static, E: Into<Error>>(
+    pub(crate) fn made_of<M: 'static, E>(
         &self,
         name: String,
         make: impl FnOnce() -> std::result::Result<M, E>,
-    ) -> std::result::Result<Rc<M>, Error> {
+    ) -> std::result::Result<Rc<M>, E> {
         let known = self.made.borrow().iter().find(|(other, _)| *other == name).map(|(_, made)| made.clone());
         if let Some(made) = known.and_then(|made| made.downcast().ok()) {
             return Ok(made);
         }
-        let made = Rc::new(make().map_err(Into::into)?);
+        let made = Rc::new(make()?);
         self.made.borrow_mut().push((name, made.clone()));
         Ok(made)
     }

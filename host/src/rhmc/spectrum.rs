@@ -26,5 +26,5 @@ pub fn largest<B: Backend, T: Element>(
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
     let space = ColourSpace::<B, Double>::new(domain, 1);
     // The operator is a quarter of A.
-    Ok(4.0 * largest_eigenvalue(&space, square.square(), &mut start, STEPS, TOLERANCE)?.bound())
+    Ok(4.0 * largest_eigenvalue(&space, &*square, &mut start, STEPS, TOLERANCE)?.bound())
 }

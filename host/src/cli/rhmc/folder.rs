@@ -82,7 +82,13 @@ impl Folder {
     ) -> Outcome<(Self, State, HostGauge)> {
         let mut folder = Folder { path: path.into(), precision, bytes: 0 };
         let (state, links, bytes) = world.agree(folder.state())?;
-        let gauge = fields::read_gauge(&folder.file(&links), &ReadOptions::default(), layout, world)?.gauge;
+        let path = folder.file(&links);
+        let lattice = fields::lattice_of(&path, &ReadOptions::default(), world)?;
+        if lattice != layout.lattice() {
+            let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
+            return Err(Failure::refused(format!("{}: {why}", folder.path.display())).shared());
+        }
+        let gauge = fields::read_gauge(&path, &ReadOptions::default(), layout, world)?.gauge;
         folder.bytes = bytes;
         world.once(|| {
             let file = OpenOptions::new().write(true).open(folder.lines());

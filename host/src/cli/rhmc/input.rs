@@ -14,7 +14,7 @@ use ferrite::rhmc::trajectory::{LevelPlan, Plan};
 use rational::Fraction;
 use std::path::{Path, PathBuf};
 
-/// All keys.
+/// Its own keys.
 pub const SCHEMA: Schema = &[
     ("lattice", Kind::Extents),
     ("trajectories", Kind::Count),
@@ -55,14 +55,6 @@ pub const SCHEMA: Schema = &[
     ("measure.every", Kind::Count),
     ("measure.reversibility", Kind::Count),
     ("measure.kernels", Kind::Count),
-    ("backend", Kind::Word),
-    ("device", Kind::Count),
-    ("threads", Kind::Count),
-    ("tuning", Kind::Word),
-    ("grid", Kind::Extents),
-    ("transport", Kind::Word),
-    ("no-overlap", Kind::Switch),
-    ("share-gpus", Kind::Switch),
 ];
 
 /// Where an ensemble begins.

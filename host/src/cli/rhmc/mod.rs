@@ -27,6 +27,7 @@ use input::{Group, Input, Start};
 use record::Record;
 use replay::Replay;
 use serde_json::json;
+use solvers::SolveError;
 use std::path::PathBuf;
 use std::time::Instant;
 use tracing::{info, warn};
@@ -346,8 +347,18 @@ fn functions(group: &Group, bound: f64) -> Outcome<ferrite::rhmc::fermions::Rati
     made.map_err(|why| Failure::refused(format!("{}: {why}; more pseudofermions may help", group.name)).shared())
 }
 
+/// A solver's failure is that of all processes: what it stops for are sums over all of them.
 fn failed(error: ferrite::rhmc::Error) -> Failure {
-    Failure::failed(error)
+    match &error {
+        ferrite::rhmc::Error::Solver { why, .. } => {
+            let advice = match **why {
+                SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
+                _ => "",
+            };
+            Failure::failed(format!("{error}{advice}")).shared()
+        }
+        ferrite::rhmc::Error::Device(_) => Failure::failed(error),
+    }
 }
 
 fn report(
