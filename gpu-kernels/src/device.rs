@@ -29,22 +29,15 @@ mod gpu {
     use core::arch::asm;
     use core::arch::nvptx::*;
 
-    /// Index of the thread in a one-dimensional grid.
-    pub mod thread {
-        use super::*;
-        /// block · threads per block + thread
-        #[inline(always)]
-        pub fn index_1d() -> u32 {
-            unsafe { _block_idx_x() as u32 * _block_dim_x() as u32 + _thread_idx_x() as u32 }
-        }
-    }
-    /// Index of the block.
-    pub mod block {
-        use super::*;
-        /// The second grid dimension counts right-hand sides.
-        #[inline(always)]
-        pub fn y() -> u32 {
-            unsafe { _block_idx_y() as u32 }
+    /// Site and right-hand side of a thread. Blocks have sites along x and right-hand sides along y; in the grid, blocks with
+    /// other right-hand sides follow each other first, and then those with other sites, along y and z. So whatever all
+    /// right-hand sides of a site need, the links above all, is wanted at the same time, and comes from memory once.
+    #[inline(always)]
+    pub fn site_and_side() -> (u32, u32) {
+        unsafe {
+            let block = _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32;
+            let site = block * _block_dim_x() as u32 + _thread_idx_x() as u32;
+            (site, _block_idx_x() as u32 * _block_dim_y() as u32 + _thread_idx_y() as u32)
         }
     }
 
@@ -127,7 +120,8 @@ mod gpu {
     pub unsafe fn reduce<K: Reduction>(kernel: &K, n: u32, sums: Sums) {
         unsafe {
             let thread = _thread_idx_x() as u32;
-            let (block, blocks, rhs) = (_block_idx_x() as u32, _grid_dim_x() as u32, _block_idx_y() as u32);
+            // Blocks of other right-hand sides follow each other first, as in `site_and_side`.
+            let (block, blocks, rhs) = (_block_idx_y() as u32, _grid_dim_y() as u32, _block_idx_x() as u32);
             let mut values = K::Values::ZERO;
             let mut i = block * K::THREADS + thread;
             if K::LOOPS {

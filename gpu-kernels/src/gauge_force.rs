@@ -12,9 +12,10 @@
 //! | plaquette | a, −μ, −a |
 //! | rectangle, short side first | μ, a, −μ, −μ, −a and a, −μ, −μ, −a, μ |
 //! | rectangle, long side first | a, a, −μ, −a, −a |
-//! | chair | a, b, −μ, −a, −b |
+//! | chair | b, a, −μ, −b, −a |
 //!
-//! where a is one of the six steps across μ and b one of the four across both.
+//! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added
+//! before they take it together.
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Matrices, Momenta, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Site};
@@ -123,36 +124,27 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                 if side.0 == mu {
                     continue;
                 }
-                let out = paths.first(ahead, there, side);
-                let across = paths.go(out, against);
-                sum = sum + paths.go(across, back(side)).product.scale(plaquette);
-                if !IMPROVED {
-                    continue;
-                }
-                // Every path is added at once: sums of their own would not fit into registers.
-                sum = {
+                let across = paths.go(paths.first(ahead, there, side), against);
+                // What is yet to go back along this side.
+                let mut fan = across.product.scale(plaquette);
+                if IMPROVED {
                     let far = paths.go(paths.go(across, against), back(side));
-                    sum + paths.go(far, along).product.scale(rectangle)
-                };
-                sum = {
-                    let far = paths.go(paths.go(out, side), against);
-                    sum + paths.go(paths.go(far, back(side)), back(side)).product.scale(rectangle)
-                };
-                let mut b = 0;
-                while b < 8 {
-                    let third: Step = (b >> 1, b & 1 == 0);
-                    b += 1;
-                    if third.0 == mu || third.0 == side.0 {
-                        continue;
-                    }
-                    let far = paths.go(paths.go(out, third), against);
-                    sum = sum + paths.go(paths.go(far, back(side)), back(third)).product.scale(chair);
-                }
-                sum = {
+                    sum = sum + paths.go(far, along).product.scale(rectangle);
                     let far = paths.go(paths.first(ahead, there, along), side);
-                    let far = paths.go(paths.go(far, against), against);
-                    sum + paths.go(far, back(side)).product.scale(rectangle)
-                };
+                    fan = fan + paths.go(paths.go(far, against), against).product.scale(rectangle);
+                    let mut b = 0;
+                    while b < 8 {
+                        let first: Step = (b >> 1, b & 1 == 0);
+                        b += 1;
+                        let coefficient = if first == side { rectangle } else { chair };
+                        if first.0 == mu || first == back(side) || coefficient == F::ZERO {
+                            continue;
+                        }
+                        let far = paths.go(paths.go(paths.first(ahead, there, first), side), against);
+                        fan = fan + paths.go(far, back(first)).product.scale(coefficient);
+                    }
+                }
+                sum = sum + paths.go(Path { product: fan, ..across }, back(side)).product;
             }
             let product = paths.links(here).load(x.index, mu, Access::Shared) * sum;
             self.momenta.add(i, mu, -1.0, AntiHermitian::part_of(product));

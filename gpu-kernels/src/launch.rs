@@ -157,9 +157,9 @@ macro_rules! entry {
         #[allow(improper_ctypes_definitions)]
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32) {
-            let i = $crate::device::thread::index_1d();
+            let (i, rhs) = $crate::device::site_and_side();
             if i < n {
-                unsafe { $crate::Kernel::site(&kernel, $crate::Kernel::place(&kernel, i), $crate::device::block::y()) }
+                unsafe { $crate::Kernel::site(&kernel, $crate::Kernel::place(&kernel, i), rhs) }
             }
         }
     };

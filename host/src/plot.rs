@@ -1,4 +1,5 @@
 //! Plots as SVG.
+pub mod compared;
 pub mod panel;
 
 use crate::cli::target;

@@ -26,6 +26,9 @@ fn help_has_examples() {
         "bench accuracy",
         "bench model",
         "bench solver",
+        "bench rhmc",
+        "rhmc",
+        "report",
         "tune",
         "check",
     ] {

@@ -204,6 +204,45 @@ fn runs_end_in_time() {
 }
 
 #[test]
+fn settings_of_precision() {
+    let room = Room::new();
+    let study = "bench rhmc --paper 003 --out study --lattice 2,2,2,4 --large 4,4,2,2 --mass 0.2 --thermalise 2 --steps 4,4 \
+                 --gauge-steps 2 --reversibility 1";
+    let report = room.json(&format!("{study} --trajectories 2"));
+    let rows = report["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["setting"].as_str().unwrap()).collect();
+    let presets = ["A", "B", "C", "D", "E", "F", "G"];
+    assert_eq!((&names[..7], &names[8..15]), (&presets[..], &presets[..]));
+    let links = |row: &Value| number(&row["irreversibility"]["links"]["mean"]);
+    for row in rows {
+        assert_eq!(row["trajectories"], json!(2));
+        // Omelyan's scheme moves twice in each step, on both levels.
+        let steps = number(&row["steps"]) * number(&row["gauge_steps"]);
+        assert_eq!(number(&row["gauge_updates"]), 4.0 * steps, "{row}");
+        let double = row["setting"] == "F, links in double";
+        assert!(links(row) < if double { 3e-8 } else { 1e-5 } && links(row) > 0.0, "{row}");
+        assert!(number(&row["condensate"]["mean"]) > 0.0 && number(&row["delta_h"]["mean"]).abs() < 1.0, "{row}");
+    }
+    // All begin with the same links and random numbers, so that the tightest settings agree.
+    let plaquettes: Vec<f64> = rows.iter().map(|row| number(&row["plaquette"]["mean"])).collect();
+    assert!((plaquettes[0] - plaquettes[1]).abs() < 1e-4, "{plaquettes:?}");
+    for figure in 4..=9 {
+        let svg = fs::read_to_string(room.path(&format!("study/figure-{figure}.svg"))).unwrap();
+        assert!(svg.contains("<svg") && svg.contains("m = 0.2"), "{figure}");
+    }
+    // It goes on, and not as another one.
+    let before = fs::read_to_string(room.path("study/2x2x2x4/A/trajectories.jsonl")).unwrap();
+    let report = room.json(&format!("{study} --trajectories 3"));
+    assert_eq!(report["rows"][3]["trajectories"], json!(3));
+    let after = fs::read_to_string(room.path("study/2x2x2x4/A/trajectories.jsonl")).unwrap();
+    assert!(after.starts_with(&before) && after.len() > before.len());
+    let other = format!("{study} --seed 2 --backend cpu");
+    room.fails(2, &other, &["study has a study with other settings", "name another folder"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
+}
+
+#[test]
 fn mistakes_are_told_at_once() {
     let room = Room::new();
     let wrong = r#"

@@ -330,7 +330,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
             &mut phi,
         );
         scaled.unwrap();
-        quarks.borrow_mut().set_field(0, phi);
+        quarks.borrow_mut().set_field(phi);
         let energy = |links: &MovingLinks<Cpu, f64>, momenta: &MomentumField<Cpu>| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
             gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()

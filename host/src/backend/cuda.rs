@@ -20,7 +20,7 @@ use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use gpu_kernels::device::Sums;
 use gpu_kernels::{Kernel, Reduction, Values};
-use launch::{Launch, LaunchId};
+use launch::{Grid, Launch, LaunchId};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -281,8 +281,9 @@ impl Cuda {
         let (mut kernel, mut n) = (*kernel, n);
         let mut parameters =
             [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
+        let grid = Grid { blocks: [nrhs, blocks, 1], threads: [K::THREADS, 1] };
         // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(stream, function, (blocks, nrhs), K::THREADS, &mut parameters) }
+        unsafe { self.start(stream, function, grid, &mut parameters) }
     }
 
     /// Launches a kernel.
@@ -293,19 +294,18 @@ impl Cuda {
         &self,
         stream: &Stream,
         f: Function,
-        grid: (u32, u32),
-        block: u32,
+        Grid { blocks: [x, y, z], threads: [along, sides] }: Grid,
         parameters: &mut [*mut c_void],
     ) -> Result {
         // SAFETY: the caller's promise; the stream belongs to the current context.
         let mut launch = || unsafe {
             sys::cuLaunchKernel(
                 f.handle,
-                grid.0,
-                grid.1,
-                1,
-                block,
-                1,
+                x,
+                y,
+                z,
+                along,
+                sides,
                 1,
                 0,
                 stream.as_inner(),
@@ -490,13 +490,13 @@ impl Backend for Cuda {
         let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast()];
         let id = (TypeId::of::<K>(), n, nrhs);
         let known = lock(&self.shared.launches).get(&id).copied();
-        let Launch { function, block } = match known {
+        let launch = match known {
             Some(launch) => launch,
             // SAFETY: `entry!` declares these parameters.
             None => unsafe { self.choose(id, K::NAME, &mut parameters)? },
         };
         // SAFETY: as above.
-        unsafe { self.start(stream, function, (n.div_ceil(block), nrhs), block, &mut parameters) }
+        unsafe { self.start(stream, launch.function, launch.grid(n, nrhs), &mut parameters) }
     }
     fn reduce_on<K: Reduction>(&self, s: Option<&Stream>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;

@@ -11,28 +11,29 @@ use num_complex::Complex64;
 use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg};
 
 /// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
-/// grid.
+/// grid. `which` is the number of the first vector.
 pub fn noise<B: Backend>(out: &mut FullColour<B, Double>, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
 }
 
-/// *Collective.* (2/V) Σ_{n even} ξ†(n) (M⁻¹ ξ)(n) and the same over odd sites, M = m + ½ D. Their mean is an estimate of
-/// ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual `tol`.
+/// *Collective.* (2/V) Σ_{n even} ξ†(n) (M⁻¹ ξ)(n) and the same over odd sites, M = m + ½ D, for each vector ξ of a block.
+/// Their mean is an estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the
+/// relative residual `tol`, to all vectors together.
 pub fn condensate<B: Backend, T: Element>(
     links: &MovingLinks<B, T>,
     operator: &QuarkOperator,
     mass: f64,
     noise: &FullColour<B, Double>,
     tol: f64,
-) -> std::result::Result<[Complex64; 2], Error> {
-    let domain = links.own().domain();
-    let space = ColourSpace::<B, Double>::new(domain, 1);
-    let constant = |a: f64| [Complex64::new(a, 0.0)];
-    let mut means = [Complex64::ZERO; 2];
-    for (parity, mean) in means.iter_mut().enumerate() {
+) -> std::result::Result<Vec<[Complex64; 2]>, Error> {
+    let (domain, n) = (links.own().domain(), noise.even.nrhs());
+    let space = ColourSpace::<B, Double>::new(domain, n);
+    let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
+    let mut means = vec![[Complex64::ZERO; 2]; n];
+    for parity in 0..2 {
         // M†M x = M† ξ on each parity.
-        let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass)?;
+        let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass, n)?;
         let mut rhs = space.allocate()?;
         normal.hop(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;
@@ -41,9 +42,11 @@ pub fn condensate<B: Backend, T: Element>(
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
         multishift_cg(&space, &*normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
-        let mut dot = [Complex64::ZERO];
-        space.dot(noise.parity(parity), &x[0], &mut dot)?;
-        *mean = dot[0] * (2.0 / domain.global().volume() as f64);
+        let mut dots = vec![Complex64::ZERO; n];
+        space.dot(noise.parity(parity), &x[0], &mut dots)?;
+        for (mean, dot) in means.iter_mut().zip(dots) {
+            mean[parity] = dot * (2.0 / domain.global().volume() as f64);
+        }
     }
     Ok(means)
 }

@@ -66,13 +66,14 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> Square<B, P> for EvenOdd
 }
 
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`. Its links are
-    /// packed once for all masses and both parities.
+    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`, for blocks of
+    /// `nrhs` vectors. Its links are packed once for all masses and both parities.
     pub(crate) fn on<B: Backend, T: Element, P: Precision, R: LinkFormat<P>>(
         &self,
         links: &MovingLinks<B, T>,
         parity: usize,
         mass: f64,
+        nrhs: usize,
     ) -> Result<Box<dyn Square<B, P>>>
     where
         R::Full: LinkFormat<P>,
@@ -81,11 +82,11 @@ impl QuarkOperator {
         Ok(match self.paths {
             None => {
                 let pack = || links.thin::<f64>()?.pack::<P, R>().map(Arc::new);
-                self.square(&*links.made_of(name, pack)?, parity, mass)?
+                self.square(&*links.made_of(name, pack)?, parity, mass, nrhs)?
             }
             Some(paths) => {
                 let pack = || improved(links, paths)?.pack::<P, R>().map(Arc::new);
-                self.square(&*links.made_of(name, pack)?, parity, mass)?
+                self.square(&*links.made_of(name, pack)?, parity, mass, nrhs)?
             }
         })
     }
@@ -94,9 +95,10 @@ impl QuarkOperator {
         links: &Arc<L>,
         parity: usize,
         mass: f64,
+        nrhs: usize,
     ) -> Result<Box<dyn Square<B, P>>> {
         let staggered = Staggered::new(Arc::clone(links), StaggeredParams { mass, ..self.params });
-        Ok(Box::new(EvenOddStaggered::shifted(staggered, parity, 0.0, 1)?))
+        Ok(Box::new(EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)?))
     }
 }
 
@@ -104,14 +106,15 @@ fn improved<B: Backend, T: Element>(links: &MovingLinks<B, T>, paths: PathCoeffi
     links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(&*links.thin::<f64>()?, &paths))
 }
 
-/// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖².
+/// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
+/// advance together.
 pub struct Pseudofermions<B: Backend> {
     name: String,
     operator: QuarkOperator,
     functions: RationalFunctions,
     /// In molecular dynamics, and for heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
-    fields: Vec<DeviceColour<B, Double>>,
+    field: DeviceColour<B, Double>,
     /// Number of the first among all pseudofermions.
     first: u32,
     iterations: Cell<usize>,
@@ -128,10 +131,10 @@ impl<B: Backend> Pseudofermions<B> {
         solvers: [ShiftedSolver; 2],
         (first, count): (u32, usize),
     ) -> Result<Self> {
-        let fields = (0..count).map(|_| DeviceColour::zero(domain, 1)).collect::<Result<_>>()?;
-        Ok(Pseudofermions { name, operator, functions, solvers, fields, first, iterations: Cell::new(0) })
+        let field = DeviceColour::zero(domain, count)?;
+        Ok(Pseudofermions { name, operator, functions, solvers, field, first, iterations: Cell::new(0) })
     }
-    /// Iterations of solvers since this was asked last.
+    /// Iterations of solvers since this was asked last, those of all pseudofermions together.
     pub fn take_iterations(&self) -> usize {
         self.iterations.take()
     }
@@ -141,7 +144,7 @@ impl<B: Backend> Pseudofermions<B> {
     }
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.fields.len()
+        self.field.nrhs()
     }
     /// Hops of these quarks.
     pub fn operator(&self) -> &QuarkOperator {
@@ -154,48 +157,36 @@ impl<B: Backend> Pseudofermions<B> {
         seed: u64,
         trajectory: u32,
     ) -> std::result::Result<f64, Error> {
-        let mut total = 0.0;
-        for number in 0..self.fields.len() {
-            let domain = self.fields[number].domain().clone();
-            let mut noise = DeviceColour::zero(&domain, 1)?;
-            draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first + number as u32, seed, trajectory)?;
-            total += self.set_from(links, number, &noise)?;
-        }
-        Ok(total)
+        let mut noise = DeviceColour::zero(self.field.domain(), self.count())?;
+        draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
+        self.set_from(links, &noise)
     }
-    /// φ = r ξ for given noise on the even sites, and Σ |ξ|².
+    /// φ = r ξ for given noise on the even sites, one vector for each pseudofermion, and Σ |ξ|².
     pub fn set_from<T: Element>(
         &mut self,
         links: &MovingLinks<B, T>,
-        number: usize,
         noise: &DeviceColour<B, Double>,
     ) -> std::result::Result<f64, Error> {
-        let function = self.functions.heat_bath.clone();
-        self.fields[number] = self.evaluate(links, &function, noise)?;
+        self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
-    /// Takes over φ as it is, on the even sites.
-    pub fn set_field(&mut self, number: usize, field: DeviceColour<B, Double>) {
-        self.fields[number] = field;
+    /// Takes over all φ as they are, on the even sites.
+    pub fn set_field(&mut self, field: DeviceColour<B, Double>) {
+        assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
+        self.field = field;
     }
     /// *Collective.* Σ ‖r φ‖²
     pub fn action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
-        let mut sum = 0.0;
-        for field in &self.fields {
-            sum += norm2(&self.evaluate(links, &self.functions.action, field)?)?;
-        }
-        Ok(sum)
+        Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
     pub fn dynamics_action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
-        let mut sum = 0.0;
-        for field in &self.fields {
-            let image = self.evaluate(links, &self.functions.dynamics, field)?;
-            let mut dot = [Complex64::ZERO];
-            ColourSpace::<B, Double>::new(field.domain(), 1).dot(field, &image, &mut dot).map_err(Error::from)?;
-            sum += dot[0].re;
-        }
-        Ok(sum)
+        let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
+        let mut dots = vec![Complex64::ZERO; self.count()];
+        ColourSpace::<B, Double>::new(self.field.domain(), self.count())
+            .dot(&self.field, &image, &mut dots)
+            .map_err(Error::from)?;
+        Ok(dots.iter().map(|dot| dot.re).sum())
     }
     /// r(A) b, with solutions in the precision of the action's solver.
     fn evaluate<T: Element>(
@@ -219,16 +210,17 @@ impl<B: Backend> Pseudofermions<B> {
     where
         R::Full: LinkFormat<P>,
     {
-        let operator = self.operator.on::<B, T, P, R>(links, 0, 0.0)?;
-        let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), 1), ColourSpace::<B, P>::new(b.domain(), 1));
+        let n = b.nrhs();
+        let operator = self.operator.on::<B, T, P, R>(links, 0, 0.0, n)?;
+        let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), n), ColourSpace::<B, P>::new(b.domain(), n));
         let mut rhs = low.allocate()?;
-        low.convert(&[1.0], b, &mut rhs)?;
+        low.convert(&vec![1.0; n], b, &mut rhs)?;
         let x = self.solve(&*operator, function, &self.solvers[1], &rhs)?;
         let mut out = space.allocate()?;
-        let constant = |a: f64| [Complex64::new(a, 0.0)];
+        let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
         space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
         for (pole, x) in function.poles.iter().zip(&x) {
-            space.accumulate(&[0.25 * pole.residue], x, &mut out)?;
+            space.accumulate(&vec![0.25 * pole.residue; n], x, &mut out)?;
         }
         Ok(out)
     }
@@ -240,7 +232,7 @@ impl<B: Backend> Pseudofermions<B> {
         solver: &ShiftedSolver,
         b: &DeviceColour<B, P>,
     ) -> std::result::Result<Vec<DeviceColour<B, P>>, Error> {
-        let space = ColourSpace::<B, P>::new(b.domain(), 1);
+        let space = ColourSpace::<B, P>::new(b.domain(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
@@ -252,7 +244,7 @@ impl<B: Backend> Pseudofermions<B> {
         };
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
-        self.iterations.set(self.iterations.get() + info.whole.iterations);
+        self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
         Ok(x)
     }
     fn push_in<P: Precision<Real: Element>, T: Element>(
@@ -265,19 +257,18 @@ impl<B: Backend> Pseudofermions<B> {
         Recon12: LinkFormat<P>,
         Recon18: LinkFormat<P>,
     {
-        let operator = self.operator.on::<B, T, P, Recon12>(links, 0, 0.0)?;
-        let domain = links.own().domain();
-        let space = ColourSpace::<B, P>::new(domain, 1);
-        let mut hops = Hops::<B, P>::new(domain, self.fields.len() * self.functions.dynamics.poles.len())?;
+        let (domain, n) = (links.own().domain(), self.count());
+        let operator = self.operator.on::<B, T, P, Recon12>(links, 0, 0.0, n)?;
+        let space = ColourSpace::<B, P>::new(domain, n);
+        let function = &self.functions.dynamics;
+        let mut hops = Hops::<B, P>::new(domain, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
-        for field in &self.fields {
-            space.convert(&[1.0], field, &mut b)?;
-            let x = self.solve(&*operator, &self.functions.dynamics, &self.solvers[0], &b)?;
-            for (pole, x) in self.functions.dynamics.poles.iter().zip(&x) {
-                operator.hop(1, x, &mut odd)?;
-                // Both vectors are four times too large.
-                hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
-            }
+        space.convert(&vec![1.0; n], &self.field, &mut b)?;
+        let x = self.solve(&*operator, function, &self.solvers[0], &b)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            operator.hop(1, x, &mut odd)?;
+            // Both vectors are four times too large.
+            hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
         gradient::push(&self.operator, hops, links, step, momenta)
     }
@@ -303,13 +294,13 @@ impl<B: Backend, T: Element> Force<B, T> for RefCell<Pseudofermions<B>> {
 }
 
 fn norm2<B: Backend>(field: &DeviceColour<B, Double>) -> Result<f64> {
-    let mut sum = [0.0];
-    ColourSpace::<B, Double>::new(field.domain(), 1).norm2(field, &mut sum)?;
-    Ok(sum[0])
+    let mut sums = vec![0.0; field.nrhs()];
+    ColourSpace::<B, Double>::new(field.domain(), field.nrhs()).norm2(field, &mut sums)?;
+    Ok(sums.iter().sum())
 }
 
 /// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
-/// number, seed and trajectory, whatever the process grid.
+/// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`.
 pub(crate) fn draw_noise<B: Backend>(
     out: &mut DeviceColour<B, Double>,
     parity: u32,

@@ -26,10 +26,10 @@ impl<B: Backend, P: Precision> Hops<B, P> {
     pub fn new(domain: &Domain<B>, count: usize) -> Result<Self> {
         Ok(Hops { fields: [DeviceColour::zero(domain, count)?, DeviceColour::zero(domain, count)?], added: 0 })
     }
-    /// Adds the vector that is x on even and `factor` y on odd sites.
+    /// Adds the vectors of a block: x on even and `factor` y on odd sites.
     pub fn add(&mut self, x: &DeviceColour<B, P>, y: &DeviceColour<B, P>, factor: f64) -> Result {
         let domain = x.domain();
-        assert!(self.added < self.fields[0].nrhs(), "there is room");
+        assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
         for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
             let kernel = CopySites {
                 input: field.view(),
@@ -40,9 +40,9 @@ impl<B: Backend, P: Precision> Hops<B, P> {
                 parity: parity as u32,
                 factor,
             };
-            domain.backend().launch(&kernel, domain.sites(), 1)?;
+            domain.backend().launch(&kernel, domain.sites(), x.nrhs() as u32)?;
         }
-        self.added += 1;
+        self.added += x.nrhs();
         Ok(())
     }
     /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.

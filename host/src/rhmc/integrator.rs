@@ -94,6 +94,10 @@ impl Scheme {
         }
         moves
     }
+    /// How often the links, or the level inside, move in so many steps.
+    pub fn drifts(self, steps: usize) -> usize {
+        self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
+    }
     /// Evaluations of the force in so many steps.
     pub fn evaluations(self, steps: usize) -> usize {
         let count = |one: &Move| match one {

@@ -21,7 +21,7 @@ pub fn largest<B: Backend, T: Element>(
     seed: u64,
 ) -> Result<f64, Error> {
     let domain = links.own().domain();
-    let square = operator.on::<B, T, Double, Recon18>(links, 0, 0.0)?;
+    let square = operator.on::<B, T, Double, Recon18>(links, 0, 0.0, 1)?;
     let mut start = DeviceColour::zero(domain, 1)?;
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
     let space = ColourSpace::<B, Double>::new(domain, 1);

@@ -74,7 +74,7 @@ pub struct Plan {
 pub struct Noise<'a> {
     /// Momenta, as matrices.
     pub momenta: &'a HostGauge,
-    /// ξ of all pseudofermions, group after group; only even sites count.
+    /// ξ of all pseudofermions, group after group, as many as there are; only even sites count.
     pub pseudofermions: &'a [HostColour],
 }
 
@@ -140,15 +140,14 @@ impl<B: Backend, T: Element> Chain<B, T> {
             }
             Some(Noise { momenta, pseudofermions }) => {
                 self.momenta = MomentumField::upload(&domain, momenta)?;
-                let mut given = pseudofermions.iter();
+                let mut given = pseudofermions;
                 for quarks in &self.quarks {
                     let mut quarks = quarks.borrow_mut();
-                    for which in 0..quarks.count() {
-                        let noise = given.next().expect("there is noise for all pseudofermions");
-                        let mut full = FullColour::<B, Double>::zero(&domain, 1)?;
-                        full.upload(std::slice::from_ref(noise))?;
-                        quarks.set_from(&self.links, which, &full.even)?;
-                    }
+                    let (own, rest) = given.split_at(quarks.count());
+                    given = rest;
+                    let mut noise = FullColour::<B, Double>::zero(&domain, own.len())?;
+                    noise.upload(own)?;
+                    quarks.set_from(&self.links, &noise.even)?;
                 }
             }
         }

@@ -85,7 +85,7 @@ fn quarks<B: Backend>(domain: &Domain<B>, operator: QuarkOperator, single: bool)
     let functions = functions.expect("these exist");
     let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
     let solvers = [solver(single, if single { 1e-6 } else { 1e-12 }), solver(false, 1e-12)];
-    Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 1))?)
+    Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 2))?)
 }
 
 fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<Found> {
@@ -133,7 +133,7 @@ fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<
         hop_force(&operator, (&field.even, &field.odd), &links, 1.0, &mut pushed)?;
         found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
-        for part in condensate(&links, &operator, 0.3, &field, 1e-10)? {
+        for part in condensate(&links, &operator, 0.3, &field, 1e-10)?.into_iter().flatten() {
             found.numbers.push((format!("{name}: condensate"), part.re, 1e-7));
             found.numbers.push((format!("{name}: condensate, imaginary part"), part.im, 1e-7));
         }

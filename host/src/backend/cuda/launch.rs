@@ -6,11 +6,16 @@ use cust::sys;
 use std::any::TypeId;
 use std::ffi::c_void;
 
-/// Threads per block of kernels that are neither reductions nor tuned.
+/// Threads per block of kernels that are neither reductions nor tuned, as far as right-hand sides allow.
 const BLOCK: u32 = 128;
-/// Candidates of the tuner are the multiples of this up to `MOST_THREADS`.
+/// Candidates of the tuner are the multiples of this, for each right-hand side in a block, up to `MOST_THREADS`.
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
+
+/// Most right-hand sides in a block.
+const MOST_SIDES: u32 = 8;
+/// Most blocks along y and z of a grid.
+const MOST_BLOCKS: u32 = 65535;
 
 /// Launches that warm up and say how many fill a batch.
 const WARM_UP: u32 = 3;
@@ -27,6 +32,25 @@ pub(super) type LaunchId = (TypeId, u32, u32);
 pub(super) struct Launch {
     pub function: Function,
     pub block: u32,
+    /// Right-hand sides that share a block.
+    pub sides: u32,
+}
+
+/// Blocks along x, y and z, and threads of each along x and y: see `gpu_kernels::device::site_and_side`.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub blocks: [u32; 3],
+    pub threads: [u32; 2],
+}
+
+impl Launch {
+    /// For so many sites and right-hand sides.
+    pub fn grid(&self, n: u32, nrhs: u32) -> Grid {
+        let along = self.block / self.sides;
+        let blocks = n.div_ceil(along).max(1);
+        let layers = blocks.div_ceil(MOST_BLOCKS);
+        Grid { blocks: [nrhs / self.sides, blocks.div_ceil(layers), layers], threads: [along, self.sides] }
+    }
 }
 
 /// A kind of launch that was made, see [`Cuda::launches`].
@@ -42,7 +66,7 @@ impl Cuda {
     /// Block sizes of all kernels launched so far, reductions apart, sorted by name.
     pub fn launches(&self) -> Vec<BlockSize> {
         let launches = lock(&self.shared.launches);
-        let all = launches.iter().map(|((_, sites, nrhs), Launch { function, block })| BlockSize {
+        let all = launches.iter().map(|((_, sites, nrhs), Launch { function, block, .. })| BlockSize {
             launch: LaunchKey { kernel: function.name.into(), sites: *sites, nrhs: *nrhs },
             block: *block,
         });
@@ -59,16 +83,19 @@ impl Cuda {
     pub(super) unsafe fn choose(&self, id: LaunchId, parts: &[&str], parameters: &mut [*mut c_void]) -> Result<Launch> {
         let (kernel, n, nrhs) = id;
         let function = self.function(kernel, parts)?;
+        let most = self.most_threads(function)?.min(MOST_THREADS);
+        let fits = |sides: &u32| nrhs.is_multiple_of(*sides) && WARP * sides <= most;
+        let sides = (1..=MOST_SIDES).rev().find(fits).unwrap_or(1);
+        let (step, default) = (WARP * sides, (BLOCK / (WARP * sides)).max(1) * WARP * sides);
         // What is launched once or twice in a run is not worth a search.
         let block = if function.hot {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
-            let most = self.most_threads(function)?.min(MOST_THREADS);
-            let candidates: Vec<u32> = (1..=most / WARP).map(|warps| WARP * warps).collect();
+            let candidates: Vec<u32> = (1..=most / step).map(|steps| step * steps).collect();
             let measure = |block| {
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
-                unsafe { self.seconds(function, n, nrhs, block, parameters) }
+                unsafe { self.seconds(Launch { function, block, sides }, (n, nrhs), parameters) }
             };
-            self.tuner().block(&launch, BLOCK, &candidates, measure).map_err(|error| match error {
+            self.tuner().block(&launch, default, &candidates, measure).map_err(|error| match error {
                 SearchError::Failed(error) => error,
                 SearchError::NoTime => BackendError::Driver {
                     call: format!("timing {}", function.name),
@@ -77,9 +104,9 @@ impl Cuda {
                 },
             })?
         } else {
-            BLOCK
+            default
         };
-        let launch = Launch { function, block };
+        let launch = Launch { function, block, sides };
         lock(&self.shared.launches).insert(id, launch);
         Ok(launch)
     }
@@ -98,19 +125,13 @@ impl Cuda {
     ///
     /// # Safety
     /// As for [`Cuda::start`].
-    unsafe fn seconds(
-        &self,
-        function: Function,
-        n: u32,
-        nrhs: u32,
-        block: u32,
-        parameters: &mut [*mut c_void],
-    ) -> Result<f64> {
+    unsafe fn seconds(&self, launch: Launch, (n, nrhs): (u32, u32), parameters: &mut [*mut c_void]) -> Result<f64> {
+        let grid = launch.grid(n, nrhs);
         let mut batch = |launches: u32| -> Result<f64> {
             let from = self.record()?;
             for _ in 0..launches {
                 // SAFETY: the caller's promise.
-                unsafe { self.start(&self.shared.stream, function, (n.div_ceil(block), nrhs), block, parameters)? };
+                unsafe { self.start(&self.shared.stream, launch.function, grid, parameters)? };
             }
             let to = self.record()?;
             Ok(self.seconds_between(&from, &to)? / launches as f64)

@@ -3,6 +3,7 @@ mod accuracy;
 mod halo;
 mod kernels;
 mod model;
+mod rhmc;
 mod solver;
 
 pub(super) use kernels::{Operator, check_nrhs, lattice_or_default, memory, operators};
@@ -18,7 +19,8 @@ Examples:
   mpirun -n 2 ferrite bench halo --trace timeline.json
   mpirun -n 2 ferrite bench model --save machine.json
   ferrite bench accuracy --plot accuracy.svg
-  ferrite bench solver --paper 001";
+  ferrite bench solver --paper 001
+  ferrite bench rhmc --paper 003 --out settings";
 
 /// Arguments of `bench`.
 #[derive(Args)]
@@ -43,6 +45,8 @@ enum What {
     Model(Box<model::Arguments>),
     /// How exact each format is
     Accuracy(accuracy::Arguments),
+    /// Ensembles in several settings of precision: observables, reversibility, acceptance
+    Rhmc(Box<rhmc::Arguments>),
     /// Iterations and time of mixed-precision solvers over a range of masses
     Solver(Box<solver::Arguments>),
 }
@@ -56,6 +60,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         What::Halo(args) => halo::run(args, context),
         What::Model(args) => model::run(*args, context),
         What::Accuracy(args) => accuracy::run(args, context),
+        What::Rhmc(args) => rhmc::run(&args, context),
         What::Solver(args) => solver::run(*args, context),
     }
 }

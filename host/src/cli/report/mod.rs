@@ -1,5 +1,5 @@
 //! `ferrite report`.
-mod data;
+pub(super) mod data;
 mod figures;
 mod observables;
 mod page;

@@ -1,11 +1,11 @@
 //! `ferrite rhmc` and `ferrite init rhmc`.
 mod folder;
-mod input;
+pub(super) mod input;
 mod record;
 mod replay;
 mod settings;
 
-use super::device::on_device;
+use super::device::{Device, on_device};
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, progress};
 use clap::Args;
@@ -28,7 +28,7 @@ use record::Record;
 use replay::Replay;
 use serde_json::json;
 use solvers::SolveError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::{info, warn};
 
@@ -89,6 +89,22 @@ pub fn init(args: &InitArguments, context: &Context) -> Outcome {
     context.output.result("ferrite.init/1", json!({ "kind": args.kind, "input": text }), || text.into())
 }
 
+/// A run to make, or to go on with.
+pub struct Job<'a> {
+    /// What.
+    pub input: &'a Input,
+    /// Which process has which part.
+    pub layout: &'a Layout,
+    /// Where it is computed.
+    pub device: &'a Device,
+    /// The folder.
+    pub out: &'a Path,
+    /// Whether it goes on.
+    pub resume: bool,
+    /// The hours after which it ends.
+    pub max_hours: Option<f64>,
+}
+
 /// A run, as checked.
 struct Run<'a> {
     input: &'a Input,
@@ -102,54 +118,63 @@ struct Run<'a> {
 }
 
 /// How a run ended.
-struct End {
+pub struct End {
     first: u32,
     last: u32,
     accepted: u32,
-    interrupted: bool,
+    /// Whether trajectories are missing.
+    pub interrupted: bool,
     records: Vec<Record>,
 }
 
 /// Makes the ensemble.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
-    let (world, begin) = (&context.world, Instant::now());
+    let world = &context.world;
     let input = world.agree(Input::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
     let replay = world.agree(args.replay.as_deref().map(Replay::open).transpose())?;
     let layout = input.device.layout.cut(world, input.lattice, input.hops())?;
     let device = input.device.open(world)?;
-    device.require_all(world, &memory(&input, &layout), "the run")?;
+    let (resume, max_hours) = (args.resume, args.max_hours);
+    let job = Job { input: &input, layout: &layout, device: &device, out: &args.out, resume, max_hours };
+    let end = make(&job, replay, context)?;
+    if end.interrupted {
+        let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
+        return Err(Failure::new(Code::Interrupted, why).shared());
+    }
+    report(&end, &job, context)
+}
+
+/// *Collective.* Makes the trajectories that are missing.
+pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End> {
+    let Job { input, layout, device, out, resume, max_hours } = *job;
+    let (world, begin) = (&context.world, Instant::now());
+    device.require_all(world, &memory(input, layout), "the run")?;
     let precision = if input.single_links { Precision::Single } else { Precision::Double };
-    let (folder, state, gauge) = if args.resume {
-        let (folder, state, gauge) = Folder::open(&args.out, precision, &layout, world)?;
+    let (folder, state, gauge) = if resume {
+        let (folder, state, gauge) = Folder::open(out, precision, layout, world)?;
         if state.seed != input.plan.seed {
             let (old, new) = (state.seed, input.plan.seed);
-            let why = format!("{}: this run has the seed {old}, the input says {new}", args.out.display());
+            let why = format!("{}: this run has the seed {old}, the input says {new}", out.display());
             return Err(Failure::refused(why).shared());
         }
         if state.bounds.len() != input.groups.len() {
-            let why = format!("{}: this run has another number of quarks", args.out.display());
+            let why = format!("{}: this run has another number of quarks", out.display());
             return Err(Failure::refused(why).shared());
         }
         info!("going on after trajectory {}", state.trajectory);
         (folder, Some(state), gauge)
     } else {
-        let gauge = first_links(&input, &layout, context)?;
-        (Folder::create(&args.out, precision, world)?, None, gauge)
+        let gauge = first_links(input, layout, context)?;
+        (Folder::create(out, precision, world)?, None, gauge)
     };
     interrupt::listen();
     let names = [device.name().to_string(), device.describe()];
-    let max_hours = args.max_hours;
-    let run = Run { input: &input, layout: &layout, context, device: names, begin, max_hours, replay };
-    let end = on_device!(&device, backend => if input.single_links {
-        run.make::<_, f32>(backend, folder, state, &gauge)?
+    let run = Run { input, layout, context, device: names, begin, max_hours, replay };
+    on_device!(device, backend => if input.single_links {
+        run.make::<_, f32>(backend, folder, state, &gauge)
     } else {
-        run.make::<_, f64>(backend, folder, state, &gauge)?
-    });
-    if end.interrupted {
-        let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
-        return Err(Failure::new(Code::Interrupted, why).shared());
-    }
-    report(&end, &input, &layout, (device.name(), &device.describe()), &args.out, context)
+        run.make::<_, f64>(backend, folder, state, &gauge)
+    })
 }
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
@@ -182,7 +207,7 @@ fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
         // Solutions, directions, and pairs of vectors for all poles, of which there are rarely more.
         let poles = 24;
         let most = input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(1);
-        needs.push(("vectors of solvers and forces", (2 * poles + 2 * poles * most + 8) * vector));
+        needs.push(("vectors of solvers and forces", (4 * poles + 8) * most * vector));
         needs.push(("links of operators", 4 * thin));
     }
     if improved {
@@ -361,14 +386,8 @@ fn failed(error: ferrite::rhmc::Error) -> Failure {
     }
 }
 
-fn report(
-    end: &End,
-    input: &Input,
-    layout: &Layout,
-    (backend, device): (&str, &str),
-    out: &std::path::Path,
-    context: &Context,
-) -> Outcome {
+fn report(end: &End, job: &Job, context: &Context) -> Outcome {
+    let Job { input, layout, device, out, .. } = job;
     let summary = record::summary(&end.records);
     let object = json!({
         "output": out,
@@ -378,8 +397,8 @@ fn report(
         "accepted": end.accepted,
         "summary": summary.json(),
         "layout": layout.describe(),
-        "backend": backend,
-        "device": device,
+        "backend": device.name(),
+        "device": device.describe(),
     });
     context.output.result("ferrite.rhmc/1", object, || {
         let mut text = format!(

@@ -12,6 +12,9 @@ use gpu_kernels::storage::{Double, Element};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 
+/// Noise vectors that a solver advances together.
+const TOGETHER: usize = 8;
+
 /// Observables of links.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -55,19 +58,29 @@ pub fn measure<B: Backend, T: Element>(
     let traces = mean_traces(&thin, &rectangles)?;
     let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
     let (mut condensates, mut count) = (Vec::new(), 0);
-    let mut field = FullColour::<B, Double>::zero(chain.domain(), 1)?;
+    let vectors: Vec<u32> = (0..input.measure.condensate as u32).collect();
     for group in &input.groups {
         for quarks in &group.quarks {
             let mut found = Vec::new();
-            for which in 0..input.measure.condensate {
-                match given(count)? {
-                    Some(noise) => field.upload(&[noise])?,
-                    None => noise(&mut field, which as u32, input.plan.seed, number)?,
+            for block in vectors.chunks(TOGETHER) {
+                let mut field = FullColour::<B, Double>::zero(chain.domain(), block.len())?;
+                noise(&mut field, block[0], input.plan.seed, number)?;
+                let mut from_files = Vec::new();
+                for _ in block {
+                    from_files.extend(given(count)?);
+                    count += 1;
                 }
-                count += 1;
+                match from_files.len() {
+                    0 => {}
+                    n if n == block.len() => field.upload(&from_files)?,
+                    n => {
+                        let why = format!("trajectory {number}: {n} noise vectors are given of {}", block.len());
+                        return Err(Failure::refused(why).shared());
+                    }
+                }
                 let tol = input.measure.condensate_tol;
-                let one = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(Failure::failed)?;
-                found.push(one);
+                let all = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(Failure::failed)?;
+                found.extend(all);
             }
             condensates.push((quarks.mass, found));
         }

@@ -1,0 +1,101 @@
+//! `ferrite bench rhmc`.
+mod pictures;
+mod study;
+
+use crate::cli::text::lattice;
+use crate::cli::{Code, Context, Failure, Outcome};
+use clap::{Args, ValueEnum};
+use ferrite::lattice::Lattice;
+use serde_json::json;
+use std::path::PathBuf;
+use study::{Row, Study};
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench rhmc --paper 003 --out settings
+  ferrite bench rhmc --paper 003 --out settings --trajectories 200
+  ferrite bench rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
+
+Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in all of the
+paper's settings of precision, A to G, each from the same thermalised configuration, on two lattices. DIR gets a folder
+for each run, and figures 4 to 9 of the paper: observables, irreversibility and energy differences on the small lattice,
+irreversibility on the large one and against the number of gauge updates, and acceptance on the large one. Ctrl-C ends it
+after a trajectory; the same command goes on, with a larger --trajectories for more of them.";
+
+/// Which study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// Bonati, Cossu, D'Elia and Incardona 2011
+    #[value(name = "003")]
+    Staggered,
+}
+
+/// Arguments of `bench rhmc`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The study to repeat
+    #[arg(long, value_enum)]
+    #[allow(dead_code)] // there is one
+    paper: Paper,
+    /// Folder for the runs and the figures
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// The small lattice
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "16,16,16,4")]
+    lattice: Lattice,
+    /// The large lattice
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "32,32,32,4")]
+    large: Lattice,
+    /// Mass of the two flavours
+    #[arg(long, value_name = "M", default_value_t = 0.01335)]
+    mass: f64,
+    /// Coupling
+    #[arg(long, default_value_t = 5.26)]
+    beta: f64,
+    /// Trajectories in each setting
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    trajectories: u32,
+    /// Trajectories from a hot start, at first of tenfold mass and half as many again of the mass itself
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    thermalise: u32,
+    /// Steps of the quarks' force on the small and on the large lattice, joined with a comma, in trajectories of length 1
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [16, 24])]
+    steps: Vec<u32>,
+    /// Steps of the gauge force in each move of links between two kicks of the quarks
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    gauge_steps: u32,
+    /// Go back to the start after every so many trajectories
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    reversibility: u32,
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Makes the runs, draws, and prints.
+pub fn run(args: &Arguments, context: &Context) -> Outcome {
+    context.world.only_one("bench rhmc")?;
+    let study = Study::new(args)?;
+    let choice = context.device_choice()?;
+    let device = choice.open(&context.world)?;
+    study.claim()?;
+    for run in study.runs() {
+        if study.make(&run, &choice.layout, &device, context)? {
+            let why = format!("ended in {}; the same command goes on", run.folder.display());
+            return Err(Failure::new(Code::Interrupted, why));
+        }
+    }
+    let rows = study.rows()?;
+    let files = pictures::write(&study, &rows)?;
+    let object = json!({
+        "output": args.out,
+        "mass": args.mass,
+        "beta": args.beta,
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "figures": files,
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.bench-rhmc/1", object, || study::table(&rows, &device.describe()))
+}

@@ -1,0 +1,111 @@
+//! Values of several kinds, with errors, at named places: one panel below the other.
+use super::{log, range, save};
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Values in one panel.
+pub struct Values {
+    /// Name of the vertical axis.
+    pub axis: String,
+    /// Whether it shows powers of ten; numbers that are not above 0 are left out there.
+    pub logarithmic: bool,
+    /// For each place a mean and its error, which may be no number.
+    pub at: Vec<[f64; 2]>,
+}
+
+/// Panels above the same places.
+pub struct Compared {
+    /// Above the picture.
+    pub title: String,
+    /// Below the title.
+    pub subtitle: String,
+    /// Names of the places.
+    pub places: Vec<String>,
+    /// The panels.
+    pub panels: Vec<Values>,
+}
+
+/// Draws to a file that appears whole or not at all.
+pub fn write_compared(path: &Path, plot: &Compared) -> Result<(), String> {
+    save(path, draw(plot))
+}
+
+/// Where a value, the lower and the upper end of its bar are drawn.
+fn ends(values: &Values, [mean, error]: [f64; 2]) -> Option<[f64; 3]> {
+    let error = if error.is_finite() { error } else { 0.0 };
+    if !values.logarithmic {
+        return Some([mean - error, mean, mean + error]).filter(|_| mean.is_finite());
+    }
+    let (middle, upper) = (log(mean)?, log(mean + error)?);
+    // A bar that reaches below 0 is as long downwards as upwards.
+    Some([log(mean - error).unwrap_or(2.0 * middle - upper), middle, upper])
+}
+
+fn draw(plot: &Compared) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let count = plot.panels.len();
+        let root = SVGBackend::with_string(&mut svg, (960, 80 + 260 * count as u32)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (above, below) = root.split_vertically(70);
+        let text = |size: f64| TextStyle::from(("sans-serif", size).into_font()).color(&BLACK);
+        above.draw(&Text::new(plot.title.as_str(), (80, 14), text(22.0)))?;
+        above.draw(&Text::new(plot.subtitle.as_str(), (80, 44), text(16.0)))?;
+        let name = |x: &f64| {
+            let near = x.round();
+            let place = ((x - near).abs() < 1e-6 && near >= 0.0).then(|| plot.places.get(near as usize)).flatten();
+            place.cloned().unwrap_or_default()
+        };
+        let power = |y: &f64| format!("{:.1e}", 10f64.powf(*y));
+        for (j, (area, values)) in below.split_evenly((count, 1)).iter().zip(&plot.panels).enumerate() {
+            let points: Vec<(f64, [f64; 3])> =
+                values.at.iter().enumerate().filter_map(|(k, at)| Some((k as f64, ends(values, *at)?))).collect();
+            let mut chart =
+                ChartBuilder::on(area).margin(12).x_label_area_size(28).y_label_area_size(96).build_cartesian_2d(
+                    -0.5..plot.places.len() as f64 - 0.5,
+                    range(points.iter().flat_map(|(_, ends)| *ends)),
+                )?;
+            let mut mesh = chart.configure_mesh();
+            mesh.max_light_lines(1).light_line_style(WHITE).label_style(("sans-serif", 14)).disable_x_mesh();
+            mesh.y_desc(values.axis.as_str()).y_labels(6);
+            mesh.x_labels(2 * plot.places.len() + 2).x_label_formatter(&name);
+            if values.logarithmic {
+                mesh.y_label_formatter(&power);
+            }
+            mesh.draw()?;
+            let colour = Palette99::pick(j).to_rgba();
+            let bars = points
+                .iter()
+                .map(|(x, [low, middle, high])| ErrorBar::new_vertical(*x, *low, *middle, *high, colour.filled(), 12));
+            chart.draw_series(bars)?;
+        }
+        root.present()?;
+    }
+    Ok(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_their_names() {
+        let values = |axis: &str, logarithmic| Values {
+            axis: axis.into(),
+            logarithmic,
+            at: vec![[1.0, 0.1], [2e-3, f64::NAN], [0.5, 0.7], [f64::NAN, 1.0]],
+        };
+        let plot = Compared {
+            title: "title".into(),
+            subtitle: "subtitle".into(),
+            places: ["alpha", "beta", "gamma", "delta"].map(String::from).into(),
+            panels: vec![values("plain", false), values("powers", true)],
+        };
+        let svg = draw(&plot).unwrap();
+        for word in ["title", "subtitle", "alpha", "beta", "gamma", "delta", "plain", "powers"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        // Three values in each of two panels.
+        assert_eq!(svg.matches("<circle").count(), 6);
+    }
+}
