@@ -392,7 +392,6 @@ fn one_process_speaks_for_all() {
     assert!(notes.contains("process grid 1×1×1×2") && notes.contains("ranks 0 to 1 on "), "{notes}");
 }
 
-/// A rank that is killed from outside takes the others with it.
 /// Random numbers do not depend on the grid, and what one grid has made another goes on with.
 #[test]
 fn ensembles_on_several_processes() {

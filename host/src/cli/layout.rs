@@ -120,6 +120,15 @@ impl Layout {
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
+    /// What JSON says of it where times are told: also how faces travel, if any do.
+    pub fn describe_with_way(&self) -> Value {
+        let mut object = self.describe();
+        if let Some(transport) = self.transport.get().filter(|_| self.grid.size() > 1) {
+            object["transport"] = json!(transport.name());
+            object["overlap"] = json!(self.overlap);
+        }
+        object
+    }
     /// What JSON says of it.
     pub fn describe(&self) -> Value {
         json!({ "processes": self.grid.size(), "grid": self.grid.dims() })

@@ -118,6 +118,7 @@ pub struct Pseudofermions<B: Backend> {
     /// Number of the first among all pseudofermions.
     first: u32,
     iterations: Cell<usize>,
+    residual: Cell<f64>,
 }
 
 impl<B: Backend> Pseudofermions<B> {
@@ -132,14 +133,35 @@ impl<B: Backend> Pseudofermions<B> {
         (first, count): (u32, usize),
     ) -> Result<Self> {
         let field = DeviceColour::zero(domain, count)?;
-        Ok(Pseudofermions { name, operator, functions, solvers, field, first, iterations: Cell::new(0) })
+        let mut this = Pseudofermions {
+            name,
+            operator,
+            functions: functions.clone(),
+            solvers,
+            field,
+            first,
+            iterations: Cell::new(0),
+            residual: Cell::new(0.0),
+        };
+        this.set_functions(functions);
+        Ok(this)
     }
     /// Iterations of solvers since this was asked last, those of all pseudofermions together.
     pub fn take_iterations(&self) -> usize {
         self.iterations.take()
     }
-    /// Other functions, as the spectrum asks for them.
+    /// The largest true residual of a system of heat bath or action since this was asked last, in the precision of the
+    /// solver; molecular dynamics does not look.
+    pub fn take_residual(&self) -> f64 {
+        self.residual.take()
+    }
+    /// Other functions, as the spectrum asks for them. Residuals that were given for each pole are cut off, or go on with
+    /// the last one, where the number of poles is another.
     pub fn set_functions(&mut self, functions: RationalFunctions) {
+        let tol = &mut self.solvers[0].tol;
+        if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
+            tol.resize(functions.dynamics.poles.len(), last);
+        }
         self.functions = functions;
     }
     /// How many there are.
@@ -215,7 +237,7 @@ impl<B: Backend> Pseudofermions<B> {
         let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), n), ColourSpace::<B, P>::new(b.domain(), n));
         let mut rhs = low.allocate()?;
         low.convert(&vec![1.0; n], b, &mut rhs)?;
-        let x = self.solve(&*operator, function, &self.solvers[1], &rhs)?;
+        let x = self.solve(&*operator, function, &self.solvers[1], true, &rhs)?;
         let mut out = space.allocate()?;
         let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
         space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
@@ -224,27 +246,27 @@ impl<B: Backend> Pseudofermions<B> {
         }
         Ok(out)
     }
-    /// 4 (A + σ_j)⁻¹ b for all poles of a function.
+    /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve<P: Precision>(
         &self,
         operator: &dyn Square<B, P>,
         function: &PartialFractions,
         solver: &ShiftedSolver,
+        check: bool,
         b: &DeviceColour<B, P>,
     ) -> std::result::Result<Vec<DeviceColour<B, P>>, Error> {
         let space = ColourSpace::<B, P>::new(b.domain(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-        let params = MultiShiftParams {
-            tol: &solver.tol,
-            max_iterations: solver.max_iterations,
-            stagnation_window: 0,
-            check: false,
-        };
+        let params =
+            MultiShiftParams { tol: &solver.tol, max_iterations: solver.max_iterations, stagnation_window: 0, check };
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
+        if check {
+            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), f64::max));
+        }
         Ok(x)
     }
     fn push_in<P: Precision<Real: Element>, T: Element>(
@@ -264,7 +286,7 @@ impl<B: Backend> Pseudofermions<B> {
         let mut hops = Hops::<B, P>::new(domain, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
         space.convert(&vec![1.0; n], &self.field, &mut b)?;
-        let x = self.solve(&*operator, function, &self.solvers[0], &b)?;
+        let x = self.solve(&*operator, function, &self.solvers[0], false, &b)?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.hop(1, x, &mut odd)?;
             // Both vectors are four times too large.

@@ -125,7 +125,7 @@ pub enum Unitarise {
     /// Whenever they have moved.
     #[default]
     Always,
-    /// Not within a trajectory.
+    /// After a trajectory only.
     Never,
 }
 

@@ -169,10 +169,13 @@ impl<B: Backend, T: Element> Chain<B, T> {
         };
         let delta = end.minus(&start);
         let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
-        // Not where ΔH is no number.
-        let accepted = number < self.plan.metropolis_from || drawn < (-delta).exp();
+        // Not where ΔH is no number, not even without a Metropolis step.
+        let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
             self.links.own_mut().copy_from(&before)?;
+        } else if self.plan.unitarise == Unitarise::Never {
+            // Roundings would add up from one trajectory to the next.
+            self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
         Ok(Outcome { number, start, end, delta, accepted, iterations, irreversibility })
     }

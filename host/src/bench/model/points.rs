@@ -86,13 +86,14 @@ pub fn points_from_json(text: &str) -> Result<Vec<Point>, String> {
     match file["schema"].as_str() {
         Some(SCHEMA) => {
             let points = root.at("points").list()?;
-            points.into_iter().map(|point| read(&point, grid(&point.at("grid"))?)).collect()
+            points.into_iter().map(|point| read(&point, grid(&point.at("grid"))?, Travel::of(&point)?)).collect()
         }
         Some(BENCH) => {
-            let (grid, rows) = (grid(&root.at("layout").at("grid"))?, root.at("rows").list()?);
+            let layout = root.at("layout");
+            let (grid, way, rows) = (grid(&layout.at("grid"))?, Travel::of(&layout)?, root.at("rows").list()?);
             // Others have more right-hand sides, or no links.
             let of_one = |row: &Field<'_>| row.at("nrhs").count(1).is_ok_and(|n| n == 1) && row.links();
-            rows.into_iter().filter(of_one).map(|row| read(&row, grid)).collect()
+            rows.into_iter().filter(of_one).map(|row| read(&row, grid, way.clone())).collect()
         }
         _ => schema.wrong(&format!("\"{SCHEMA}\", or \"{BENCH}\" as `ferrite bench dslash --json` prints it")),
     }
@@ -112,7 +113,23 @@ fn grid(field: &Field<'_>) -> Result<ProcessGrid, String> {
     ProcessGrid::new(extents(field)?).or_else(|_| field.wrong("a grid of processes"))
 }
 
-fn read(point: &Field<'_>, grid: ProcessGrid) -> Result<Point, String> {
+/// How faces travelled.
+#[derive(Clone)]
+struct Travel {
+    transport: Option<String>,
+    overlap: bool,
+}
+
+impl Travel {
+    /// As an object says it; the fastest one with overlap, where it says nothing.
+    fn of(object: &Field<'_>) -> Result<Self, String> {
+        let transport = object.optional("transport").map(|name| name.text()).transpose()?;
+        let overlap = object.optional("overlap").map_or(Ok(true), |overlap| overlap.yes_or_no())?;
+        Ok(Travel { transport, overlap })
+    }
+}
+
+fn read(point: &Field<'_>, grid: ProcessGrid, Travel { transport, overlap }: Travel) -> Result<Point, String> {
     let lattice = extents(&point.at("lattice"))?;
     grid.check(lattice, 1).or_else(|why| point.at("lattice").wrong(&format!("one that fits its grid: {why}")))?;
     let measured = match (point.optional("microseconds"), point.optional("efficiency")) {
@@ -128,8 +145,6 @@ fn read(point: &Field<'_>, grid: ProcessGrid) -> Result<Point, String> {
         }
         _ => return point.wrong("a point with either microseconds, or efficiency and scaling"),
     };
-    let transport = point.optional("transport").map(|name| name.text()).transpose()?;
-    let overlap = point.optional("overlap").map_or(Ok(true), |overlap| overlap.yes_or_no())?;
     Ok(Point {
         operator: point.at("operator").text()?,
         precision: point.at("precision").text()?,

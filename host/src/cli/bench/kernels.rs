@@ -201,7 +201,7 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
-        "layout": layout.describe(),
+        "layout": layout.describe_with_way(),
         "rows": rows.iter().map(|row| json!({
             "operator": row.operator,
             "precision": row.precision,

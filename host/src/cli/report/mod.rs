@@ -52,13 +52,11 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     context.world.only_one("report")?;
     let path = args.output.clone().unwrap_or_else(|| args.folder.join("report.html"));
     let run = data::read(&args.folder)?;
-    target::check(&path).map_err(Failure::refused)?;
-    if let (Ok(old), Ok(new)) = (args.folder.join(data::FILE).canonicalize(), path.canonicalize())
-        && old == new
-    {
-        let why = "has the lines that the page is made of: name another file";
-        return Err(Failure::refused(format!("{} {why}", path.display())));
+    // Nothing else that lies in the folder of a run ends so.
+    if path.extension().is_none_or(|e| e != "html") {
+        return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
     }
+    target::check(&path).map_err(Failure::refused)?;
     let report = Report::new(name(&args.folder), run, args.skip);
     let html = page::html(&report).map_err(Failure::failed)?;
     target::write_text(&path, &html).map_err(Failure::failed)?;
@@ -145,7 +143,9 @@ impl Report {
                 ));
             }
         }
-        if let Some(off) = self.of(Kind::Exponential).map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
+        // The errors of short series are guesses.
+        let exponential = self.of(Kind::Exponential).filter(|o| !o.is_short());
+        if let Some(off) = exponential.map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
             && off > 4.0
             && off.is_finite()
         {

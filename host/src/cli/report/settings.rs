@@ -98,7 +98,7 @@ fn continued(run: &Run) -> Option<String> {
 }
 
 /// Keys that do not change what is sampled.
-const HARMLESS: [&str; 6] = ["version", "trajectories", "backend", "device", "layout", "start"];
+const HARMLESS: [&str; 7] = ["version", "trajectories", "backend", "device", "layout", "start", "measure"];
 
 /// Sentences on settings that are others than those of the start before.
 pub fn changes(run: &Run) -> Vec<String> {

@@ -6,11 +6,13 @@
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
 //! | `state.toml` | the number of the last trajectory, and the names of the files that belong to it |
 //! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns |
+//! | `.lock` | kept open by the process that works here |
 //! | `report.html` | what `ferrite report` makes of the lines |
 //!
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
 //! of trajectories that it does not know, half a line among them, are cut off when a run goes on.
 use super::super::layout::Layout;
+use super::super::report::data::FILE;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
@@ -18,7 +20,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::files::{Format, Precision, ReadOptions, WriteOptions};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -54,12 +56,14 @@ pub struct Folder {
     precision: Precision,
     /// Length of `trajectories.jsonl`.
     bytes: u64,
+    /// Keeps other processes away as long as it is open; with rank 0.
+    lock: Option<File>,
 }
 
 impl Folder {
     /// *Collective.* A folder for a new run; made if it is not there.
     pub fn create(path: &Path, precision: Precision, world: &World) -> Outcome<Self> {
-        let folder = Folder { path: path.into(), precision, bytes: 0 };
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
         world.once(|| {
             if folder.file("state.toml").exists() {
                 let why = "has a run already: go on with it by --resume, or name another folder";
@@ -68,20 +72,30 @@ impl Folder {
             let refused = |why| Failure::refused(format!("{} cannot be made: {why}", path.display()));
             fs::create_dir_all(path).map_err(refused)?;
             target::check(&folder.lines()).map_err(Failure::refused)?;
-            File::create(folder.lines()).map_err(|why| folder.failed("trajectories.jsonl", why))?;
+            folder.lock()?;
+            if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
+                let why =
+                    "has trajectories of a run and no state.toml to go on from: name another folder, or move them";
+                return Err(Failure::refused(format!("{} {why}", path.display())));
+            }
+            File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
             Ok(())
         })?;
         Ok(folder)
     }
-    /// *Collective.* The folder of a run that goes on: its state and links. What was written after that state is cut off.
+    /// *Collective.* The folder of a run that goes on, if `goes_on` agrees: its state and links. What was written after that
+    /// state is cut off.
     pub fn open(
         path: &Path,
         precision: Precision,
         layout: &Layout,
         world: &World,
+        goes_on: impl FnOnce(&State) -> Outcome,
     ) -> Outcome<(Self, State, HostGauge)> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0 };
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
+        world.once(|| folder.lock())?;
         let (state, links, bytes) = world.agree(folder.state())?;
+        world.agree(goes_on(&state))?;
         let path = folder.file(&links);
         let lattice = fields::lattice_of(&path, &ReadOptions::default(), world)?;
         if lattice != layout.lattice() {
@@ -92,21 +106,37 @@ impl Folder {
         folder.bytes = bytes;
         world.once(|| {
             let file = OpenOptions::new().write(true).open(folder.lines());
-            let file = file.map_err(|why| folder.failed("trajectories.jsonl", why))?;
-            let there = file.metadata().map_err(|why| folder.failed("trajectories.jsonl", why))?.len();
+            let file = file.map_err(|why| folder.failed(FILE, why))?;
+            let there = file.metadata().map_err(|why| folder.failed(FILE, why))?.len();
             if there < bytes {
                 let why = format!("has {there} bytes, and state.toml says {bytes}: it is not whole");
                 return Err(Failure::refused(format!("{} {why}", folder.lines().display())));
             }
-            file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed("trajectories.jsonl", why))
+            file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed(FILE, why))
         })?;
         Ok((folder, state, gauge))
+    }
+    /// Sees to it that no other process works in the folder.
+    fn lock(&mut self) -> Outcome {
+        if !self.path.is_dir() {
+            return Ok(());
+        }
+        let path = self.file(".lock");
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = file.map_err(|why| self.failed(".lock", why))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let why = "is being worked in by another process: wait for it, or end it";
+            return Err(Failure::refused(format!("{} {why}", self.path.display())));
+        }
+        // Some network file systems cannot lock: there it is up to the user.
+        self.lock = Some(file);
+        Ok(())
     }
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
     fn lines(&self) -> PathBuf {
-        self.file("trajectories.jsonl")
+        self.file(FILE)
     }
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
@@ -176,7 +206,7 @@ impl Folder {
         world.once(|| {
             let file = OpenOptions::new().append(true).open(self.lines());
             let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
-            written.map_err(|why| self.failed("trajectories.jsonl", why))
+            written.map_err(|why| self.failed(FILE, why))
         })?;
         self.bytes += text.len() as u64;
         Ok(())

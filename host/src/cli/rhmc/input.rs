@@ -172,7 +172,8 @@ impl Input {
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
-        let groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
+        let mut groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
+        tell_apart(&mut groups);
         let (length, levels, unitarise) = integrator(s, tables);
         let (single_links, single_gauge_force, solvers) = precisions(s);
         let measure = Measure {
@@ -215,6 +216,16 @@ impl Input {
     }
 }
 
+/// Groups that have the same name, because they differ in other things, get a number.
+fn tell_apart(groups: &mut [Group]) {
+    for k in 1..groups.len() {
+        let same = groups[..k].iter().filter(|other| other.name == groups[k].name).count();
+        if same > 0 {
+            groups[k].name += &format!(" ({})", same + 1);
+        }
+    }
+}
+
 /// Notes that a key is missing, unless it is there and wrong.
 fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
     if !understood && !s.was_given(key) {
@@ -222,9 +233,20 @@ fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
     }
 }
 
+/// A relative residual.
 fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
-    s.number(key, "a number above 0 and below 1", |x| x > 0.0 && x < 1.0)
+    s.number(key, RESIDUAL, is_residual)
 }
+const RESIDUAL: &str = "a number from 1e-18 on and below 1";
+fn is_residual(x: f64) -> bool {
+    (1e-18..1.0).contains(&x)
+}
+/// The error of a rational function in double precision.
+fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
+    s.number(key, "a number from 1e-15 on and below 1", |x| (1e-15..1.0).contains(&x))
+}
+/// What a solver in single precision cannot do: residuals of systems with several shifts cannot be corrected.
+const SINGLE: f64 = 5e-8;
 
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     #[derive(Clone, Copy, PartialEq)]
@@ -290,8 +312,8 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
     let phases = s.choice(&key("phases"), &phases).unwrap_or_default();
     let default = Tolerances::default();
     let tolerances = Tolerances {
-        dynamics: tolerance(s, &key("dynamics-error")).unwrap_or(default.dynamics),
-        action: tolerance(s, &key("action-error")).unwrap_or(default.action),
+        dynamics: approximation(s, &key("dynamics-error")).unwrap_or(default.dynamics),
+        action: approximation(s, &key("action-error")).unwrap_or(default.action),
     };
     let (asqtad, masses, flavours) = (asqtad?, masses?, flavours?);
     if masses.len() != flavours.len() {
@@ -355,9 +377,7 @@ fn precisions(s: &mut Settings) -> (bool, bool, [ShiftedSolver; 2]) {
     let gauge_force = s.choice("precision.gauge-force", &PRECISIONS).unwrap_or(links || dynamics);
     let dynamics = s.choice("precision.dynamics", &PRECISIONS).unwrap_or(dynamics);
     let action = s.choice("precision.action", &PRECISIONS).unwrap_or(action);
-    let expected = "a number above 0 and below 1";
-    let dynamics_tol =
-        s.numbers("precision.dynamics-tol", expected, |x| x > 0.0 && x < 1.0).unwrap_or(vec![dynamics_tol]);
+    let dynamics_tol = s.numbers("precision.dynamics-tol", RESIDUAL, is_residual).unwrap_or(vec![dynamics_tol]);
     let action_tol = tolerance(s, "precision.action-tol").unwrap_or(action_tol);
     if links && !gauge_force {
         s.conflict(
@@ -365,6 +385,15 @@ fn precisions(s: &mut Settings) -> (bool, bool, [ShiftedSolver; 2]) {
             "precision.links",
             "links in single precision have forces in single precision",
         );
+    }
+    let smallest = dynamics_tol.iter().copied().fold(f64::INFINITY, f64::min);
+    for (part, single, tol) in [("dynamics", dynamics, smallest), ("action", action, action_tol)] {
+        if single && tol < SINGLE {
+            s.missing(format!(
+                "precision.{part}-tol is {tol:e}, which a solver in single precision does not reach: {SINGLE:e} or more, or \
+                 precision.{part} = \"double\""
+            ));
+        }
     }
     let solver = |single, tol| ShiftedSolver { single, tol, max_iterations: 1_000_000 };
     (links, gauge_force, [solver(dynamics, dynamics_tol), solver(action, vec![action_tol])])

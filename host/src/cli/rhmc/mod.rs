@@ -151,19 +151,20 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     device.require_all(world, &memory(input, layout), "the run")?;
     let precision = if input.single_links { Precision::Single } else { Precision::Double };
     let (folder, state, gauge) = if resume {
-        let (folder, state, gauge) = Folder::open(out, precision, layout, world)?;
-        if state.seed != input.plan.seed {
-            let (old, new) = (state.seed, input.plan.seed);
-            let why = format!("{}: this run has the seed {old}, the input says {new}", out.display());
-            return Err(Failure::refused(why).shared());
-        }
-        if state.bounds.len() != input.groups.len() {
-            let why = format!("{}: this run has another number of quarks", out.display());
-            return Err(Failure::refused(why).shared());
-        }
+        let (folder, state, gauge) = Folder::open(out, precision, layout, world, |state| goes_on(state, input, out))?;
         info!("going on after trajectory {}", state.trajectory);
+        let State { trajectory, accepted, .. } = state;
+        if trajectory >= input.trajectories {
+            return Ok(End { first: trajectory, last: trajectory, accepted, interrupted: false, records: Vec::new() });
+        }
+        if let Some(replay) = &replay {
+            world.agree(replay.has(trajectory + 1, input))?;
+        }
         (folder, Some(state), gauge)
     } else {
+        if let Some(replay) = &replay {
+            world.agree(replay.has(1, input))?;
+        }
         let gauge = first_links(input, layout, context)?;
         (Folder::create(out, precision, world)?, None, gauge)
     };
@@ -175,6 +176,18 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     } else {
         run.make::<_, f64>(backend, folder, state, &gauge)
     })
+}
+
+/// Whether the input goes on with the run in a folder.
+fn goes_on(state: &State, input: &Input, out: &Path) -> Outcome {
+    if state.seed != input.plan.seed {
+        let (old, new) = (state.seed, input.plan.seed);
+        return Err(Failure::refused(format!("{}: this run has the seed {old}, the input says {new}", out.display())));
+    }
+    if state.bounds.len() != input.groups.len() {
+        return Err(Failure::refused(format!("{}: this run has another number of quarks", out.display())));
+    }
+    Ok(())
 }
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
@@ -257,14 +270,16 @@ impl Run<'_> {
             let given = given.transpose()?;
             let noise = given.as_ref().map(replay::Given::noise);
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
+            let residuals: Vec<f64> = chain.quarks().map(|quarks| quarks.take_residual()).collect();
             let seconds = clock.elapsed().as_secs_f64();
             let kernels = nth(input.measure.kernels).then(|| backend.end_profile()).transpose()?;
             state.trajectory = number;
             state.accepted += u32::from(outcome.accepted);
             let largest = self.look_at_spectrum(&mut chain, &mut state)?;
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
-            let record = Record { outcome, seconds, largest, measured, kernels, whole: clock.elapsed().as_secs_f64() };
-            self.warn_of(&record.outcome);
+            let whole = clock.elapsed().as_secs_f64();
+            let record = Record { outcome, seconds, largest, residuals, measured, kernels, whole };
+            self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
                 // A start may change them, so each one tells them.
@@ -298,7 +313,8 @@ impl Run<'_> {
             let (name, solvers) = (group.name.clone(), self.input.solvers.clone());
             let poles = functions.dynamics.poles.len();
             let given = solvers[0].tol.len();
-            if given != 1 && given != poles {
+            // Later on, spectra may have asked for other functions than those that the numbers were made for.
+            if given != 1 && given != poles && state.trajectory == 0 {
                 let why = format!(
                     "precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles: one for each"
                 );
@@ -329,6 +345,10 @@ impl Run<'_> {
             found.push(largest);
             if largest > state.bounds[number] {
                 let (old, new) = (state.bounds[number], MARGIN * largest);
+                if self.replay.as_ref().is_some_and(Replay::has_functions) {
+                    warn!("{}: the spectrum has grown to {largest:.2}; the given functions stay", group.name);
+                    continue;
+                }
                 warn!(
                     "{}: the spectrum has grown to {largest:.2} beyond {old:.2}; rational functions up to {new:.2} from now on",
                     group.name
@@ -342,9 +362,20 @@ impl Run<'_> {
         }
         Ok(found)
     }
-    fn warn_of(&self, outcome: &Trajectory) {
-        if !outcome.delta.is_finite() {
-            warn!("trajectory {}: ΔH is no number; shorter steps are needed", outcome.number);
+    fn warn_of(&self, record: &Record) {
+        let Trajectory { number, delta, .. } = record.outcome;
+        if !delta.is_finite() {
+            warn!("trajectory {number}: ΔH is no number; shorter steps are needed");
+        }
+        let asked = self.input.solvers[1].tol[0];
+        for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
+            if *residual > WORSE * asked {
+                warn!(
+                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:.1e}; \
+                     precision.action = \"double\" or a larger precision.action-tol is honest",
+                    group.name
+                );
+            }
         }
     }
     fn download<B: Backend, T: Element>(&self, chain: &Chain<B, T>) -> Outcome<HostGauge> {
@@ -358,6 +389,9 @@ impl Run<'_> {
     }
 }
 
+/// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
+const WORSE: f64 = 10.0;
+
 /// How far intervals of rational functions reach beyond the largest eigenvalue.
 const MARGIN: f64 = 1.15;
 
@@ -369,7 +403,15 @@ fn bound<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed:
 fn functions(group: &Group, bound: f64) -> Outcome<ferrite::rhmc::fermions::RationalFunctions> {
     let made =
         rational_functions(&group.quarks, group.pseudofermions, bound, group.tolerances, rational::approximate_to);
-    made.map_err(|why| Failure::refused(format!("{}: {why}; more pseudofermions may help", group.name)).shared())
+    made.map_err(|why| {
+        let advice = match why {
+            rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
+                "; more pseudofermions may help"
+            }
+            _ => "",
+        };
+        Failure::refused(format!("{}: {why}{advice}", group.name)).shared()
+    })
 }
 
 /// A solver's failure is that of all processes: what it stops for are sums over all of them.
@@ -388,7 +430,7 @@ fn failed(error: ferrite::rhmc::Error) -> Failure {
 
 fn report(end: &End, job: &Job, context: &Context) -> Outcome {
     let Job { input, layout, device, out, .. } = job;
-    let summary = record::summary(&end.records);
+    let summary = record::summary(&end.records, input.plan.metropolis_from);
     let object = json!({
         "output": out,
         "lattice": input.lattice.size(),
@@ -401,14 +443,12 @@ fn report(end: &End, job: &Job, context: &Context) -> Outcome {
         "device": device.describe(),
     });
     context.output.result("ferrite.rhmc/1", object, || {
-        let mut text = format!(
-            "{}: trajectories {} to {} on {}, {} accepted in all\n",
-            out.display(),
-            end.first + 1,
-            end.last,
-            input.lattice,
-            end.accepted
-        );
+        let (folder, accepted) = (out.display(), end.accepted);
+        if end.records.is_empty() {
+            return format!("{folder}: all {} trajectories are there, {accepted} accepted in all\n", end.last);
+        }
+        let (first, last, lattice) = (end.first + 1, end.last, input.lattice);
+        let mut text = format!("{folder}: trajectories {first} to {last} on {lattice}, {accepted} accepted in all\n");
         text += &summary.text();
         text
     })

@@ -1,4 +1,5 @@
 //! What is said of a trajectory.
+use super::super::report::data::SCHEMA;
 use super::super::{Failure, Outcome as Done};
 use super::input::Input;
 use ferrite::backend::{Backend, KernelTime};
@@ -32,15 +33,17 @@ pub struct Measured {
 pub struct Record {
     /// The trajectory.
     pub outcome: Outcome,
-    /// Its seconds, and with observables and files.
+    /// Its seconds.
     pub seconds: f64,
     /// The largest eigenvalue of −D² for each group of quarks.
     pub largest: Vec<f64>,
+    /// The largest true residual of the solves for each group's action.
+    pub residuals: Vec<f64>,
     /// Observables, after every so many trajectories.
     pub measured: Option<Measured>,
     /// Times of kernels in the trajectory, if they were taken.
     pub kernels: Option<Vec<KernelTime>>,
-    /// Seconds of all.
+    /// Seconds with observables.
     pub whole: f64,
 }
 
@@ -102,17 +105,18 @@ impl Record {
             .groups
             .iter()
             .zip(iterations)
-            .zip(&self.largest)
-            .map(|((group, [action, dynamics]), largest)| {
+            .zip(self.largest.iter().zip(&self.residuals))
+            .map(|((group, [action, dynamics]), (largest, residual))| {
                 json!({
                     "name": group.name,
                     "iterations": { "action": action, "dynamics": dynamics },
                     "largest_eigenvalue": largest,
+                    "residual": number(*residual),
                 })
             })
             .collect();
         let mut line = json!({
-            "schema": "ferrite.trajectory/1",
+            "schema": SCHEMA,
             "trajectory": trajectory,
             "accepted": accepted,
             "metropolis": *trajectory >= input.plan.metropolis_from,
@@ -179,20 +183,21 @@ pub struct Summary {
     seconds: f64,
 }
 
-/// Of all trajectories of this run that had a Metropolis step, or of all if none had.
-pub fn summary(records: &[Record]) -> Summary {
-    let of = |values: Vec<f64>| {
+/// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
+pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
+    let first = records.iter().position(|r| r.outcome.number >= metropolis_from).unwrap_or(0);
+    let records = &records[first..];
+    let of = |values: &dyn Fn(&Record) -> Option<f64>| {
+        let values: Vec<f64> = records.iter().filter_map(values).filter(|x| x.is_finite()).collect();
         let average = average(&values);
         [average.mean, average.error]
     };
-    let plaquettes =
-        records.iter().filter_map(|r| r.measured.as_ref()).map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]));
     Summary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
-        exp_minus_delta_h: of(records.iter().map(|r| (-r.outcome.delta).exp()).collect()),
-        plaquette: of(plaquettes.collect()),
-        seconds: records.iter().map(|r| r.seconds).sum::<f64>() / records.len().max(1) as f64,
+        exp_minus_delta_h: of(&|r| Some((-r.outcome.delta).exp())),
+        plaquette: of(&|r| r.measured.as_ref().map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]))),
+        seconds: of(&|r| Some(r.seconds))[0],
     }
 }
 
@@ -205,17 +210,24 @@ impl Summary {
             "accepted": self.accepted,
             "exp_minus_delta_h": pair(self.exp_minus_delta_h),
             "plaquette": pair(self.plaquette),
-            "seconds_per_trajectory": self.seconds,
+            "seconds_per_trajectory": number(self.seconds),
         })
     }
     /// For people.
     pub fn text(&self) -> String {
-        let [(exp, exp_error), (plaquette, plaquette_error)] =
-            [self.exp_minus_delta_h, self.plaquette].map(|[mean, error]| (mean, error));
+        let pair = |[mean, error]: [f64; 2], digits: usize| match (mean.is_finite(), error.is_finite()) {
+            (true, true) => format!("{mean:.digits$} ± {error:.digits$}"),
+            (true, false) => format!("{mean:.digits$}"),
+            _ => "–".into(),
+        };
         format!(
-            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {exp:.4} ± {exp_error:.4}\n\
-             plaquette            {plaquette:.6} ± {plaquette_error:.6}\ntime per trajectory  {:.2} s\n",
-            self.accepted, self.trajectories, self.seconds
+            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n\
+             time per trajectory  {:.2} s\n",
+            self.accepted,
+            self.trajectories,
+            pair(self.exp_minus_delta_h, 4),
+            pair(self.plaquette, 6),
+            self.seconds
         )
     }
 }

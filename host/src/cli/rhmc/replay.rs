@@ -36,6 +36,13 @@ pub struct Given {
     pseudofermions: Vec<HostColour>,
 }
 
+/// Where rational functions are.
+const FUNCTIONS: &str = "functions.json";
+
+fn pseudofermions(input: &Input) -> usize {
+    input.groups.iter().map(|group| group.pseudofermions).sum()
+}
+
 impl Given {
     /// For the chain.
     pub fn noise(&self) -> Noise<'_> {
@@ -60,6 +67,15 @@ impl Replay {
             Failure::refused(why)
         })
     }
+    /// Whether all that trajectory `number` needs is there.
+    pub fn has(&self, number: u32, input: &Input) -> Outcome {
+        self.needed(&format!("momenta.{number}"))?;
+        (0..pseudofermions(input)).try_for_each(|k| self.needed(&format!("pseudofermions.{number}.{k}")).map(drop))
+    }
+    /// Whether rational functions are given.
+    pub fn has_functions(&self) -> bool {
+        self.folder.join(FUNCTIONS).is_file()
+    }
     /// *Collective.* What trajectory `number` begins with.
     pub fn trajectory(&self, number: u32, input: &Input, layout: &Layout, world: &World) -> Outcome<Given> {
         let options = ReadOptions { allow_non_unitary: true, verify: false, ..Default::default() };
@@ -70,16 +86,20 @@ impl Replay {
             return Err(Failure::refused(why).shared());
         }
         let momenta = fields::read_gauge(&path, &options, layout, world)?.gauge;
-        let count: usize = input.groups.iter().map(|group| group.pseudofermions).sum();
         let one = |k: usize| {
             let path = world.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
             self.colour(&path, layout, world)
         };
-        Ok(Given { momenta, pseudofermions: (0..count).map(one).collect::<Outcome<_>>()? })
+        Ok(Given { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
     }
     /// *Collective.* The noise of a condensate, if it is given.
     pub fn noise(&self, number: u32, which: usize, layout: &Layout, world: &World) -> Outcome<Option<HostColour>> {
-        self.find(&format!("noise.{number}.{which}")).map(|path| self.colour(&path, layout, world)).transpose()
+        let name = format!("noise.{number}.{which}");
+        let found = self.find(&name);
+        // The others read it together with those who see it.
+        let somewhere = world.largest(f64::from(u8::from(found.is_some())))? > 0.0;
+        let path = if somewhere { Some(world.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
+        path.map(|path| self.colour(&path, layout, world)).transpose()
     }
     fn colour(&self, path: &Path, layout: &Layout, world: &World) -> Outcome<HostColour> {
         let source = Source::File(path.into(), 0);
@@ -88,7 +108,7 @@ impl Replay {
     }
     /// The rational functions of all groups, if they are given.
     pub fn functions(&self, groups: usize) -> Outcome<Option<Vec<RationalFunctions>>> {
-        let path = self.folder.join("functions.json");
+        let path = self.folder.join(FUNCTIONS);
         if !path.is_file() {
             return Ok(None);
         }

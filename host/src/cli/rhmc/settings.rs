@@ -2,7 +2,8 @@
 use super::super::layout::Layout;
 use super::input::{Group, Input, Start};
 use ferrite::dirac::{StaggeredPhases, TimeBoundary};
-use ferrite::rhmc::integrator::Scheme;
+use ferrite::rhmc::fermions::ShiftedSolver;
+use ferrite::rhmc::integrator::{Scheme, Unitarise};
 use ferrite::rhmc::trajectory::LevelPlan;
 use serde_json::{Value, json};
 
@@ -31,7 +32,13 @@ pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout)
         "quarks": input.groups.iter().map(quarks).collect::<Vec<_>>(),
         "length": plan.length,
         "levels": plan.levels.iter().map(level).collect::<Vec<_>>(),
-        "links": if input.single_links { "single" } else { "double" },
+        "links": precision(input.single_links),
+        "gauge_force": precision(input.plan.single_gauge_force),
+        "solvers": { "dynamics": solver(&input.solvers[0]), "action": solver(&input.solvers[1]) },
+        "unitarise": match plan.unitarise {
+            Unitarise::Always => "always",
+            Unitarise::Never => "never",
+        },
         "measure": { "every": input.measure.every, "condensate": input.measure.condensate },
         "backend": backend,
         "device": device,
@@ -48,15 +55,27 @@ fn quarks(group: &Group) -> Value {
         // As text: they are fractions.
         "flavours": group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
         "pseudofermions": group.pseudofermions,
+        "paths": group.operator.paths.map(|c| json!({
+            "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven, "lepage": c.lepage,
+        })),
+        "errors": { "dynamics": group.tolerances.dynamics, "action": group.tolerances.action },
         "bc_time": match params.boundary {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         },
         "phases": match params.phases {
             StaggeredPhases::Milc => "milc",
-            StaggeredPhases::Lexicographic => "standard",
+            StaggeredPhases::Lexicographic => "lexicographic",
         },
     })
+}
+
+fn precision(single: bool) -> &'static str {
+    if single { "single" } else { "double" }
+}
+
+fn solver(solver: &ShiftedSolver) -> Value {
+    json!({ "precision": precision(solver.single), "tol": solver.tol })
 }
 
 fn level(level: &LevelPlan) -> Value {

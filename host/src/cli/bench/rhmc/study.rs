@@ -209,12 +209,9 @@ impl<'a> Study<'a> {
     /// Makes the trajectories of a run that are missing. Answers whether it was interrupted.
     pub fn make(&self, run: &OneRun, layout: &LayoutChoice, device: &Device, context: &Context) -> Outcome<bool> {
         let input = self.input(run)?;
-        let resume = run.folder.join("state.toml").exists();
-        if resume && data::read(&run.folder).is_ok_and(|run| run.trajectories.len() >= input.trajectories as usize) {
-            return Ok(false);
-        }
         let layout = layout.cut(&context.world, input.lattice, input.hops())?;
         info!("{}", run.folder.display());
+        let resume = run.folder.join("state.toml").exists();
         let job = Job { input: &input, layout: &layout, device, out: &run.folder, resume, max_hours: None };
         Ok(rhmc::make(&job, None, context)?.interrupted)
     }
@@ -281,7 +278,7 @@ impl<'a> Study<'a> {
     }
     fn row(&self, size: Size, setting: &Setting, trajectories: &[Trajectory]) -> Row {
         let of = |value: &dyn Fn(&Trajectory) -> Option<f64>| {
-            let values: Vec<f64> = trajectories.iter().filter_map(value).collect();
+            let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
             let average = average(&values);
             [average.mean, average.error]
         };
@@ -369,11 +366,12 @@ pub fn table(rows: &[Row], device: &str) -> String {
             );
         }
         let pair = |[mean, error]: [f64; 2], digits: usize| format!("{mean:.digits$} ± {error:.digits$}");
+        let seconds = if row.seconds.is_finite() { format!("{:.2}", row.seconds) } else { "–".into() };
         let [plaquette, _, condensate] = row.observables;
         let [[links, _], [momenta, _]] = row.irreversibility;
         let _ = writeln!(
             text,
-            "{:<20} {:>12} {:>9} {:>19} {:>19} {:>10.2e} {:>10.2e} {:>17} {:>8.2} {:>8.2}",
+            "{:<20} {:>12} {:>9} {:>19} {:>19} {:>10.2e} {:>10.2e} {:>17} {:>8.2} {seconds:>8}",
             row.setting.name,
             row.trajectories,
             row.updates,
@@ -382,8 +380,7 @@ pub fn table(rows: &[Row], device: &str) -> String {
             links,
             momenta,
             pair(row.delta, 3),
-            row.accepted[0],
-            row.seconds
+            row.accepted[0]
         );
     }
     text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
