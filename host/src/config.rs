@@ -149,6 +149,16 @@ impl Default for Settings {
     }
 }
 
+/// Whether an input is that of an ensemble: by its tables, right or wrong.
+pub fn is_of_ensemble(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let (table, _) = DeTable::parse_recoverable(&text);
+    table.get_ref().iter().any(|(key, value)| {
+        let own = matches!(key.get_ref().as_ref(), "trajectories" | "trajectory" | "fermion");
+        own || (key.get_ref() == "gauge" && matches!(value.get_ref(), DeValue::Table(_)))
+    })
+}
+
 /// A key with `*` for the numbers of tables.
 fn pattern(key: &str) -> String {
     let part = |part: &str| if part.parse::<usize>().is_ok() { "*".to_string() } else { part.to_string() };

@@ -1,9 +1,11 @@
 //! `ferrite check`.
+use super::device::Device;
+use super::rhmc::{self, input::Input};
 use super::solve::Solve;
 use super::staggered::{self, StaggeredSolve};
 use super::text::bytes;
 use super::{Context, Outcome};
-use crate::config::Settings;
+use crate::config::{Settings, is_of_ensemble};
 use clap::Args;
 use comms::ProcessGrid;
 use ferrite::solve::Reconstruction;
@@ -21,7 +23,8 @@ An input file has the flags of `ferrite solve` as keys:
   mass = 0.05
   source = [\"random:1\", \"point:0,0,0,0,0,0\"]
   precision = \"half\"
-  output = \"solutions.npy\"";
+  output = \"solutions.npy\"
+Inputs of `ferrite rhmc` are known by their tables; `ferrite init rhmc` prints one.";
 
 /// Arguments of `check`.
 #[derive(Args)]
@@ -34,9 +37,12 @@ pub struct Arguments {
     set: Vec<String>,
 }
 
-/// Lists all mistakes of a file, or the memory that the solve needs.
+/// Lists all mistakes of a file, or the memory that the solve or the run needs.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.world.only_one("check")?;
+    if is_of_ensemble(&args.file) {
+        return ensemble(&args, context);
+    }
     let mut settings = Settings::default();
     settings.file(&args.file)?;
     settings.set(&args.set);
@@ -55,28 +61,61 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let device = solve.device.open(&context.world)?;
         (device, plan.lattice(), nrhs, needs, plan.operator_name(), plan.operator.name(), plan.clover())
     };
-    let needed: usize = needs.iter().map(|(_, n)| n).sum();
-    let memory = device.memory()?;
-    let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
     let object = json!({
-        "file": args.file,
-        "ok": needed <= memory.free,
+        "kind": "solve",
         "lattice": lattice.size(),
         "operator": operator,
         "clover": clover,
         "sources": nrhs,
-        "backend": device.name(),
-        "device": device.describe(),
-        "memory": { "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list },
+    });
+    let head = format!("{name} operator on {lattice}");
+    answer(&args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
+}
+
+fn ensemble(args: &Arguments, context: &Context) -> Outcome {
+    let input = Input::read(&args.file, &args.set, |settings| context.add_to(settings))?;
+    let layout = input.device.layout.cut(&context.world, input.lattice, input.hops())?;
+    let device = input.device.open(&context.world)?;
+    let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
+    let object = json!({
+        "kind": "rhmc",
+        "lattice": input.lattice.size(),
+        "trajectories": input.trajectories,
+        "quarks": quarks,
+    });
+    let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
+    let head = format!("{} trajectories on {}, {with}", input.trajectories, input.lattice);
+    let needs = rhmc::memory(&input, &layout);
+    answer(args, context, &device, &needs, object, (&head, &format!("the run on {}", input.lattice)))
+}
+
+/// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.
+fn answer(
+    args: &Arguments,
+    context: &Context,
+    device: &Device,
+    needs: &[(&'static str, usize)],
+    mut object: Value,
+    (head, what): (&str, &str),
+) -> Outcome {
+    let needed: usize = needs.iter().map(|(_, n)| n).sum();
+    let memory = device.memory()?;
+    let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
+    object["file"] = json!(args.file);
+    object["ok"] = json!(needed <= memory.free);
+    object["backend"] = json!(device.name());
+    object["device"] = json!(device.describe());
+    object["memory"] = json!({
+        "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list,
     });
     context.output.result("ferrite.check/1", object, || {
-        let mut text = format!("{}: no mistakes; {} operator on {lattice}\n", args.file.display(), name);
+        let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
         let _ = writeln!(text, "memory on {}:", device.describe());
-        for (what, n) in &needs {
+        for (what, n) in needs {
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));
         }
         let _ = writeln!(text, "  {:>12}  in all, of {} free", bytes(needed), bytes(memory.free));
         text
     })?;
-    device.require(&needs, &format!("the solve on {lattice}"))
+    device.require(needs, what)
 }

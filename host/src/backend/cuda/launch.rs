@@ -12,8 +12,8 @@ const BLOCK: u32 = 128;
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
 
-/// Most right-hand sides in a block.
-const MOST_SIDES: u32 = 8;
+/// Most right-hand sides in a block: with more, it has too few sites to find neighbours' vectors in its cache.
+const MOST_SIDES: u32 = 4;
 /// Most blocks along y and z of a grid.
 const MOST_BLOCKS: u32 = 65535;
 

@@ -209,7 +209,7 @@ fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<Hos
 }
 
 /// Device memory, with names for what takes it.
-fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
+pub fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
     let sites = layout.local().half_volume();
     let thin = 2 * ThinGauge::<Cpu>::bytes_for(sites);
     let improved = input.groups.iter().any(|group| group.operator.paths.is_some());
