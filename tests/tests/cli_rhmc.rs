@@ -317,7 +317,7 @@ gauge-force = "double"
     assert_eq!((&checked["kind"], &checked["trajectories"], &checked["ok"]), (&json!("rhmc"), &json!(9), &json!(true)));
     assert_eq!(checked["quarks"].as_array().unwrap().len(), 2);
     assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
-    room.fails(2, "check run.toml --backend cpu --set lattice=256,256,256,256", &["the run on 256×256×256×256"]);
+    room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
     room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
     // Two pseudofermions take eight flavours as they are, and no more.
     room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=16", &["naive", "more pseudofermions may help"]);
