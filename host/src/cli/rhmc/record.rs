@@ -82,7 +82,7 @@ pub fn measure<B: Backend, T: Element>(
                     }
                 }
                 let tol = input.measure.condensate_tol;
-                let all = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(Failure::failed)?;
+                let all = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::failed)?;
                 found.extend(all);
             }
             condensates.push((quarks.mass, found));
