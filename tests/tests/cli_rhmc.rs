@@ -312,6 +312,11 @@ gauge-force = "double"
     assert!(!room.path("run").exists());
     // `check` finds the same.
     room.fails(2, "check run.toml", &["unknown key 'latice'", "did you mean 'omelyan'?", "seed is missing"]);
+    // Any of the keys tells which command an input is for.
+    for key in ["trajectories = 3", "trajectory.steps = 3", "fermion = []", "gauge.beta = 5.0"] {
+        fs::write(room.path("short.toml"), key).unwrap();
+        room.fails(2, "check short.toml", &["seed is missing", "gauge.action is missing"]);
+    }
     fs::write(room.path("run.toml"), QUARKS).unwrap();
     let checked = room.json("check run.toml --set trajectories=9");
     assert_eq!((&checked["kind"], &checked["trajectories"], &checked["ok"]), (&json!("rhmc"), &json!(9), &json!(true)));
