@@ -186,6 +186,64 @@ unsafe impl<T: Element> Reduction for Loop<T> {
     }
 }
 
+/// Sums over the sites of one parity of −Σ_{i<j} tr F_ij², −Σ_i tr F_it² and −tr (F_xy F_zt + F_xz F_ty + F_xt F_yz). F is the
+/// clover-leaf field strength, the traceless anti-Hermitian part of the four plaquettes around a site, over 4.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct FieldStrength {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+
+impl FieldStrength {
+    /// F_μν at a site.
+    #[inline(always)]
+    unsafe fn leaves(&self, paths: &Paths<f64>, x: Site, mu: u32, nu: u32) -> AntiHermitian<f64> {
+        let mut sum = Su3::ZERO;
+        // Around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
+        let mut leaf = 0;
+        while leaf < 4 {
+            let along = (if leaf & 1 == 0 { mu } else { nu }, leaf < 2);
+            let across = (if leaf & 1 == 0 { nu } else { mu }, leaf == 0 || leaf == 3);
+            leaf += 1;
+            unsafe {
+                let half = paths.go(paths.first(x, self.parity, along), across);
+                sum = sum + paths.go(paths.go(half, back(along)), back(across)).product;
+            }
+        }
+        AntiHermitian::part_of(sum).scale(0.25)
+    }
+}
+
+// SAFETY: reads only.
+unsafe impl Reduction for FieldStrength {
+    const NAME: &'static [&'static str] = &["field_strength"];
+    type Values = [f64; 3];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
+        let paths = Paths { links: self.links, geometry: self.lattice.geometry };
+        let x = self.lattice.site(i, self.parity);
+        let [mut space, mut time, mut charge] = [0.0; 3];
+        // Planes xy and zt, xz and ty, xt and yz: behind x the other three in a circle.
+        let next = |mu: u32| if mu == 3 { 1 } else { mu + 1 };
+        let mut nu = 1;
+        while nu <= 3 {
+            let (rho, sigma) = (next(nu), next(next(nu)));
+            let (first, second) = unsafe { (self.leaves(&paths, x, 0, nu), self.leaves(&paths, x, rho, sigma)) };
+            let (a, b) = (first.norm2(), second.norm2());
+            // F_xt is the only temporal one among the first.
+            (space, time) = if nu == 3 { (space + b, time + a) } else { (space + a, time + b) };
+            charge += first.dot(second);
+            nu += 1;
+        }
+        [space, time, charge]
+    }
+}
+
 /// The product of the local links in t that start at a site with t = 0, for both parities of such sites: site `i` of the
 /// first time slice.
 #[derive(Clone, Copy)]
@@ -227,5 +285,6 @@ crate::entry! { INSTANCES:
     kernel "gauge_force" symanzik_force_single_double: GaugeForce<f32, f64, true>, registers 0;
     kernel "gauge_force" symanzik_force_single_single: GaugeForce<f32, f32, true>, registers 0;
     observe "gauge_force" loop_double: Loop<f64>, registers 0;
+    observe "gauge_force" field_strength: FieldStrength, registers 0;
     setup "gauge_force" time_line: TimeLine, registers 0;
 }

@@ -103,13 +103,21 @@ const GLOBAL: Schema = &[
 enum Origin {
     Flag,
     Set,
-    File { path: Rc<str>, line: usize, column: usize },
+    File {
+        path: Rc<str>,
+        line: usize,
+        column: usize,
+    },
+    /// What the program itself put there, and what users call it.
+    Own(&'static str),
 }
 
 /// A value as typed.
 #[derive(Clone, Debug)]
 pub struct Setting {
     key: Rc<str>,
+    /// The table that the key is in, where it is not known here.
+    table: Option<&'static str>,
     text: String,
     origin: Origin,
 }
@@ -124,18 +132,22 @@ impl Setting {
 /// The place, as messages start with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
 impl Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table.map_or(String::new(), |table| format!("{table}."));
         match &self.origin {
-            Origin::Flag => write!(f, "--{}", self.key),
-            Origin::Set => write!(f, "--set {}", self.key),
-            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}: {}", self.key),
+            Origin::Flag => write!(f, "--{table}{}", self.key),
+            Origin::Set => write!(f, "--set {table}{}", self.key),
+            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}: {table}{}", self.key),
+            Origin::Own(name) => write!(f, "{name}"),
         }
     }
 }
 
 /// Values by key, and what is wrong with them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     schema: Schema,
+    /// Name of a table that has the keys of solves.
+    table: Option<&'static str>,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
     /// Keys whose values are of another type.
     refused: BTreeSet<Rc<str>>,
@@ -147,6 +159,13 @@ impl Default for Settings {
     fn default() -> Self {
         Self::of(SOLVE)
     }
+}
+
+/// Whether an input is that of a spectrum: it has a table for the solve.
+pub fn is_of_spectrum(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let (table, _) = DeTable::parse_recoverable(&text);
+    table.get_ref().iter().any(|(key, value)| key.get_ref() == "solve" && matches!(value.get_ref(), DeValue::Table(_)))
 }
 
 /// Whether an input is that of an ensemble: by its tables, right or wrong.
@@ -176,20 +195,48 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 impl Settings {
     /// With these keys, and those of global flags.
     pub fn of(schema: Schema) -> Self {
-        Settings { schema, values: BTreeMap::new(), refused: BTreeSet::new(), mistakes: Vec::new() }
+        Settings { schema, table: None, values: BTreeMap::new(), refused: BTreeSet::new(), mistakes: Vec::new() }
+    }
+    /// And with a table of this name for the keys of solves.
+    pub fn with_solve(schema: Schema, table: &'static str) -> Self {
+        Settings { table: Some(table), ..Self::of(schema) }
+    }
+    /// What the table for a solve has, as settings of a solve.
+    pub fn solve(&self) -> Self {
+        let mut solve = Self::default();
+        for (key, settings) in &self.values {
+            if let Some(own) = self.in_table(key) {
+                let own: Rc<str> = own.into();
+                let inside = |setting: &Setting| Setting { key: own.clone(), table: self.table, ..setting.clone() };
+                let settings = settings.iter().map(inside).collect();
+                solve.values.insert(own, settings);
+            }
+        }
+        solve
+    }
+    /// The key within the table for solves, of one that is in there.
+    fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {
+        key.strip_prefix(self.table?)?.strip_prefix('.')
     }
     fn keys(&self) -> impl Iterator<Item = &'static (&'static str, Kind)> + use<> {
         self.schema.iter().chain(GLOBAL)
     }
     fn known(&self, key: &str) -> Option<Kind> {
+        if let Some(own) = self.in_table(key) {
+            return SOLVE.iter().find(|(name, _)| *name == own).map(|(_, kind)| *kind);
+        }
         let pattern = pattern(key);
         self.keys().find(|(name, _)| *name == pattern).map(|(_, kind)| *kind)
     }
     /// `; did you mean 'gauge'?`, if a key is close.
     fn suggestion(&self, key: &str) -> String {
-        let key = pattern(key).replace('_', "-");
+        let (own, keys): (&str, Vec<_>) = match self.in_table(key) {
+            Some(own) => (own, SOLVE.iter().collect()),
+            None => (key, self.keys().collect()),
+        };
+        let key = pattern(own).replace('_', "-");
         let close = |name: &str| strsim::jaro_winkler(&key, name);
-        let names = || self.keys().map(|(name, _)| *name);
+        let names = || keys.iter().map(|(name, _)| *name);
         match names().max_by(|a, b| close(a).total_cmp(&close(b))) {
             Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
             _ => format!("; the keys are {}", names().collect::<Vec<_>>().join(", ")),
@@ -207,10 +254,16 @@ impl Settings {
     }
     /// Notes the values of a flag that may be repeated.
     pub fn flags(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
-        let setting = |text: &str| Setting { key: key.into(), text: text.into(), origin: Origin::Flag };
+        let setting = |text: &str| Setting { key: key.into(), table: None, text: text.into(), origin: Origin::Flag };
         if !values.is_empty() {
             self.values.insert(key.into(), values.iter().map(|text| setting(text.as_ref())).collect());
         }
+    }
+    /// Puts values that are not typed as such under a key; mistakes in them are told under the name that users know.
+    pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
+        let setting =
+            |text: &String| Setting { key: key.into(), table: None, text: text.clone(), origin: Origin::Own(name) };
+        self.values.insert(key.into(), values.iter().map(setting).collect());
     }
     /// Notes a flag without a value.
     pub fn switch(&mut self, key: &'static str, given: bool) {
@@ -231,8 +284,12 @@ impl Settings {
                 self.mistake(None, message);
                 continue;
             };
-            let setting =
-                Setting { key: key.clone(), text: value.trim().trim_matches('"').into(), origin: Origin::Set };
+            let setting = Setting {
+                key: key.clone(),
+                table: None,
+                text: value.trim().trim_matches('"').into(),
+                origin: Origin::Set,
+            };
             let list = fresh.entry(key).or_default();
             if kind != Kind::Texts {
                 list.clear();
@@ -270,7 +327,10 @@ impl Settings {
     fn entry(&mut self, text: &str, name: &Rc<str>, key: &str, at: usize, value: &Spanned<DeValue>) {
         let key_at = position(text, at);
         let Some(kind) = self.known(key) else {
-            let begins = |start: &str| self.schema.iter().any(|(known, _)| known.starts_with(start));
+            let begins = |start: &str| {
+                let table = self.table.is_some_and(|table| start.strip_suffix('.') == Some(table));
+                table || self.schema.iter().any(|(known, _)| known.starts_with(start))
+            };
             match value.get_ref() {
                 DeValue::Table(table) if begins(&format!("{}.", pattern(key))) => {
                     return self.table(text, name, &format!("{key}."), table);
@@ -294,7 +354,8 @@ impl Settings {
         let key: Rc<str> = key.into();
         let setting = |value: &Spanned<DeValue>, text_of: String| {
             let (line, column) = position(text, value.span().start);
-            Setting { key: key.clone(), text: text_of, origin: Origin::File { path: name.clone(), line, column } }
+            let origin = Origin::File { path: name.clone(), line, column };
+            Setting { key: key.clone(), table: None, text: text_of, origin }
         };
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
             (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Numbers, DeValue::String(s)) => {
@@ -389,6 +450,10 @@ impl Settings {
     /// Whether a key was given, be its value understood or not.
     pub fn was_given(&self, key: &str) -> bool {
         self.values.contains_key(key) || self.refused.contains(key)
+    }
+    /// Whether a key was given with a value of another type.
+    pub fn was_refused(&self, key: &str) -> bool {
+        self.refused.contains(key)
     }
     /// All values of a key.
     pub fn all(&self, key: &str) -> Vec<Setting> {

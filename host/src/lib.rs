@@ -10,6 +10,8 @@
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
 //! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal gauge |
 //! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
+//! | [`spectrum`] | correlators of mesons and nucleons, effective masses |
+//! | [`flow`] | the gradient flow: energy density, topological charge, t₀ and w₀ |
 //! | [`rhmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
 //! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
 //! | [`domain`] | a device, this process's part of the lattice, the other processes |
@@ -55,6 +57,7 @@ pub mod domain;
 pub mod fat_links;
 pub mod field;
 pub mod files;
+pub mod flow;
 pub mod gauge_fixing;
 pub mod generate;
 pub mod halo;
@@ -65,6 +68,7 @@ pub mod quenched;
 pub mod rhmc;
 pub mod smear;
 pub mod solve;
+pub mod spectrum;
 pub mod statistics;
 pub mod tune;
 mod workload;

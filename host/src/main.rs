@@ -25,10 +25,14 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Solve(args) => cli::solve::run(args, context),
         Command::Apply(args) => cli::apply::run(args, context),
         Command::Bench(args) => cli::bench::run(args, context),
+        Command::Measure(args) => cli::measure::run(&args, context),
+        Command::Spectrum(args) => cli::spectrum::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
         Command::Report(args) => cli::report::run(&args, context),
         Command::Init(args) => cli::rhmc::init(&args, context),
         Command::Tune(args) => cli::tune::run(args, context),
         Command::Check(args) => cli::check::run(args, context),
+        Command::Completions(args) => cli::shell::completions(&args, context),
+        Command::Man(args) => cli::shell::man(&args, context),
     }
 }

@@ -150,9 +150,15 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     let norm2 = |row: &[Complex64; 3]| row.iter().map(Complex64::norm_sqr).sum::<f64>();
     let overlap: Complex64 = u[0].iter().zip(&u[1]).map(|(a, b)| a.conj() * b).sum();
     let (first, second) = (norm2(&u[0]), norm2(&u[1]));
-    let independent = first * second - overlap.norm_sqr() > 1e-6 * first * second;
+    // The square of the sine of the angle between them.
+    let sine2 = 1.0 - overlap.norm_sqr() / (first * second);
+    let independent = sine2 > 1e-6;
     if independent {
         reunitarise_link(u);
+        // What one projection leaves of the first row in the second is rounding over the sine: twice is enough.
+        if sine2 < 0.01 {
+            reunitarise_link(u);
+        }
     }
     independent
 }

@@ -29,6 +29,10 @@ fn help_has_examples() {
         "bench rhmc",
         "rhmc",
         "report",
+        "spectrum",
+        "measure",
+        "completions",
+        "man",
         "tune",
         "check",
     ] {
@@ -38,6 +42,22 @@ fn help_has_examples() {
         assert!(help.stdout.lines().all(|line| line.chars().count() <= 120), "{command}");
     }
     assert!(room.run("--version").stdout.starts_with("ferrite "));
+}
+
+#[test]
+fn pages_and_completions() {
+    let room = Room::new();
+    room.json("man pages");
+    for name in ["ferrite", "ferrite-solve", "ferrite-bench", "ferrite-bench-rhmc"] {
+        let page = fs::read_to_string(room.path("pages").join(format!("{name}.1"))).unwrap();
+        // Roff writes hyphens with a backslash.
+        assert!(page.contains(".TH") && page.replace('\\', "").contains(name), "{name}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = room.run(&format!("completions {shell}")).stdout;
+        assert!(script.contains("spectrum") && script.contains("ferrite"), "{shell}");
+    }
+    room.fails(2, "completions tcsh", &["tcsh"]);
 }
 
 #[test]

@@ -31,8 +31,15 @@ fn mpirun(room: &Room, ranks: usize, arguments: &str) -> Command {
 }
 
 fn job(room: &Room, ranks: usize, arguments: &str) -> Run {
+    timed(room, ranks, arguments).0
+}
+
+/// A job, and how long it took from when it was its turn.
+fn timed(room: &Room, ranks: usize, arguments: &str) -> (Run, Duration) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    mpirun(room, ranks, arguments).output().expect("there is an mpirun").into()
+    let start = Instant::now();
+    let run = mpirun(room, ranks, arguments).output().expect("there is an mpirun").into();
+    (run, start.elapsed())
 }
 
 /// A job that succeeds; its one JSON object.
@@ -46,9 +53,8 @@ fn json(room: &Room, ranks: usize, arguments: &str) -> Value {
 
 /// A job that ends with this code and one sentence that has all these parts.
 fn fails(room: &Room, ranks: usize, code: i32, arguments: &str, parts: &[&str]) {
-    let start = Instant::now();
-    let run = job(room, ranks, arguments);
-    assert!(start.elapsed() < SECONDS, "{arguments}: took {:?}", start.elapsed());
+    let (run, took) = timed(room, ranks, arguments);
+    assert!(took < SECONDS, "{arguments}: took {took:?}");
     assert_eq!(run.code, Some(code), "{arguments}: {}{}", run.stdout, run.stderr);
     let errors: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
     assert_eq!(errors.len(), 1, "{arguments}: {}", run.stderr);

@@ -6,6 +6,7 @@
 mod build_ptx;
 mod check_ptx;
 mod demo;
+mod dist;
 mod linker;
 mod process;
 mod ptx_text;
@@ -29,6 +30,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
   test        everything that continuous integration does
   demo        generate a gauge field, verify it, solve the Dirac equation on it, plot the convergence
   bench       time the Dirac operators on this machine
+  dist        make an archive that runs on other machines
 ";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "test" => (test::HELP, test::run),
         "demo" => (demo::DEMO_HELP, demo::demo),
         "bench" => (demo::BENCH_HELP, demo::bench),
+        "dist" => (dist::HELP, dist::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

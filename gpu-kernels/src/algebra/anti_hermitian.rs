@@ -62,6 +62,15 @@ impl<T: Real> AntiHermitian<T> {
         let (f, upper) = (d + e, p.norm_sqr() + q.norm_sqr() + r.norm_sqr());
         d.mul_add(d, e.mul_add(e, f.mul_add(f, upper + upper)))
     }
+    /// Σ_jk P*_jk Q_jk = −tr P Q
+    #[inline(always)]
+    pub fn dot(self, other: Self) -> T {
+        let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
+        let ([p, q, r], [u, v, w]) = (self.upper, other.upper);
+        let real = |a: Complex<T>, b: Complex<T>| a.re.mul_add(b.re, a.im * b.im);
+        let upper = real(p, u) + real(q, v) + real(r, w);
+        d.mul_add(f, e.mul_add(g, (d + e).mul_add(f + g, upper + upper)))
+    }
     /// Rounds or extends every element.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> AntiHermitian<U> {
@@ -118,6 +127,8 @@ mod tests {
             assert!(distance(m.adjoint(), m.scale(-1.0)) < 1e-15);
             assert!(m.re_trace().abs() + (m.0[0][0].im + m.0[1][1].im + m.0[2][2].im).abs() < 1e-15);
             assert!(distance(AntiHermitian::part_of(m).matrix(), m) < 1e-15);
+            let (other, n) = (sample(k, 0.7), sample(k, 0.7).matrix());
+            assert!((p.dot(other) + (m * n).re_trace()).abs() < 1e-14 && (p.dot(p) - p.norm2()).abs() < 1e-14);
             // The part of anything else is at right angles to what is left of it.
             let x = m * p.exp() + Su3::unit().scale(0.3);
             let part = AntiHermitian::part_of(x).matrix();

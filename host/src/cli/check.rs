@@ -3,9 +3,9 @@ use super::device::Device;
 use super::rhmc::{self, input::Input};
 use super::solve::Solve;
 use super::staggered::{self, StaggeredSolve};
-use super::text::bytes;
+use super::text::{bytes, count};
 use super::{Context, Outcome};
-use crate::config::{Settings, is_of_ensemble};
+use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
 use comms::ProcessGrid;
 use ferrite::solve::Reconstruction;
@@ -24,7 +24,7 @@ An input file has the flags of `ferrite solve` as keys:
   source = [\"random:1\", \"point:0,0,0,0,0,0\"]
   precision = \"half\"
   output = \"solutions.npy\"
-Inputs of `ferrite rhmc` are known by their tables; `ferrite init rhmc` prints one.";
+Inputs of `ferrite rhmc` and `ferrite spectrum` are known by their tables; `ferrite init` prints them.";
 
 /// Arguments of `check`.
 #[derive(Args)]
@@ -40,6 +40,9 @@ pub struct Arguments {
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.world.only_one("check")?;
+    if is_of_spectrum(&args.file) {
+        return spectrum(&args, context);
+    }
     if is_of_ensemble(&args.file) {
         return ensemble(&args, context);
     }
@@ -70,6 +73,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     });
     let head = format!("{name} operator on {lattice}");
     answer(&args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
+}
+
+fn spectrum(args: &Arguments, context: &Context) -> Outcome {
+    let checked = super::spectrum::check(&args.file, &args.set, context)?;
+    let super::spectrum::Checked { device, needs, lattice, configurations } = checked;
+    let object = json!({ "kind": "spectrum", "lattice": lattice.size(), "configurations": configurations });
+    let head = format!("{} on {lattice}", count(configurations, "configuration"));
+    answer(args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
 }
 
 fn ensemble(args: &Arguments, context: &Context) -> Outcome {

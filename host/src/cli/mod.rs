@@ -14,6 +14,7 @@ mod interrupt;
 mod layout;
 pub mod links;
 mod log;
+pub mod measure;
 mod method;
 mod output;
 mod plan;
@@ -23,7 +24,9 @@ mod quenched;
 pub mod report;
 pub mod rhmc;
 mod schwarz;
+pub mod shell;
 pub mod solve;
+pub mod spectrum;
 mod staggered;
 pub mod target;
 mod text;
@@ -112,6 +115,8 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Measure plaquettes, link trace and unitarity of a configuration
     Plaquette(plaquette::Arguments),
+    /// Measure loops, energy density and topological charge of configurations, also along the gradient flow
+    Measure(measure::Arguments),
     /// Read a file with all checks and say what was found
     Verify(verify::Arguments),
     /// Write a gauge or fermion field in another format
@@ -126,12 +131,19 @@ pub enum Command {
     Tune(tune::Arguments),
     /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
     Rhmc(rhmc::Arguments),
+    /// Make mesons and nucleons of quark propagators on configurations
+    Spectrum(spectrum::Arguments),
     /// Draw and average what a run of `rhmc` has done so far: one page of HTML
     Report(report::Arguments),
     /// Print an input file with comments
     Init(rhmc::InitArguments),
-    /// Check an input file of `solve` without running it: all mistakes at once, and the memory it needs
+    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: all mistakes at once, and the memory it
+    /// needs
     Check(check::Arguments),
+    /// Print what a shell needs to complete commands and flags
+    Completions(shell::CompletionArguments),
+    /// Write manual pages
+    Man(shell::ManArguments),
 }
 
 /// What every command may use.

@@ -10,6 +10,7 @@ use crate::config::Settings;
 use crate::plot;
 use clap::Args;
 use ferrite::dirac::TimeBoundary;
+use ferrite::domain::DeviceError;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{GaugeFile, ReadOptions};
 use ferrite::solve::{Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
@@ -331,13 +332,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         Configuration::new(&domain, &file.gauge).solve(&sources, guess.as_deref(), &request, &mut watch)
     });
     watch.finish();
-    let (solutions, report, error) = match result {
-        Ok((solutions, report)) => (solutions, report, None),
-        Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
-        Err(SolveFailure::Solver(SolveError::Backend(error))) => return Err(error.into()),
-        Err(SolveFailure::Solver(error)) => return Err(Failure::refused(error).shared()),
-        Err(SolveFailure::Device(error)) => return Err(error.into()),
-    };
+    let (solutions, report, error) = ended(result)?;
     announce(&report);
     if report.climbs.is_empty() && report.reconstruction != reconstruction {
         let (asked, used) =
@@ -469,6 +464,19 @@ pub fn announce(report: &Report) {
             name_of(&PRECISIONS, climb.outer),
             name_of(&RECONSTRUCTIONS, climb.reconstruction)
         );
+    }
+}
+
+/// Solutions, or the best iterates with the reason why there are no better ones.
+pub type Ended = (Vec<HostSpinor>, Report, Option<SolveError<DeviceError>>);
+
+/// How a solve ended that began.
+pub fn ended(result: Result<(Vec<HostSpinor>, Report), SolveFailure>) -> Outcome<Ended> {
+    match result {
+        Ok((solutions, report)) => Ok((solutions, report, None)),
+        Err(SolveFailure::Unfinished { error, solutions, report }) => Ok((solutions, *report, Some(error))),
+        Err(SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error)) => Err(error.into()),
+        Err(SolveFailure::Solver(error)) => Err(Failure::refused(error).shared()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Output files: found unusable before the work, not after it.
 use ferrite::files::{Problem, atomic};
+use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
@@ -40,6 +41,28 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
         return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
     }
     check(path)
+}
+
+/// Sees to it that no other process works in a folder, as long as the file that comes back is open. Some network file
+/// systems cannot lock: there it is up to the user.
+pub fn lock(folder: &Path) -> Result<std::fs::File, String> {
+    let path = folder.join(".lock");
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    let file = file.map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
+    match file.try_lock() {
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Err(format!("{} is being worked in by another process: wait for it, or end it", folder.display()))
+        }
+        _ => Ok(file),
+    }
+}
+
+/// Adds a line of JSON to a file, which is made if it is not there, and waits until it is on the disk.
+pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let line = format!("{object}\n");
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_data()));
+    written.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
 /// Writes a text, whole or not at all.

@@ -1,11 +1,14 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
+use super::atomic;
 use super::frame::Frame;
 use super::payload::{ChecksumKind, Form};
 use super::{Endian, Format, Header, Precision, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use num_complex::Complex64;
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -159,19 +162,35 @@ fn quoted(text: &str) -> &str {
     text.split(['\'', '"']).nth(1).unwrap_or("")
 }
 
-/// A file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many as the axes before those of the
-/// lattice have places.
-pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
-    let [x, y, z, t] = lattice.size();
-    let shape = shape(&[axes, &[t, z, y, x], site_shape].concat());
-    let order = if options.endian == Endian::Big { '>' } else { '<' };
-    let descr = format!("{order}c{}", 2 * options.precision.bytes());
+/// All that stands before the data.
+fn start(descr: &str, extents: &[usize]) -> Vec<u8> {
+    let shape = shape(extents);
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // The data starts at a multiple of 64, after a line feed.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     text += &" ".repeat(length - 1 - text.len());
     text.push('\n');
-    let start = [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat();
+    [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// Writes complex numbers in double precision as an array of this shape, the last axis fastest; whole or not at all. Panics
+/// unless there are as many numbers as the shape has places.
+pub fn write_complex(path: &Path, shape: &[usize], values: &[Complex64]) -> Result<(), Problem> {
+    assert_eq!(values.len(), shape.iter().product::<usize>(), "as many numbers as the shape has places");
+    atomic::write(path, |file| {
+        let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(Problem::io("write"));
+        put(&start("<c16", shape))?;
+        values.iter().try_for_each(|z| put(&[z.re.to_le_bytes(), z.im.to_le_bytes()].concat()))
+    })
+}
+
+/// A file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many as the axes before those of the
+/// lattice have places.
+pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
+    let [x, y, z, t] = lattice.size();
+    let order = if options.endian == Endian::Big { '>' } else { '<' };
+    let descr = format!("{order}c{}", 2 * options.precision.bytes());
+    let start = start(&descr, &[axes, &[t, z, y, x], site_shape].concat());
     let components = site_shape.iter().product();
     // The kind does not matter: the checksum has no place in this format.
     let kind = ChecksumKind::Nersc;

@@ -21,6 +21,8 @@ impl<B: Backend> Peers<B> {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory; processes that are threads share a machine and a process.
         let place = format!("{}/{}", host_name(), std::process::id());
+        // What is still to be done to this memory, that clears it or had it before, must not come after what others write.
+        backend.synchronize()?;
         let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
         let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
         let offer = shared.as_ref().map_or_else(|_| Vec::new(), |handle| [place.as_bytes(), b"\0", handle].concat());

@@ -6,7 +6,7 @@ use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
 use gpu_kernels::field::ThinLinks;
-use gpu_kernels::gauge_force::{GaugeForce, Loop, TimeLine};
+use gpu_kernels::gauge_force::{FieldStrength, GaugeForce, Loop, TimeLine};
 use gpu_kernels::lattice::Bordered;
 use gpu_kernels::storage::{Element, TILE};
 use num_complex::Complex64;
@@ -178,6 +178,40 @@ pub fn mean_traces<B: Backend>(links: &ThinGauge<B>, paths: &[LoopPath]) -> Resu
     domain.sums(&mut sums)?;
     let volume = domain.global().volume() as f64;
     Ok(sums.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / volume).collect())
+}
+
+/// What the clover-leaf field strength F says of links; means over the lattice but for the charge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FieldStrengths {
+    /// −Σ_{i<j} tr F_ij²
+    pub space: f64,
+    /// −Σ_i tr F_it²
+    pub time: f64,
+    /// −(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ: the topological charge, F being anti-Hermitian.
+    pub charge: f64,
+}
+
+impl FieldStrengths {
+    /// The energy density, −½ Σ_μν tr F_μν².
+    pub fn energy(&self) -> f64 {
+        self.space + self.time
+    }
+}
+
+/// *Collective.* The field strength.
+pub fn field_strengths<B: Backend>(links: &ThinGauge<B>) -> Result<FieldStrengths> {
+    let (domain, lattice) = (links.domain(), links.bordered());
+    for parity in 0..2 {
+        let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
+        domain.backend().reduce(&kernel, domain.sites(), 1, 3 * parity)?;
+    }
+    let mut sums = [0.0; 6];
+    domain.sums(&mut sums)?;
+    let volume = domain.global().volume() as f64;
+    let [space, time, dual] = std::array::from_fn(|k| sums[k] + sums[3 + k]);
+    // ε has eight elements for each of the three pairs of planes.
+    let charge = 8.0 * dual / (32.0 * std::f64::consts::PI.powi(2));
+    Ok(FieldStrengths { space: space / volume, time: time / volume, charge })
 }
 
 /// *Collective.* The mean over space of tr Π_t U_t / 3.

@@ -6,6 +6,7 @@ use ferrite::domain::Domain;
 use ferrite::fat_links::PathCoefficients;
 use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FullColour, ThinGauge};
+use ferrite::flow::{Flow, FlowAction};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::rhmc::condensate::{condensate, noise};
@@ -152,8 +153,32 @@ fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<
     found.numbers.extend(traces.iter().map(|trace| ("closed loops".into(), *trace, 1e-12)));
     let Complex64 { re, im } = polyakov_loop(&thin)?;
     found.numbers.extend([("Polyakov loop".into(), re, 1e-12), ("Polyakov loop, imaginary part".into(), im, 1e-12)]);
+    // Links that flow are in double.
+    if T::BYTES == 16 {
+        for action in [FlowAction::Wilson, FlowAction::Symanzik] {
+            flow(&thin, action, &mut found)?;
+        }
+    }
     trajectories::<B, T>(domain, &thin, &mut found)?;
     Ok(found)
+}
+
+/// The gradient flow and what is measured along it, before the first step and after the second.
+fn flow<B: Backend>(thin: &ThinGauge<B>, action: FlowAction, found: &mut Found) -> Result {
+    let mut flow = Flow::new(thin, action)?;
+    for steps in [0, 2] {
+        for _ in 0..steps {
+            flow.step(0.02)?;
+        }
+        let (name, point) = (format!("{action:?} flow, t = {:.2}", flow.time()), flow.look()?);
+        let clover = point.clover;
+        let energies = [("space", clover.space), ("time", clover.time), ("plaquette", point.plaquette_energy)];
+        // Energies are of order one, and so is what the charge adds up.
+        found.numbers.extend(energies.map(|(part, energy)| (format!("{name}: energy, {part}"), energy, 1e-11)));
+        found.numbers.push((format!("{name}: charge"), clover.charge, 1e-11));
+        found.links.push((format!("{name}: links"), flow.links().download()?, 1e-13));
+    }
+    Ok(())
 }
 
 /// Trajectories with all schemes.

@@ -20,7 +20,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::files::{Format, Precision, ReadOptions, WriteOptions};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -121,14 +121,7 @@ impl Folder {
         if !self.path.is_dir() {
             return Ok(());
         }
-        let path = self.file(".lock");
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.map_err(|why| self.failed(".lock", why))?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            let why = "is being worked in by another process: wait for it, or end it";
-            return Err(Failure::refused(format!("{} {why}", self.path.display())));
-        }
-        // Some network file systems cannot lock: there it is up to the user.
+        let file = target::lock(&self.path).map_err(Failure::refused)?;
         self.lock = Some(file);
         Ok(())
     }

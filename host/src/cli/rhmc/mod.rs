@@ -79,13 +79,16 @@ fn hours(text: &str) -> Result<f64, String> {
 #[derive(Args)]
 pub struct InitArguments {
     /// For which command
-    #[arg(value_parser = ["rhmc"])]
+    #[arg(value_parser = ["rhmc", "spectrum"])]
     kind: String,
 }
 
 /// Prints an input with comments.
 pub fn init(args: &InitArguments, context: &Context) -> Outcome {
-    let text = include_str!("example.toml");
+    let text = match args.kind.as_str() {
+        "spectrum" => super::spectrum::EXAMPLE,
+        _ => include_str!("example.toml"),
+    };
     context.output.result("ferrite.init/1", json!({ "kind": args.kind, "input": text }), || text.into())
 }
 

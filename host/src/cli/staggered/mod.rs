@@ -9,7 +9,8 @@ pub use links::{HostLinks, configuration, improvement};
 pub use plan::{Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
 pub use result::merged;
 
-use super::device::{DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice, on_device};
+use super::layout::Layout;
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::progress::Watch;
@@ -17,11 +18,11 @@ use super::{Context, Failure, Outcome, fields, interrupt, target, text};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::domain::Domain;
-use ferrite::field::host::ColourVector;
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Reconstruction, SolveFailure, StaggeredConfiguration};
-use links::read_links;
+use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration};
+pub use links::read_links;
 use plan::Masses;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -180,26 +181,15 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     if let Some(path) = &solve.save_source {
         fields::write_fermions(path, &sources, "source", &layout)?;
     }
-    let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
     interrupt::listen();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     if let Masses::One(_) = plan.masses {
-        let result = on_device!(&device, backend => {
-            let domain = layout.domain(backend)?;
-            let configuration = on_links(plan, &domain, &links, u0)?;
-            configuration.solve(&sources, guess.as_deref(), &request, &mut watch)
-        });
-        watch.finish();
-        let (solutions, report, error) = match result {
-            Ok((solutions, report)) => (solutions, report, None),
-            Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
-            Err(failure) => return Err(refused(failure)),
-        };
-        if report.climbs.is_empty() {
-            kept(reconstruction, report.reconstruction);
-        }
+        let of_links = (&links, reconstruction, u0);
+        let (solutions, report, error) =
+            one_mass(&solve, (&device, &layout), of_links, (&sources, guess.as_deref()), &mut watch)?;
         return result::one(context, &solve, (&device, &layout), u0, (&solutions, &report, error.as_ref()), &watch);
     }
+    let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
     let result = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, &links, u0)?;
@@ -217,6 +207,37 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let (solutions, report) = result.map_err(refused)?;
     kept(reconstruction, report.reconstruction);
     result::several(context, &solve, (&device, &layout), u0, &solutions, &report)
+}
+
+/// Solutions, or the best iterates with the reason why there are no better ones.
+pub type Solved = (Vec<HostColour>, Report, Option<SolveError<DeviceError>>);
+
+/// *Collective.* Solves with the only mass of a plan, on its links with reconstruction and tadpole factor, for these sources
+/// and guesses.
+pub fn one_mass(
+    solve: &StaggeredSolve,
+    (device, layout): (&Device, &Layout),
+    (links, reconstruction, u0): (&HostLinks, Reconstruction, f64),
+    (sources, guess): (&[HostColour], Option<&[HostColour]>),
+    watch: &mut Watch,
+) -> Outcome<Solved> {
+    let plan = &solve.plan;
+    let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
+    let result = on_device!(device, backend => {
+        let domain = layout.domain(backend)?;
+        let configuration = on_links(plan, &domain, links, u0)?;
+        configuration.solve(sources, guess, &request, watch)
+    });
+    watch.finish();
+    let (solutions, report, error) = match result {
+        Ok((solutions, report)) => (solutions, report, None),
+        Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
+        Err(failure) => return Err(refused(failure)),
+    };
+    if report.climbs.is_empty() {
+        kept(reconstruction, report.reconstruction);
+    }
+    Ok((solutions, report, error))
 }
 
 /// Says so where links were not kept as planned.

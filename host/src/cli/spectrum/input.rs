@@ -1,0 +1,289 @@
+//! The input of `ferrite spectrum`, checked.
+use super::super::device::DeviceChoice;
+use super::super::staggered;
+use super::super::{Context, Failure, Outcome};
+use super::Arguments;
+use crate::config::{Kind, Schema, Settings};
+use ferrite::lattice::Lattice;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Its own keys; those of `ferrite solve` are in a table `solve`.
+const SCHEMA: Schema = &[
+    ("configurations", Kind::Texts),
+    ("source", Kind::Word),
+    ("origin", Kind::Extents),
+    ("sink", Kind::Word),
+    ("momenta", Kind::Count),
+    ("seed", Kind::Count),
+    ("nucleon", Kind::Switch),
+    ("propagators", Kind::Text),
+    ("shell.width", Kind::Number),
+    ("shell.steps", Kind::Count),
+    ("shell.ape-weight", Kind::Number),
+    ("shell.ape-steps", Kind::Count),
+];
+
+/// Keys of a solve that have no meaning here.
+const ELSEWHERE: [&str; 11] = [
+    "gauge",
+    "source",
+    "output",
+    "save-source",
+    "plot",
+    "guess",
+    "masses",
+    "shifts",
+    "keep-unconverged",
+    "fat",
+    "long",
+];
+
+/// Keys of a solve that decide what its solution is.
+const PHYSICS: [&str; 15] = [
+    "operator",
+    "mass",
+    "kappa",
+    "bc-time",
+    "xi",
+    "nu",
+    "csw",
+    "u0",
+    "clover-r",
+    "clover-t",
+    "naik-epsilon",
+    "phases",
+    "spread-boundary",
+    "reunitarise",
+    "tol",
+];
+
+/// What a quark begins from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// One site.
+    Point,
+    /// One site, smeared.
+    Shell,
+    /// All sites of a time.
+    Wall,
+    /// Noise at all sites of a time.
+    Noise,
+}
+
+/// Names of the sources.
+pub const SOURCES: [(&str, SourceKind); 4] = [
+    ("point", SourceKind::Point),
+    ("shell", SourceKind::Shell),
+    ("wall", SourceKind::Wall),
+    ("noise", SourceKind::Noise),
+];
+
+/// Gaussian smearing of quarks, on smeared links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shell {
+    /// w
+    pub width: f64,
+    /// n
+    pub steps: usize,
+    /// Weight of a link against its staples in each step of APE smearing.
+    pub ape_weight: f64,
+    /// Steps of APE smearing.
+    pub ape_steps: usize,
+}
+
+/// An input.
+#[derive(Debug)]
+pub struct Input {
+    /// The configurations, in their order, as typed.
+    pub configurations: Vec<PathBuf>,
+    /// What quarks begin from.
+    pub source: SourceKind,
+    /// Where.
+    pub origin: [usize; 4],
+    /// Momenta of hadrons, in units of 2π/L.
+    pub momenta: Vec<[i32; 3]>,
+    /// Of the noise.
+    pub seed: u64,
+    /// Smearing, where source or sink are smeared.
+    pub shell: Option<Shell>,
+    /// Whether quarks are smeared where they end.
+    pub shell_sink: bool,
+    /// Whether nucleons are made.
+    pub nucleon: bool,
+    /// Folder of propagators that are kept.
+    pub propagators: Option<PathBuf>,
+    /// Whether quarks are staggered.
+    pub staggered: bool,
+    /// Where it is computed.
+    pub device: DeviceChoice,
+    /// The table of the solve.
+    solve: Settings,
+}
+
+impl Input {
+    /// Reads the file and the settings beside it; all mistakes at once.
+    pub fn read(args: &Arguments, context: &Context) -> Outcome<Self> {
+        let mut s = Settings::with_solve(SCHEMA, "solve");
+        s.file(&args.input)?;
+        s.set(&args.set);
+        s.flags("configurations", &args.configurations);
+        context.add_to(&mut s);
+        let device = DeviceChoice::from_settings(&mut s);
+        let mut solve = s.solve();
+        for key in ELSEWHERE {
+            if let Some(setting) = solve.get(key) {
+                s.wrong(&setting, "belongs to `ferrite solve`");
+            }
+        }
+        context.add_to(&mut solve);
+        let staggered = staggered::is_chosen(&solve);
+        let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
+        if configurations.is_empty() && !s.was_refused("configurations") {
+            s.missing("no configurations: name them behind the input, or configurations = [\"cfg.000100.ildg\"] in it");
+        }
+        let source = s.choice("source", &SOURCES).unwrap_or(SourceKind::Point);
+        let shell_sink = s.choice("sink", &[("point", false), ("shell", true)]).unwrap_or(false);
+        let origin = s.parsed("origin", |text| {
+            let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+            let four = numbers.and_then(|numbers| <[usize; 4]>::try_from(numbers).ok());
+            four.ok_or_else(|| format!("'{text}': expected four whole numbers x,y,z,t"))
+        });
+        let most = s.count("momenta", 0..=12).unwrap_or(0) as i32;
+        let seed = s.count("seed", 0..=usize::MAX).unwrap_or(1) as u64;
+        let shell = shell(&mut s, source == SourceKind::Shell || shell_sink);
+        let possible = !staggered && source != SourceKind::Noise;
+        let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
+        let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
+        let why_staggered = "staggered quarks have points at both ends, and local mesons without momentum";
+        for (key, refused, why) in [
+            ("source", staggered && source != SourceKind::Point, why_staggered),
+            ("sink", staggered && shell_sink, why_staggered),
+            ("momenta", staggered && most > 0, why_staggered),
+            ("nucleon", staggered && nucleon, why_staggered),
+            ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
+            ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
+        ] {
+            if let (true, Some(setting)) = (refused, s.get(key)) {
+                s.wrong(&setting, why);
+            }
+        }
+        let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
+        s.finish(&args.input.display().to_string())?;
+        Ok(Input {
+            configurations,
+            source,
+            origin: origin.unwrap_or_default(),
+            momenta: momenta(most),
+            seed,
+            shell,
+            shell_sink,
+            nucleon,
+            propagators,
+            staggered,
+            device,
+            solve,
+        })
+    }
+    /// The settings of a solve on one configuration for the sources, as `ferrite solve` knows them.
+    pub fn solve_settings(&self, configuration: &Path) -> Settings {
+        let mut solve = self.solve.clone();
+        solve.put("gauge", &[configuration.display().to_string()], "configurations");
+        // Places of the sources' components; what the sources are is decided here.
+        let [x, y, z, t] = self.origin;
+        let point = |component: String| format!("point:{x},{y},{z},{t},{component}");
+        let points: Vec<String> = if self.staggered {
+            (0..3).map(|colour| point(colour.to_string())).collect()
+        } else {
+            (0..12).map(|k| point(format!("{},{}", k / 3, k % 3))).collect()
+        };
+        solve.put("source", &points, "origin");
+        solve
+    }
+    /// What decides what a propagator is, but for its configuration.
+    pub fn of_propagator(&self) -> Value {
+        let physics: BTreeMap<&str, String> =
+            PHYSICS.into_iter().filter_map(|key| Some((key, self.solve.get(key)?.text().to_string()))).collect();
+        let smeared = self.source == SourceKind::Shell;
+        json!({
+            "source": SOURCES.iter().find(|(_, kind)| *kind == self.source).map(|(name, _)| *name),
+            "origin": self.origin,
+            "seed": (self.source == SourceKind::Noise).then_some(self.seed),
+            "shell": self.shell.filter(|_| smeared).map(Shell::json),
+            "solve": physics,
+        })
+    }
+    /// What decides what correlators are, but for their configuration.
+    pub fn of_correlators(&self) -> Value {
+        let mut all = self.of_propagator();
+        all["sink"] = json!(self.shell.filter(|_| self.shell_sink).map(Shell::json));
+        all["momenta"] = json!(self.momenta.len());
+        all["nucleon"] = json!(self.nucleon);
+        all
+    }
+    /// Whether source and momenta are on the lattice.
+    pub fn check(&self, lattice: Lattice) -> Outcome {
+        let size = lattice.size();
+        if self.origin.iter().zip(size).any(|(x, extent)| *x >= extent) {
+            let why = format!("origin {:?} is outside the lattice {lattice}, which counts from 0", self.origin);
+            return Err(Failure::refused(why));
+        }
+        let far = |p: &&[i32; 3]| p.iter().zip(size).any(|(p, extent)| 2 * p.unsigned_abs() as usize > extent);
+        if let Some(p) = self.momenta.iter().find(far) {
+            let why = format!("momenta: {p:?} in units of 2π/L is beyond the edge of the zone on {lattice}");
+            return Err(Failure::refused(why));
+        }
+        Ok(())
+    }
+}
+
+impl Shell {
+    fn json(self) -> Value {
+        let Shell { width, steps, ape_weight, ape_steps } = self;
+        json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps })
+    }
+}
+
+/// All momenta whose square is at most `most`, the smallest first.
+fn momenta(most: i32) -> Vec<[i32; 3]> {
+    let reach = f64::from(most).sqrt() as i32;
+    let line = || -reach..=reach;
+    let all = line().flat_map(|x| line().flat_map(move |y| line().map(move |z| [x, y, z])));
+    let square = |p: &[i32; 3]| p.iter().map(|k| k * k).sum::<i32>();
+    let mut all: Vec<[i32; 3]> = all.filter(|p| square(p) <= most).collect();
+    all.sort_by_key(|p| (square(p), *p));
+    all
+}
+
+/// The smearing, if some is `needed`.
+fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
+    let width = s.number("shell.width", "a number above 0", |w| w > 0.0);
+    let steps = s.count("shell.steps", 1..=10_000);
+    let ape_weight = s.number("shell.ape-weight", "a number above 0", |w| w > 0.0);
+    let ape_steps = s.count("shell.ape-steps", 0..=1000);
+    for key in ["shell.width", "shell.steps", "shell.ape-weight", "shell.ape-steps"] {
+        match (needed, s.get(key)) {
+            (true, None) if !key.contains("ape") && !s.was_given(key) => {
+                s.missing(format!("{key} is missing: a shell is (1 + w² Δ/(4 n))ⁿ of a point"));
+            }
+            (false, Some(setting)) => s.wrong(&setting, "belongs to source = \"shell\" or sink = \"shell\""),
+            _ => {}
+        }
+    }
+    let ape_weight = ape_weight.unwrap_or(2.5);
+    Some(Shell { width: width?, steps: steps?, ape_weight, ape_steps: ape_steps.unwrap_or(0) }).filter(|_| needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn momenta_come_in_shells() {
+        assert_eq!(momenta(0), [[0, 0, 0]]);
+        let one = momenta(1);
+        assert_eq!((one.len(), one[0]), (7, [0, 0, 0]));
+        assert_eq!((momenta(2).len(), momenta(3).len(), momenta(4).len()), (19, 27, 33));
+    }
+}

@@ -1,0 +1,140 @@
+//! `ferrite spectrum`.
+mod correlators;
+mod input;
+mod quarks;
+mod result;
+
+use super::device::Device;
+use super::world::World;
+use super::{Code, Context, Failure, Outcome, interrupt};
+use clap::Args;
+use correlators::Correlators;
+use ferrite::lattice::Lattice;
+use input::Input;
+use quarks::Configured;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite init spectrum > pion.toml
+  ferrite spectrum pion.toml cfg.000100.ildg cfg.000200.ildg --out spectrum
+  ferrite spectrum pion.toml run/cfg.*.ildg --out spectrum --set solve.mass=0.02
+
+Solves for all 12 components of a source (3 for staggered quarks) on each configuration, and makes mesons with all 16
+products of gamma matrices, nucleons, or local staggered mesons of the propagators. The folder has one line of JSON for
+each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by the jackknife over
+configurations. Configurations that have a line already are left out, so that the same command goes on.";
+
+/// Arguments of `spectrum`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Input file in TOML: `ferrite init spectrum` prints one with comments
+    input: PathBuf,
+    /// Configurations, instead of those of the input
+    #[arg(value_name = "CONFIGURATION")]
+    configurations: Vec<String>,
+    /// Folder for the results
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Another value for a key of the input, such as solve.mass=0.02 or origin=0,0,0,8
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// The input with comments.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// What `ferrite check` tells of an input.
+pub struct Checked {
+    /// Where it is to be computed.
+    pub device: Device,
+    /// Device memory, with names for what takes it.
+    pub needs: quarks::Needs,
+    /// The lattice of the configurations.
+    pub lattice: Lattice,
+    /// How many there are.
+    pub configurations: usize,
+}
+
+/// Checks an input and the headers of its configurations.
+pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked> {
+    let args = Arguments { input: path.into(), configurations: Vec::new(), out: PathBuf::new(), set: set.to_vec() };
+    let (input, what) = (Input::read(&args, context)?, path.display().to_string());
+    let all = input.configurations.iter().map(|one| quarks::check(&input, one, &what)).collect::<Outcome<Vec<_>>>()?;
+    let Some((lattice, needs)) = all.into_iter().next() else {
+        return Err(Failure::refused(format!("{what}: there are no configurations")));
+    };
+    let device = input.device.open(&context.world)?;
+    Ok(Checked { device, needs, lattice, configurations: input.configurations.len() })
+}
+
+/// *Collective.* The configurations with their names from the root, as the first process finds them.
+fn configured(input: &Input, world: &World) -> Outcome<Vec<Configured>> {
+    let canonical = |path: &PathBuf| {
+        let found = std::fs::canonicalize(path);
+        found.map_err(|why| Failure::refused(format!("{} cannot be read: {why}", path.display())))
+    };
+    let mine = world.agree(input.configurations.iter().map(canonical).collect::<Outcome<Vec<_>>>())?;
+    let text: Vec<String> = mine.iter().map(|path| path.display().to_string()).collect();
+    let first = world.texts(&text.join("\n"))?.swap_remove(0);
+    let pairs = input.configurations.iter().zip(first.lines());
+    Ok(pairs.map(|(typed, canonical)| Configured { typed: typed.clone(), canonical: canonical.into() }).collect())
+}
+
+/// Solves, contracts and prints.
+pub fn run(args: &Arguments, context: &Context) -> Outcome {
+    let (world, what) = (&context.world, args.input.display().to_string());
+    let input = world.agree(Input::read(args, context))?;
+    quarks::check_layout(&input, world)?;
+    let mut file = result::File::read(&args.out, &input, world)?;
+    let mut missing: Vec<Configured> = Vec::new();
+    for configuration in configured(&input, world)? {
+        let again = missing.iter().any(|other| other.canonical == configuration.canonical);
+        if again || file.has(&configuration) {
+            info!("{}: is done", configuration.typed.display());
+        } else {
+            missing.push(configuration);
+        }
+    }
+    // All headers before the first solve.
+    let mut lattice = None;
+    for configuration in &missing {
+        let (found, _) = world.agree(quarks::check(&input, &configuration.typed, &what))?;
+        if *lattice.get_or_insert(found) != found {
+            let why = format!("{} is on {found}, others are on another lattice", configuration.typed.display());
+            return Err(Failure::refused(why).shared());
+        }
+    }
+    let device = input.device.open(world)?;
+    file.open(&input, world)?;
+    interrupt::listen();
+    for (number, configuration) in missing.iter().enumerate() {
+        let found = if input.staggered {
+            let propagator = quarks::staggered(&input, configuration, &what, (&device, context))?;
+            Correlators::staggered(&propagator, &input, world)?
+        } else {
+            let propagator = quarks::wilson(&input, configuration, &what, (&device, context))?;
+            Correlators::wilson(&propagator, &input, world)?
+        };
+        file.add(configuration, found, &input, world)?;
+        info!("{} of {} configurations", number + 1, missing.len());
+        if number + 1 < missing.len() && interrupt::asked_any(world, 0) {
+            let why = format!("ended after {}; the same command goes on", configuration.typed.display());
+            return Err(Failure::new(Code::Interrupted, why).shared());
+        }
+    }
+    let masses = result::masses(&file);
+    let files = result::write(&args.out, &file, &masses, world)?;
+    let object = json!({
+        "output": args.out,
+        "configurations": file.names(),
+        "files": files,
+        "effective_masses": masses.iter().map(result::Masses::json).collect::<Vec<_>>(),
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.spectrum/1", object, || result::text(&args.out, &file, &masses))
+}

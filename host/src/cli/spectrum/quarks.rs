@@ -1,0 +1,299 @@
+//! Propagators: solved, or read where they are kept.
+use super::super::device::{Device, on_device};
+use super::super::layout::Layout;
+use super::super::plan::gauge_header;
+use super::super::progress::Watch;
+use super::super::solve::{self, Solve};
+use super::super::staggered::{StaggeredSolve, one_mass, read_links};
+use super::super::world::World;
+use super::super::{Code, Context, Failure, Outcome, fields, target};
+use super::input::{Input, SourceKind};
+use comms::ProcessGrid;
+use ferrite::dirac::TimeBoundary;
+use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::files::ReadOptions;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{Configuration, Reconstruction, Report};
+use ferrite::spectrum::sources::{noise_wall, wall};
+use ferrite::{generate, smear};
+use serde_json::{Value, json};
+use solvers::SolveError;
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+/// The solutions for all components of a source.
+pub struct Propagator<T> {
+    /// One for each component.
+    pub fields: Vec<HostField<T>>,
+    /// How the lattice is cut.
+    pub layout: Layout,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+    /// Mean plaquette of the links; `None` where they were not read.
+    pub plaquette: Option<f64>,
+    /// What the solver said; `None` where the fields were read.
+    pub report: Option<Report>,
+}
+
+/// Device memory, with names for what takes it.
+pub type Needs = Vec<(&'static str, usize)>;
+
+/// Whether the input fits a configuration, as far as its header tells; its lattice, and the memory for it.
+pub fn check(input: &Input, configuration: &Path, what: &str) -> Outcome<(Lattice, Needs)> {
+    let mut settings = input.solve_settings(configuration);
+    // Before the sources, which would say so for each component.
+    if let Some(header) = gauge_header(&mut settings, "gauge", &ReadOptions::default()) {
+        input.check(header.lattice)?;
+    }
+    Ok(if input.staggered {
+        let solve = StaggeredSolve::from_settings(&mut settings, what)?;
+        (solve.plan.lattice, solve.memory(solve.plan.lattice))
+    } else {
+        let solve = Solve::from_settings(&mut settings, what)?;
+        let request = solve.request(solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+        (solve.plan.lattice(), request.memory(solve.plan.lattice(), &ProcessGrid::SINGLE, 12))
+    })
+}
+
+/// *Collective.* Propagators of Wilson quarks on a configuration, smeared at the sink where that is asked for.
+pub fn wilson(
+    input: &Input,
+    configuration: &Configured,
+    what: &str,
+    (device, context): (&Device, &Context),
+) -> Outcome<Propagator<Spinor>> {
+    let world = &context.world;
+    let mut settings = input.solve_settings(&configuration.typed);
+    let solve = world.agree(Solve::from_settings(&mut settings, what))?;
+    let plan = &solve.plan;
+    let layout = input.device.layout.cut(world, plan.lattice(), 1)?;
+    solve.scheme.check(&layout)?;
+    // Sources and solutions, or solutions before and after smearing; links before and after.
+    world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
+    let boundary = plan.operator.wilson().boundary;
+    let kept = Kept::of(input, configuration);
+    let there = kept.as_ref().map(|kept| kept.read(12, &layout, world)).transpose()?.flatten();
+    if let (Some(fields), None) = (&there, input.shell) {
+        let fields = fields.clone();
+        return Ok(Propagator { fields, layout, boundary, plaquette: None, report: None });
+    }
+    let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
+    let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
+    let (solutions, report) = if let Some(fields) = there {
+        (fields, None)
+    } else {
+        let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+        let needs = largest.memory(layout.local(), layout.grid(), 12);
+        device.require_all(world, &needs, &format!("the solve on {}", plan.lattice()))?;
+        let request = solve.request(solve::reconstruction(plan, &file)?);
+        let source = |k| spinor_source(input, &layout, links.as_ref(), (configuration, k));
+        let sources: Vec<HostSpinor> = (0..12).map(source).collect();
+        let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+        let result = on_device!(device, backend => {
+            let domain = layout.domain(backend)?;
+            Configuration::new(&domain, &file.gauge).solve(&sources, None, &request, &mut watch)
+        });
+        watch.finish();
+        let (solutions, report, error) = solve::ended(result)?;
+        finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
+        if let Some(kept) = kept {
+            kept.write(&solutions, "quark propagator", &layout, world)?;
+        }
+        (solutions, Some(report))
+    };
+    let fields = match (&links, input.shell) {
+        (Some(links), Some(shell)) if input.shell_sink => {
+            solutions.iter().map(|psi| smear::gaussian(links, psi, shell.width, shell.steps)).collect()
+        }
+        _ => solutions,
+    };
+    Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), report })
+}
+
+/// *Collective.* Propagators of staggered quarks from a point.
+pub fn staggered(
+    input: &Input,
+    configuration: &Configured,
+    what: &str,
+    (device, context): (&Device, &Context),
+) -> Outcome<Propagator<ColourVector>> {
+    let world = &context.world;
+    let mut settings = input.solve_settings(&configuration.typed);
+    let solve = world.agree(StaggeredSolve::from_settings(&mut settings, what))?;
+    let plan = &solve.plan;
+    let layout = plan.cut(&input.device, world)?;
+    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 2 * 576, "propagators and links"))?;
+    let (boundary, plaquette) = (plan.boundary, None);
+    let kept = Kept::of(input, configuration);
+    if let Some(fields) = kept.as_ref().map(|kept| kept.read(3, &layout, world)).transpose()?.flatten() {
+        return Ok(Propagator { fields, layout, boundary, plaquette, report: None });
+    }
+    device.require_all(world, &solve.memory(layout.local()), &format!("the solve on {}", plan.lattice))?;
+    let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
+    let sources: Vec<HostColour> = plan.fields(&plan.sources, &layout)?;
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+    let (fields, report, error) =
+        one_mass(&solve, (device, &layout), (&links, reconstruction, u0), (&sources, None), &mut watch)?;
+    finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
+    if let Some(kept) = kept {
+        kept.write(&fields, "staggered quark propagator", &layout, world)?;
+    }
+    Ok(Propagator { fields, layout, boundary, plaquette, report: Some(report) })
+}
+
+/// Says what a solver did; an error unless it converged.
+fn finished(
+    configuration: &Path,
+    error: Option<&SolveError<impl std::error::Error>>,
+    report: &Report,
+    tol: f64,
+) -> Outcome {
+    solve::announce(report);
+    let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
+    if report.converged && error.is_none() {
+        return Ok(());
+    }
+    let why = error.map_or(String::new(), |error| format!(": {error}"));
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:.0e}", solve::worst(report));
+    let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
+    Err(Failure::new(if cancelled { Code::Interrupted } else { Code::Failed }, why).shared())
+}
+
+/// The source with this spin and colour, `3 spin + colour`.
+fn spinor_source(
+    input: &Input,
+    layout: &Layout,
+    links: Option<&HostGauge>,
+    (configuration, component): (&Configured, usize),
+) -> HostSpinor {
+    let (section, time) = (layout.section, input.origin[3]);
+    let point = || {
+        generate::point_source(section, input.origin, component / 3, component % 3)
+            .unwrap_or_else(|| HostSpinor::zero(section.local))
+    };
+    match (input.source, input.shell, links) {
+        (SourceKind::Shell, Some(shell), Some(links)) => smear::gaussian(links, &point(), shell.width, shell.steps),
+        (SourceKind::Wall, ..) => wall(section, time, component),
+        // Other noise on each configuration.
+        (SourceKind::Noise, ..) => noise_wall(section, time, component, input.seed ^ configuration.hash()),
+        _ => point(),
+    }
+}
+
+/// A configuration by both of its names.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// As typed.
+    pub typed: PathBuf,
+    /// From the root, without links: the same for the same file.
+    pub canonical: String,
+}
+
+impl Configured {
+    /// The end of its name.
+    fn file(&self) -> String {
+        self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+    /// A number that goes with the end of its name, wherever the file is.
+    fn hash(&self) -> u64 {
+        u64::from(crc32fast::hash(self.file().as_bytes())) << 32
+    }
+}
+
+/// A propagator in a folder: an array, and what it is.
+struct Kept {
+    array: PathBuf,
+    about: PathBuf,
+    identity: Value,
+}
+
+impl Kept {
+    /// Where that of a configuration is kept, if they are.
+    fn of(input: &Input, configuration: &Configured) -> Option<Self> {
+        let folder = input.propagators.as_ref()?;
+        let place = |ending: &str| folder.join(format!("{}.{ending}", configuration.file()));
+        let identity = json!({ "configuration": configuration.canonical, "input": input.of_propagator() });
+        Some(Kept { array: place("npy"), about: place("json"), identity })
+    }
+    /// *Collective.* The fields, if they are there; refused where they are of another configuration or input.
+    fn read<T: Fermion>(&self, count: usize, layout: &Layout, world: &World) -> Outcome<Option<Vec<HostField<T>>>> {
+        let there = self.array.is_file() && self.about.is_file();
+        if world.largest(f64::from(u8::from(!there)))? > 0.0 {
+            return Ok(None);
+        }
+        world.agree(self.check())?;
+        info!("{}: the propagator is read", self.array.display());
+        let source = fields::Source::File(self.array.clone(), 0);
+        let all = world.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
+        if all.len() != count {
+            let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
+            return Err(Failure::refused(why).shared());
+        }
+        all.iter().map(|one| one.field(layout)).collect::<Outcome<_>>().map(Some)
+    }
+    fn check(&self) -> Outcome {
+        let shown = self.about.display();
+        let text = std::fs::read_to_string(&self.about);
+        let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
+        let known: Value =
+            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is no JSON: {why}")))?;
+        match difference(&known, &self.identity) {
+            None => Ok(()),
+            Some(what) => {
+                let why = format!("{} was made with another {what}: name another folder", self.array.display());
+                Err(Failure::refused(why))
+            }
+        }
+    }
+    /// *Collective.* Writes the fields, and then what they are.
+    fn write<T: Fermion>(&self, fields: &[HostField<T>], title: &str, layout: &Layout, world: &World) -> Outcome {
+        fields::write_fermions(&self.array, fields, title, layout)?;
+        world.once(|| target::write_text(&self.about, &format!("{:#}\n", self.identity)).map_err(Failure::failed))
+    }
+}
+
+/// The first key, with those that it is in, by which two objects differ.
+pub fn difference(old: &Value, new: &Value) -> Option<String> {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.filter_map(|key| {
+                let [x, y] = [a, b].map(|object| object.get(key).unwrap_or(&Value::Null));
+                difference(x, y).map(|below| match below.as_str() {
+                    "" => key.clone(),
+                    below => format!("{key}.{below}"),
+                })
+            })
+            .next()
+        }
+        _ if old == new => None,
+        _ => Some(String::new()),
+    }
+}
+
+/// Refuses what the whole lattice has to be in one place for.
+pub fn check_layout(input: &Input, world: &World) -> Outcome {
+    if input.shell.is_some() { world.only_one("spectrum with shells") } else { Ok(()) }
+}
+
+/// The lattice of a propagator.
+pub fn lattice<T>(propagator: &Propagator<T>) -> Lattice {
+    propagator.layout.lattice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_the_names_of_keys() {
+        let a = json!({ "source": "point", "solve": { "mass": "0.1", "tol": "1e-9" } });
+        let mut b = a.clone();
+        assert_eq!(difference(&a, &b), None);
+        b["solve"]["mass"] = json!("0.2");
+        assert_eq!(difference(&a, &b).as_deref(), Some("solve.mass"));
+        b["solve"]["mass"] = json!("0.1");
+        b["solve"]["csw"] = json!("1");
+        assert_eq!(difference(&a, &b).as_deref(), Some("solve.csw"));
+    }
+}

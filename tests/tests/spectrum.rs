@@ -1,0 +1,347 @@
+//! `ferrite spectrum`: correlators against Chroma, MILC and momentum space, and how runs go on.
+mod program;
+
+use ferrite_tests::refdata;
+use num_complex::Complex64;
+use program::*;
+use serde_json::{Value, json};
+use std::fs;
+
+/// The lines of a folder.
+fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(room.path(folder).join("correlators.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A correlator of a line.
+fn correlator(line: &Value, name: &str, momentum: [i32; 3]) -> Vec<Complex64> {
+    let all = line["correlators"].as_array().unwrap();
+    let found = all.iter().find(|c| c["name"] == name && c["momentum"] == json!(momentum));
+    let values = found.unwrap_or_else(|| panic!("no {name}"))["values"].as_array().unwrap();
+    values.iter().map(|z| Complex64::new(z[0].as_f64().unwrap(), z[1].as_f64().unwrap())).collect()
+}
+
+/// γ matrices of the DeGrand–Rossi basis, written out: x, y, z, t.
+fn gammas() -> [[[Complex64; 4]; 4]; 4] {
+    let (o, p, m) = (Complex64::ZERO, Complex64::ONE, -Complex64::ONE);
+    let (i, j) = (Complex64::I, -Complex64::I);
+    [
+        [[o, o, o, i], [o, o, i, o], [o, j, o, o], [j, o, o, o]],
+        [[o, o, o, m], [o, o, p, o], [o, p, o, o], [m, o, o, o]],
+        [[o, o, i, o], [o, o, o, j], [j, o, o, o], [o, i, o, o]],
+        [[o, o, p, o], [o, o, o, p], [p, o, o, o], [o, p, o, o]],
+    ]
+}
+
+type Spin = [[Complex64; 4]; 4];
+
+fn product(a: &Spin, b: &Spin) -> Spin {
+    std::array::from_fn(|i| std::array::from_fn(|j| (0..4).map(|k| a[i][k] * b[k][j]).sum()))
+}
+fn adjoint(a: &Spin) -> Spin {
+    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
+}
+fn unit() -> Spin {
+    std::array::from_fn(|i| std::array::from_fn(|j| if i == j { Complex64::ONE } else { Complex64::ZERO }))
+}
+
+/// S(x) of free quarks, antiperiodic in time, as a sum over momenta of 1 / (m + Σ (1 − cos p) + i Σ γ sin p).
+fn free_propagator([lx, ly, lz, lt]: [usize; 4], mass: f64, x: [i64; 4]) -> Spin {
+    let gammas = gammas();
+    let mut sum = [[Complex64::ZERO; 4]; 4];
+    for k in 0..lx * ly * lz * lt {
+        let n = [k % lx, k / lx % ly, k / (lx * ly) % lz, k / (lx * ly * lz)];
+        let two_pi = std::f64::consts::TAU;
+        let p: [f64; 4] = std::array::from_fn(|mu| {
+            let half = if mu == 3 { 0.5 } else { 0.0 };
+            two_pi * (n[mu] as f64 + half) / [lx, ly, lz, lt][mu] as f64
+        });
+        let a = mass + p.iter().map(|p| 1.0 - p.cos()).sum::<f64>();
+        let square = a * a + p.iter().map(|p| p.sin().powi(2)).sum::<f64>();
+        let phase = Complex64::cis((0..4).map(|mu| p[mu] * x[mu] as f64).sum());
+        for row in 0..4 {
+            for column in 0..4 {
+                let slash: Complex64 = (0..4).map(|mu| gammas[mu][row][column] * p[mu].sin()).sum();
+                let diagonal = if row == column { Complex64::from(a) } else { Complex64::ZERO };
+                sum[row][column] += phase * (diagonal - Complex64::I * slash) / square;
+            }
+        }
+    }
+    let volume = (lx * ly * lz * lt) as f64;
+    sum.map(|row| row.map(|z| z / volume))
+}
+
+/// Free quarks, all 16 mesons with and without momentum, and the nucleon, from momentum space.
+#[test]
+fn free_quarks() {
+    let room = Room::new();
+    let (size, origin) = ([2usize, 4, 2, 6], [1usize, 2, 0, 4]);
+    room.json("generate unit --lattice 2,4,2,6 -o unit.ildg");
+    let input = r#"
+        configurations = ["unit.ildg"]
+        origin = [1, 2, 0, 4]
+        momenta = 1
+        [solve]
+        operator = "wilson"
+        mass = 0.3
+        precision = "double"
+        tol = 1e-13
+    "#;
+    fs::write(room.path("run.toml"), input).unwrap();
+    room.json("spectrum run.toml --out free");
+    let line = &lines(&room, "free")[0];
+    let gammas = gammas();
+    let power = |n: usize| (0..4).filter(|mu| n >> mu & 1 == 1).fold(unit(), |all, mu| product(&all, &gammas[mu]));
+    let (five, time) = (power(15), gammas[3]);
+    for momentum in [[0, 0, 0], [0, 1, 0], [-1, 0, 0]] {
+        let mut expected = vec![[Complex64::ZERO; 6]; 16];
+        for k in 0..size.iter().product::<usize>() {
+            let place = [k % 2, k / 2 % 4, k / 8 % 2, k / 16];
+            let steps: [i64; 4] = std::array::from_fn(|mu| place[mu] as i64 - origin[mu] as i64);
+            let s = free_propagator(size, 0.3, steps);
+            let angle: f64 = (0..3).map(|k| f64::from(momentum[k]) * steps[k] as f64 / size[k] as f64).sum();
+            let phase = Complex64::cis(-std::f64::consts::TAU * angle);
+            for (n, expected) in expected.iter_mut().enumerate() {
+                let bar = product(&product(&time, &adjoint(&power(n))), &time);
+                let back = product(&product(&five, &adjoint(&s)), &five);
+                let whole = product(&product(&power(n), &s), &product(&bar, &back));
+                let trace: Complex64 = (0..4).map(|i| whole[i][i]).sum();
+                // Three colours, which do not mix.
+                expected[(steps[3].rem_euclid(6)) as usize] -= 3.0 * phase * trace;
+            }
+        }
+        for (n, name) in [(0, "1"), (1, "gx"), (3, "gxgy"), (7, "gxgygz"), (8, "gt"), (10, "gygt"), (15, "g5")] {
+            for (found, expected) in correlator(line, name, momentum).iter().zip(expected[n]) {
+                assert!((found - expected).norm() < 1e-11, "{name} {momentum:?}: {found} {expected}");
+            }
+        }
+    }
+    // The nucleon: colours give 6 for the direct and 6 for the exchange term, ε_abc ε_a'b'c' with equal indices.
+    let g = product(&gammas[0], &gammas[2]);
+    let tilde = product(&product(&time, &adjoint(&g)), &time);
+    let mut expected = [[Complex64::ZERO; 6]; 2];
+    for k in 0..size.iter().product::<usize>() {
+        let place = [k % 2, k / 2 % 4, k / 8 % 2, k / 16];
+        let steps: [i64; 4] = std::array::from_fn(|mu| place[mu] as i64 - origin[mu] as i64);
+        // As from t = 0: those behind the boundary have not crossed it.
+        let forward = [steps[0], steps[1], steps[2], steps[3].rem_euclid(6)];
+        let s = free_propagator(size, 0.3, forward);
+        let mut c = [[Complex64::ZERO; 4]; 4];
+        for indices in 0..4usize.pow(6) {
+            let digit = |k: u32| indices / 4usize.pow(k) % 4;
+            let (alpha, beta, gamma, alpha1, beta1, gamma1) =
+                (digit(0), digit(1), digit(2), digit(3), digit(4), digit(5));
+            let factor = g[alpha][beta] * tilde[beta1][alpha1] * s[beta][beta1];
+            // With S diagonal in colour, the exchange has a = c' and c = a': the other sign of ε.
+            let direct = 6.0 * s[alpha][alpha1] * s[gamma][gamma1];
+            let exchange = -6.0 * s[alpha][gamma1] * s[gamma][alpha1];
+            c[gamma][gamma1] += factor * (direct - exchange);
+        }
+        let t = steps[3].rem_euclid(6) as usize;
+        for (sign, expected) in [1.0, -1.0].into_iter().zip(&mut expected) {
+            for row in 0..4 {
+                for column in 0..4 {
+                    let projector = 0.5 * (unit()[row][column] + sign * time[row][column]);
+                    expected[t] += projector * c[column][row];
+                }
+            }
+        }
+    }
+    for (name, expected) in [("nucleon.positive", expected[0]), ("nucleon.negative", expected[1])] {
+        for (found, expected) in correlator(line, name, [0; 3]).iter().zip(expected) {
+            assert!((found - expected).norm() < 1e-11 * expected.norm().max(1.0), "{name}: {found} {expected}");
+        }
+    }
+}
+
+/// Chroma's pion from a shell, with a point and with a shell at the sink: see `clover.rs` for how it was made.
+#[test]
+fn chromas_pion() {
+    let Some(folder) = refdata::folder() else { return };
+    let room = Room::new();
+    fs::copy(folder.join("configs/pyquda_weak_field.lime"), room.path("weak.lime")).unwrap();
+    let answers = fs::read_to_string(folder.join("answers/chroma_hadspec_pion_4448.json")).unwrap();
+    let answers: Value = serde_json::from_str(&answers).unwrap();
+    let input = r#"
+        source = "shell"
+        nucleon = false
+        propagators = "kept"
+        [shell]
+        width = 2.0
+        steps = 5
+        ape-weight = 2.5
+        ape-steps = 1
+        [solve]
+        operator = "wilson"
+        kappa = 0.11
+        precision = "single"
+        reconstruct = "18"
+        tol = 1e-11
+        reunitarise = false
+    "#;
+    fs::write(room.path("run.toml"), input).unwrap();
+    for (sink, name) in [("point", "Shell_Point_Wilson_Mesons"), ("shell", "Shell_Shell_Wilson_Mesons")] {
+        room.json(&format!("spectrum run.toml weak.lime --out {sink} --set sink={sink}"));
+        let line = &lines(&room, sink)[0];
+        // The second time the propagator was there already.
+        assert_eq!(line["iterations"].is_null(), sink == "shell", "{line}");
+        let pion = correlator(line, "g5", [0; 3]);
+        for (found, expected) in pion.iter().zip(answers["data"][name]["15"].as_array().unwrap()) {
+            // Chroma ran in single precision.
+            let expected = expected[0].as_f64().unwrap();
+            assert!((found.re / expected - 1.0).abs() < 1e-4, "{name}: {found} {expected}");
+        }
+    }
+}
+
+/// MILC's propagator of asqtad quarks gives the same local mesons.
+#[test]
+fn milcs_staggered_pion() {
+    let Some(folder) = refdata::folder() else { return };
+    let room = Room::new();
+    fs::copy(folder.join("configs/lat.sample.l4448.ll"), room.path("lat")).unwrap();
+    let input = r#"
+        configurations = ["lat"]
+        [solve]
+        operator = "asqtad"
+        u0 = 1.0
+        mass = 0.02
+        precision = "double"
+        tol = 1e-12
+        reunitarise = true
+    "#;
+    fs::write(room.path("run.toml"), input).unwrap();
+    let report = room.json("spectrum run.toml --out out");
+    assert_eq!(report["effective_masses"][0]["hadron"], "Goldstone pion");
+    let line = &lines(&room, "out")[0];
+    let bytes = fs::read(folder.join("fields/ks.sample.l4448_m0.0200_t0_x0_y0_z0")).unwrap();
+    // Header of 36 bytes; then by site, colour of the source, colour.
+    let numbers: Vec<f64> =
+        bytes[36..].chunks_exact(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect();
+    let mut expected = [[0.0; 8]; 2];
+    for (site, numbers) in numbers.chunks_exact(18).enumerate() {
+        let [x, y, z, t] = [site % 4, site / 4 % 4, site / 16 % 4, site / 64];
+        // MILC's operator is twice ours.
+        let square = 4.0 * numbers.iter().map(|x| x * x).sum::<f64>();
+        let sign = if (x + y + z) % 2 == 0 { 1.0 } else { -1.0 };
+        expected[0][t] += square;
+        expected[1][t] += sign * square;
+    }
+    for (name, expected) in [("pion", expected[0]), ("scalar", expected[1])] {
+        for (found, expected) in correlator(line, name, [0; 3]).iter().zip(expected) {
+            // MILC's solver stopped early: 6e-5 of its elements.
+            assert!((found.re - expected).abs() < 2e-3 * expected.abs().max(0.1), "{name}: {found} {expected}");
+        }
+    }
+}
+
+/// Several configurations: a run goes on, arrays have all, masses have errors.
+#[test]
+fn runs_go_on() {
+    let room = Room::new();
+    for seed in 1..4 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,8 --seed {seed} --noise 0.3 -o cfg.{seed}.ildg"));
+    }
+    let example = room.run("init spectrum").stdout;
+    fs::write(room.path("run.toml"), example).unwrap();
+    let run = "spectrum run.toml --set solve.mass=0.2 --set solve.precision=single --out out";
+    let first = room.json(&format!("{run} cfg.1.ildg"));
+    assert_eq!(first["configurations"], json!(["cfg.1.ildg"]));
+    assert!(first["effective_masses"][0]["masses"][1]["error"].is_null());
+    let before = fs::read_to_string(room.path("out/correlators.jsonl")).unwrap();
+    let all = room.json(&format!("{run} cfg.1.ildg cfg.2.ildg cfg.3.ildg"));
+    assert_eq!(all["configurations"].as_array().unwrap().len(), 3);
+    let after = fs::read_to_string(room.path("out/correlators.jsonl")).unwrap();
+    assert!(after.starts_with(&before));
+    let hadrons: Vec<&str> =
+        all["effective_masses"].as_array().unwrap().iter().map(|m| m["hadron"].as_str().unwrap()).collect();
+    assert_eq!(hadrons, ["pion", "rho", "nucleon"]);
+    let pion = &all["effective_masses"][0]["masses"];
+    assert!(pion[2]["value"].as_f64().unwrap() > 0.0 && pion[2]["error"].as_f64().unwrap() > 0.0, "{pion}");
+    // 16 mesons and two nucleons, 8 times, three configurations.
+    let bytes = fs::read(room.path("out/correlators.npy")).unwrap();
+    let header = String::from_utf8_lossy(&bytes[..128]).into_owned();
+    assert!(header.contains("(3, 18, 8)") && header.contains("<c16"), "{header}");
+    assert_eq!(bytes.len() % 64, 0);
+    let data = &bytes[bytes.len() - 3 * 18 * 8 * 16..];
+    let number = |k: usize| f64::from_le_bytes(data[8 * k..8 * k + 8].try_into().unwrap());
+    let line = &lines(&room, "out")[2];
+    let place = 2 * ((2 * 18 + 15) * 8 + 3);
+    assert_eq!(Complex64::new(number(place), number(place + 1)), correlator(line, "g5", [0; 3])[3]);
+    assert!(fs::read_to_string(room.path("out/effective-masses.svg")).unwrap().contains("nucleon"));
+
+    // The same file by another name is the same file; another input is another folder's.
+    let again = room.json(&format!("{run} ./cfg.1.ildg cfg.2.ildg"));
+    assert_eq!(again["configurations"].as_array().unwrap().len(), 3);
+    let other = "spectrum run.toml --set solve.precision=single --out out --backend cpu cfg.1.ildg";
+    room.fails(2, &format!("{other} --set solve.mass=0.3"), &["line 1: it was made with another solve.mass"]);
+    room.fails(2, &format!("{other} --set solve.mass=0.2 --set momenta=1"), &["made with another momenta"]);
+    // Half a line is taken off, and its configuration made again.
+    let whole = fs::read(room.path("out/correlators.jsonl")).unwrap();
+    fs::write(room.path("out/correlators.jsonl"), &whole[..whole.len() - 100]).unwrap();
+    assert_eq!(room.json(&format!("{run} cfg.3.ildg"))["configurations"].as_array().unwrap().len(), 3);
+    let strip = |line: &Value| line["correlators"].clone();
+    let mended = lines(&room, "out");
+    assert_eq!(strip(&mended[2]), strip(line));
+
+    // All headers are looked at before anything is made.
+    let new = "spectrum run.toml --set solve.mass=0.2 --out no --backend cpu cfg.1.ildg";
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 9 -o small.ildg");
+    room.fails(2, &format!("{new} none.ildg"), &["none.ildg"]);
+    room.fails(2, &format!("{new} small.ildg"), &["small.ildg is on 4×4×4×4"]);
+    room.fails(2, &format!("{new} --set origin=9,0,0,0"), &["origin [9, 0, 0, 0] is outside the lattice 4×4×4×8"]);
+    room.fails(2, &format!("{new} --set momenta=9"), &["beyond the edge of the zone"]);
+    room.fails(2, &format!("{new} --set solve.csw=x"), &["--set solve.csw", "x"]);
+    room.fails(2, &format!("{new} --set source=noise"), &["nucleon", "three quarks from one noise are noise"]);
+    room.fails(2, &format!("{new} --set source=wall --set momenta=1"), &["momenta", "no momentum but 0"]);
+    let wrong = "nucleon = 3\norigin = [9, 0, 0, 0]\n[shell]\nwidth = 1.0\n[solve]\nkapa = 0.1\ngauge = \"x\"\n";
+    fs::write(room.path("wrong.toml"), wrong).unwrap();
+    let parts =
+        ["wrong.toml:1:11: nucleon", "kapa", "did you mean 'kappa'?", "belongs to `ferrite solve`", "shell.width"];
+    room.fails(2, "spectrum wrong.toml cfg.1.ildg --out no --backend cpu", &parts);
+    room.fails(2, "check wrong.toml", &parts);
+    assert!(!room.path("no").exists());
+    let checked = room.json("check run.toml --set configurations=cfg.1.ildg --set solve.mass=0.2");
+    assert_eq!((&checked["kind"], &checked["ok"]), (&json!("spectrum"), &json!(true)));
+
+    // Propagators belong to one configuration and one input.
+    fs::create_dir(room.path("a")).unwrap();
+    fs::copy(room.path("cfg.2.ildg"), room.path("a/cfg.1.ildg")).unwrap();
+    let kept =
+        "spectrum run.toml --set solve.mass=0.2 --set solve.precision=single --set propagators=kept --backend cpu";
+    room.json(&format!("{kept} cfg.1.ildg --out first").replace(" --backend cpu", ""));
+    room.fails(2, &format!("{kept} a/cfg.1.ildg --out second"), &["made with another configuration"]);
+    let heavier = format!("{kept} cfg.1.ildg --out third").replace("mass=0.2", "mass=0.3");
+    room.fails(2, &heavier, &["kept/cfg.1.ildg.npy", "made with another input.solve.mass"]);
+    assert_eq!(strip(&lines(&room, "first")[0]), strip(&mended[0]));
+}
+
+/// A nucleon from a source in the middle is that from t = 0, and noise makes the pion of all points of a time.
+#[test]
+fn sources_at_other_times_and_noise() {
+    let room = Room::new();
+    room.json("generate unit --lattice 2,2,2,8 -o unit.ildg");
+    let input = "configurations = [\"unit.ildg\"]\n[solve]\noperator = \"wilson\"\nmass = 0.4\nprecision = \"double\"\ntol = 1e-13\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+    for (folder, origin) in [("first", "0,0,0,0"), ("middle", "1,0,1,5")] {
+        room.json(&format!("spectrum run.toml --out {folder} --set origin={origin}"));
+    }
+    let (first, middle) = (&lines(&room, "first")[0], &lines(&room, "middle")[0]);
+    for name in ["g5", "gx", "nucleon.positive", "nucleon.negative"] {
+        for (a, b) in correlator(first, name, [0; 3]).iter().zip(correlator(middle, name, [0; 3])) {
+            assert!((a - b).norm() < 1e-11, "{name}: {a} {b}");
+        }
+    }
+    // Many seeds: eight points, each with the pion of one.
+    let mut mean = [0.0; 8];
+    const SEEDS: usize = 150;
+    for seed in 0..SEEDS {
+        room.json(&format!("spectrum run.toml --out noise{seed} --set source=noise --set seed={seed}"));
+        for (mean, value) in mean.iter_mut().zip(correlator(&lines(&room, &format!("noise{seed}"))[0], "g5", [0; 3])) {
+            *mean += value.re / SEEDS as f64;
+        }
+    }
+    for (t, (mean, point)) in mean.iter().zip(correlator(first, "g5", [0; 3])).enumerate() {
+        assert!((mean / (8.0 * point.re) - 1.0).abs() < 0.15, "{t}: {mean} {point}");
+    }
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask dist`: an archive that runs on other machines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, cargo};
+use crate::{build_ptx, setup};
+
+/// `--help`.
+pub const HELP: &str = "\
+Make target/dist/ferrite-VERSION-MACHINE.tar.gz: the program, with its GPU kernels inside, manual pages, completions for
+shells, documentation and licences. It runs where it is unpacked, with or without a GPU; bin/ferrite needs no MPI, and
+bin/ferrite-mpi, which is there where this machine has MPI, needs one of the same kind. Both need a C library at least as
+new as this machine's.
+
+Usage: cargo xtask dist [--no-mpi]
+
+  --no-mpi  leave bin/ferrite-mpi out
+";
+
+/// Files of the repository that go along.
+const FILES: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "docs"];
+
+/// The command.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let no_mpi = process::take_flag(&mut args, "--no-mpi");
+    process::expect_no_more(&args)?;
+    let root = process::root()?;
+    setup::run(&[])?;
+    build_ptx::run(&[])?;
+    let plain = program(&root, "plain", &[])?;
+    let with_mpi = match setup::find_mpi() {
+        Ok(_) if !no_mpi => Some(program(&root, "mpi", &["--features", "mpi"])?),
+        _ => None,
+    };
+    let (version, _) = process::capture(Command::new(&plain).arg("--version"))?;
+    let version = version.trim().rsplit(' ').next().unwrap_or_default().to_string();
+    if version.is_empty() {
+        bail!("{} --version says nothing", plain.display());
+    }
+    let name = format!("ferrite-{version}-{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+    let dist = process::target(&root).join("dist");
+    let folder = dist.join(&name);
+    assemble(&root, &folder, &plain, with_mpi.as_deref())?;
+    let archive = dist.join(format!("{name}.tar.gz"));
+    process::run(Command::new("tar").arg("-C").arg(&dist).arg("-czf").arg(&archive).arg(&name))?;
+    println!("{}", archive.display());
+    Ok(())
+}
+
+/// Builds the program in a folder of its own, so that the one in target/release stays as it is.
+fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
+    let target = process::target(root).join("dist").join(which);
+    let build = ["build", "--release", "--package", "ferrite", "--target-dir"];
+    process::run(cargo(root).args(build).arg(&target).args(features))?;
+    Ok(target.join("release/ferrite"))
+}
+
+/// Puts together what goes into the archive.
+fn assemble(root: &Path, folder: &Path, plain: &Path, with_mpi: Option<&Path>) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()));
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to).with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))
+    };
+    let (bin, share) = (folder.join("bin"), folder.join("share"));
+    make(&bin)?;
+    copy(plain, &bin.join("ferrite"))?;
+    if let Some(program) = with_mpi {
+        copy(program, &bin.join("ferrite-mpi"))?;
+    }
+    let ferrite = || Command::new(bin.join("ferrite"));
+    process::run(ferrite().arg("man").arg(share.join("man/man1")))?;
+    for (shell, place) in [
+        ("bash", "bash-completion/completions/ferrite"),
+        ("zsh", "zsh/site-functions/_ferrite"),
+        ("fish", "fish/vendor_completions.d/ferrite.fish"),
+    ] {
+        let path = share.join(place);
+        if let Some(folder) = path.parent() {
+            make(folder)?;
+        }
+        let (script, _) = process::capture(ferrite().args(["completions", shell]))?;
+        fs::write(&path, script).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let docs = share.join("doc/ferrite");
+    make(&docs)?;
+    for name in FILES {
+        copy_all(&root.join(name), &docs.join(name))?;
+    }
+    Ok(())
+}
+
+/// Copies a file, or a folder with all that is in it.
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        fs::copy(from, to).with_context(|| format!("{} cannot be copied", from.display()))?;
+        return Ok(());
+    }
+    fs::create_dir_all(to).with_context(|| format!("{} cannot be made", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
+        let entry = entry?;
+        copy_all(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
