@@ -37,61 +37,34 @@
 //! For a single-half-half solver the system is [`Mixed`] of single and half, and there is no [`Converted`].
 //!
 //! # Your own operator
+//! On vectors of plain numbers: an implementation of [`LinearOperator`] on [`PlainSpace`]. For vectors of another kind
+//! implement [`VectorSpace`] first, [as shown there](VectorSpace#an-example).
 //! ```
 //! use num_complex::Complex64;
-//! use solvers::{BicgstabParams, BicgstabWorkspace, LinearOperator, Uniform, VectorSpace, bicgstab};
-//! use std::convert::Infallible;
-//!
-//! /// Complex vectors of 64 numbers, one right-hand side.
-//! struct Line;
-//! impl VectorSpace for Line {
-//!     type Vector = Vec<Complex64>;
-//!     type Error = Infallible;
-//!     fn nrhs(&self) -> usize { 1 }
-//!     fn allocate(&self) -> Result<Self::Vector, Infallible> { Ok(vec![Complex64::ZERO; 64]) }
-//!     fn zero(&self, x: &mut Self::Vector) -> Result<(), Infallible> { x.fill(Complex64::ZERO); Ok(()) }
-//!     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result<(), Infallible> {
-//!         to.copy_from_slice(from);
-//!         Ok(())
-//!     }
-//!     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector)
-//!         -> Result<(), Infallible> {
-//!         for (y, x) in y.iter_mut().zip(x) {
-//!             let old = if b[0] == Complex64::ZERO { b[0] } else { b[0] * *y };
-//!             *y = a[0] * x + old;
-//!         }
-//!         Ok(())
-//!     }
-//!     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result<(), Infallible> {
-//!         out[0] = x.iter().map(|x| x.norm_sqr()).sum();
-//!         Ok(())
-//!     }
-//!     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Infallible> {
-//!         out[0] = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
-//!         Ok(())
-//!     }
-//! }
+//! use solvers::{
+//!     BicgstabParams, BicgstabWorkspace, LengthError, LinearOperator, PlainSpace, Uniform, VectorSpace, bicgstab,
+//! };
 //!
 //! /// A x(i) = 3 x(i) − c x(i+1) − c̄ x(i−1) on a ring, with c = 1 + ½i: hopping with a phase, and Hermitian.
 //! struct Hopping;
-//! impl LinearOperator<Line> for Hopping {
-//!     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Infallible> {
+//! impl LinearOperator<PlainSpace> for Hopping {
+//!     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
 //!         let (n, c) = (x.len(), Complex64::new(1.0, 0.5));
 //!         for i in 0..n {
 //!             out[i] = 3.0 * x[i] - c * x[(i + 1) % n] - c.conj() * x[(i + n - 1) % n];
 //!         }
 //!         Ok(())
 //!     }
-//!     fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Infallible> {
+//!     fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
 //!         self.apply(x, out)
 //!     }
 //!     fn flops(&self) -> f64 { 64.0 * 18.0 }
 //! }
 //!
-//! let system = Uniform::new(&Line, &Hopping);
-//! let mut b = Line.allocate()?;
+//! let space = PlainSpace::new(64);
+//! let system = Uniform::new(&space, &Hopping);
+//! let (mut b, mut x) = (space.allocate()?, space.allocate()?);
 //! b[0] = Complex64::ONE;
-//! let mut x = Line.allocate()?;
 //! let mut workspace = BicgstabWorkspace::new(&system)?;
 //! let params = BicgstabParams { tol: 1e-12, ..Default::default() };
 //! let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ())?;
@@ -113,6 +86,7 @@ mod mr;
 mod multishift;
 mod observer;
 mod operator;
+mod plain;
 mod preconditioner;
 mod reliable;
 mod traits;
@@ -128,5 +102,6 @@ pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, Kind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
+pub use plain::{LengthError, PlainSpace};
 pub use preconditioner::{Converted, Identity, Preconditioner, Work};
 pub use traits::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};

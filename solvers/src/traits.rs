@@ -36,6 +36,49 @@ use num_complex::Complex64;
 /// # Fused operations
 /// Those with a default are written in terms of the others. A backend overrides them by one kernel each, which
 /// saves passes over memory; the results may differ from the default by rounding only.
+///
+/// # An example
+/// ```
+/// use num_complex::Complex64;
+/// use solvers::VectorSpace;
+/// use std::convert::Infallible;
+///
+/// /// Complex vectors of 64 numbers, one right-hand side.
+/// struct Line;
+/// impl VectorSpace for Line {
+///     type Vector = Vec<Complex64>;
+///     type Error = Infallible;
+///     fn nrhs(&self) -> usize { 1 }
+///     fn allocate(&self) -> Result<Self::Vector, Infallible> { Ok(vec![Complex64::ZERO; 64]) }
+///     fn zero(&self, x: &mut Self::Vector) -> Result<(), Infallible> { x.fill(Complex64::ZERO); Ok(()) }
+///     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result<(), Infallible> {
+///         to.copy_from_slice(from);
+///         Ok(())
+///     }
+///     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector)
+///         -> Result<(), Infallible> {
+///         for (y, x) in y.iter_mut().zip(x) {
+///             let old = if b[0] == Complex64::ZERO { b[0] } else { b[0] * *y };
+///             *y = a[0] * x + old;
+///         }
+///         Ok(())
+///     }
+///     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result<(), Infallible> {
+///         out[0] = x.iter().map(|x| x.norm_sqr()).sum();
+///         Ok(())
+///     }
+///     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Infallible> {
+///         out[0] = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+///         Ok(())
+///     }
+/// }
+///
+/// let (mut x, mut norm2) = (Line.allocate()?, [0.0]);
+/// x[0] = Complex64::new(3.0, 4.0);
+/// Line.norm2(&x, &mut norm2)?;
+/// assert_eq!(norm2, [25.0]);
+/// # Ok::<(), Infallible>(())
+/// ```
 pub trait VectorSpace {
     /// A block of N vectors.
     type Vector;

@@ -1,0 +1,139 @@
+//! Vectors of numbers in host memory, for operators that live nowhere else.
+
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// Numbers that are summed one after the other before their sum is added to the others: shorter sums round less, and a
+/// fixed length gives the same bits always.
+const PIECE: usize = 256;
+
+/// Complex vectors of one length as plain `Vec<Complex64>`, in double precision: the space for an operator of one's own.
+///
+/// A block of N right-hand sides is one `Vec` of N times the length, right-hand side after right-hand side. Sums are done
+/// by one thread in a fixed order, so the same input gives the same bits always and everywhere.
+///
+/// ```
+/// use num_complex::Complex64;
+/// use solvers::{CgParams, CgWorkspace, LengthError, LinearOperator, PlainSpace, Uniform, VectorSpace, cg};
+///
+/// /// A x(i) = (2 + m²) x(i) − x(i+1) − x(i−1) on a ring.
+/// struct Laplace { m2: f64 }
+/// impl LinearOperator<PlainSpace> for Laplace {
+///     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
+///         let n = x.len();
+///         for i in 0..n {
+///             out[i] = (2.0 + self.m2) * x[i] - x[(i + 1) % n] - x[(i + n - 1) % n];
+///         }
+///         Ok(())
+///     }
+///     fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
+///         self.apply(x, out)
+///     }
+///     fn flops(&self) -> f64 { 6.0 * 64.0 }
+/// }
+///
+/// let (space, operator) = (PlainSpace::new(64), Laplace { m2: 0.1 });
+/// let system = Uniform::new(&space, &operator);
+/// let (mut b, mut x) = (space.allocate()?, space.allocate()?);
+/// b[0] = Complex64::ONE;
+/// let info = cg(&system, &b, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system)?, &mut ())?;
+/// assert!(info.converged);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainSpace {
+    length: usize,
+    nrhs: usize,
+}
+
+/// A vector has not the length of its space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a vector has {found} numbers, those of its space have {expected}")]
+pub struct LengthError {
+    /// Numbers in a block of the space.
+    pub expected: usize,
+    /// Numbers in the vector.
+    pub found: usize,
+}
+
+impl PlainSpace {
+    /// Vectors of `length` numbers, one right-hand side.
+    pub fn new(length: usize) -> Self {
+        Self::with_nrhs(length, 1)
+    }
+    /// Blocks of `nrhs` vectors of `length` numbers each; there is at least one vector in a block.
+    pub fn with_nrhs(length: usize, nrhs: usize) -> Self {
+        Self { length, nrhs: nrhs.max(1) }
+    }
+    /// Numbers in one vector.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    fn check(&self, x: &[Complex64]) -> Result<(), LengthError> {
+        let (expected, found) = (self.length * self.nrhs, x.len());
+        if expected == found { Ok(()) } else { Err(LengthError { expected, found }) }
+    }
+    /// Numbers of right-hand side j, of a vector that was checked.
+    fn part<'a>(&self, x: &'a [Complex64], j: usize) -> &'a [Complex64] {
+        &x[j * self.length..][..self.length]
+    }
+}
+
+impl VectorSpace for PlainSpace {
+    type Vector = Vec<Complex64>;
+    type Error = LengthError;
+
+    fn nrhs(&self) -> usize {
+        self.nrhs
+    }
+    fn allocate(&self) -> Result<Vec<Complex64>, LengthError> {
+        Ok(vec![Complex64::ZERO; self.length * self.nrhs])
+    }
+    fn zero(&self, x: &mut Vec<Complex64>) -> Result<(), LengthError> {
+        self.check(x)?;
+        x.fill(Complex64::ZERO);
+        Ok(())
+    }
+    fn copy(&self, from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), LengthError> {
+        self.check(from)?;
+        self.check(to)?;
+        to.copy_from_slice(from);
+        Ok(())
+    }
+    fn axpby(
+        &self,
+        a: &[Complex64],
+        x: &Vec<Complex64>,
+        b: &[Complex64],
+        y: &mut Vec<Complex64>,
+    ) -> Result<(), LengthError> {
+        self.check(x)?;
+        self.check(y)?;
+        for (j, (a, b)) in a.iter().zip(b).enumerate() {
+            let y = y[j * self.length..][..self.length].iter_mut();
+            for (x, y) in self.part(x, j).iter().zip(y) {
+                // What is overwritten may be anything, NaN too.
+                *y = if *b == Complex64::ZERO { a * x } else { a * x + b * *y };
+            }
+        }
+        Ok(())
+    }
+    fn norm2(&self, x: &Vec<Complex64>, out: &mut [f64]) -> Result<(), LengthError> {
+        self.check(x)?;
+        for (j, out) in out.iter_mut().enumerate() {
+            let pieces = self.part(x, j).chunks(PIECE);
+            *out = pieces.map(|piece| piece.iter().map(|x| x.norm_sqr()).sum::<f64>()).sum();
+        }
+        Ok(())
+    }
+    fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), LengthError> {
+        self.check(x)?;
+        self.check(y)?;
+        for (j, out) in out.iter_mut().enumerate() {
+            let pieces = self.part(x, j).chunks(PIECE).zip(self.part(y, j).chunks(PIECE));
+            *out = pieces.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x.conj() * y).sum::<Complex64>()).sum();
+        }
+        Ok(())
+    }
+}
