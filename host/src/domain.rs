@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// Why fields could not be made, moved or computed with.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceError {
     /// The device.
     #[error(transparent)]

@@ -24,6 +24,15 @@
 //! [`solve::solve_wilson`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
 //! the [`SpinorSpace`](field::SpinorSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
+//! # In your own program
+//! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
+//!   [`gpu_kernels`]. Use them from here, and their versions fit.
+//! * Nothing is global: as many backends as you like live in one process, of one device or of several, each used by one
+//!   thread at a time. Functions that work on the host alone use the [rayon] pool that they are called in.
+//! * What can go wrong is an error type of its own, an enum that can be matched on. Functions panic only where their
+//!   documentation says so, on arguments that do not belong together.
+//! * `docs/embedding.md` of the repository is the guide, `host/examples` has programs to start from.
+//!
 //! Everything is in lattice units; M = (4 + m) − ½ D, not its κ-normalised form. `docs/conventions.md` of the repository
 //! has all signs and factors, `docs/architecture.md` how the parts work together.
 //!
@@ -50,6 +59,8 @@
 //! assert_eq!(solutions[0].lattice(), lattice);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+pub use {comms, gpu_kernels, num_complex, rational, solvers};
+
 pub mod backend;
 pub mod bench;
 pub mod dirac;

@@ -103,13 +103,21 @@ impl Vectors {
 }
 
 impl Cpu {
-    /// A backend with its own threads; `None`: as many as the machine has.
+    /// A backend with its own threads; `None`: as many as the machine has. Panics when the operating system gives no more
+    /// threads; [`try_new`](Self::try_new) says so.
     pub fn new(threads: Option<usize>) -> Self {
+        Self::try_new(threads).expect("the operating system gives threads")
+    }
+    /// The same.
+    ///
+    /// # Errors
+    /// [`BackendError::NoThreads`](super::BackendError::NoThreads).
+    pub fn try_new(threads: Option<usize>) -> Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or(0))
             .thread_name(|i| format!("ferrite-{i}"))
             .build()
-            .expect("the operating system gives threads");
+            .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
         let vectors = Vectors::detect();
         let instances = gpu_kernels::instances()
             .map(|Instance { cpu, .. }| {
@@ -128,7 +136,7 @@ impl Cpu {
             .collect();
         let shared =
             Shared { pool, vectors, instances, sums: Mutex::new([0.0; REDUCTION_SLOTS]), profile: Mutex::default() };
-        Cpu { shared: Arc::new(shared) }
+        Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Notes the time since `from` if launches are timed.
     fn took(&self, parts: &[&str], from: Instant) {

@@ -33,6 +33,7 @@ pub struct Memory {
 
 /// Why a backend could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BackendError {
     /// No driver on this machine.
     #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
@@ -65,6 +66,9 @@ pub enum BackendError {
         "this processor has no AVX2 and FMA instructions, which the CPU backend needs: use a GPU, or a machine from 2013 or later"
     )]
     OldProcessor,
+    /// The operating system gives no more threads.
+    #[error("no threads for the CPU backend: {0}")]
+    NoThreads(String),
     /// Devices of different processes cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,

@@ -17,6 +17,7 @@ mod solver;
 
 pub use cluster::{Cluster, Part, weak_grid};
 pub use curve::{Curve, CurveError, Polyline, Wire};
+pub use file::ModelFileError;
 pub use measure::{Plan, measure, reference_lattices, times};
 pub use points::{Measured, Point, points_from_json};
 pub use predict::{Bound, Prediction, Way, predict};

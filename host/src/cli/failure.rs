@@ -106,7 +106,7 @@ impl From<DeviceError> for Failure {
         match error {
             DeviceError::Backend(error) => error.into(),
             DeviceError::Lattice(_) | DeviceError::Grid(_) => Self::refused(error).shared(),
-            DeviceError::Comm(_) => Self::failed(error),
+            _ => Self::failed(error),
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) 
         domain: settings.parsed("domain", |typed| {
             let extents = text::extents(typed)?;
             let fits = |local: Lattice| Schwarz { domain: Some(extents), ..default }.check(local, &ProcessGrid::SINGLE);
-            local.map_or(Ok(()), fits).map_err(String::from).map(|()| extents)
+            local.map_or(Ok(()), fits).map_err(|why| why.to_string()).map(|()| extents)
         }),
         overlap: settings.choice("domain-overlap", &[("0", 0), ("2", 2)]).unwrap_or(default.overlap),
         k_max: settings.count("kmax", 1..=1000).unwrap_or(default.k_max),

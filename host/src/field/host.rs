@@ -1,6 +1,6 @@
 //! Fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi spin basis. This is what files
 //! hold and what users see; the order and precision of device memory stay behind upload and download.
-use crate::lattice::Lattice;
+use crate::lattice::{Lattice, LatticeError};
 use num_complex::Complex64;
 
 /// A 3×3 complex matrix, row-major.
@@ -10,12 +10,71 @@ pub type Spinor = [[Complex64; 3]; 4];
 /// Three colours: a staggered fermion.
 pub type ColourVector = [Complex64; 3];
 
+/// Why numbers are not a field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// The axes are not those of such a field.
+    #[error("an array of shape {found:?} is no field of {name}s: its axes are (T, Z, Y, X) and then {site:?}")]
+    Shape {
+        /// What the field has on a site.
+        name: &'static str,
+        /// Lengths of the axes after the first four.
+        site: &'static [usize],
+        /// All lengths that were given.
+        found: Vec<usize>,
+    },
+    /// The first four axes are not those of a lattice.
+    #[error(transparent)]
+    Lattice(#[from] LatticeError),
+    /// There are more or fewer numbers than the axes say.
+    #[error("a field of {name}s of shape {shape:?} has {expected} complex numbers, not {found}")]
+    Count {
+        /// What the field has on a site.
+        name: &'static str,
+        /// Lengths of its axes.
+        shape: Vec<usize>,
+        /// How many numbers there are in such an array.
+        expected: usize,
+        /// How many were given.
+        found: usize,
+    },
+}
+
+/// The axes of a field on a lattice, the slowest first.
+fn shape_on(lattice: Lattice, site: &[usize]) -> Vec<usize> {
+    let extents = lattice.size().into_iter().rev();
+    extents.chain(site.iter().copied()).collect()
+}
+
+/// The lattice of an array with axes T, Z, Y, X and those of a site, if it holds so many numbers.
+fn lattice_of(
+    name: &'static str,
+    site: &'static [usize],
+    shape: &[usize],
+    found: usize,
+) -> Result<Lattice, FieldError> {
+    let extents = match shape.split_first_chunk::<4>() {
+        Some((&[t, z, y, x], rest)) if rest == site => [x, y, z, t],
+        _ => return Err(FieldError::Shape { name, site, found: shape.into() }),
+    };
+    let lattice = Lattice::new(extents)?;
+    let expected = lattice.volume() * site.iter().product::<usize>();
+    if found != expected {
+        return Err(FieldError::Count { name, shape: shape.into(), expected, found });
+    }
+    Ok(lattice)
+}
+
 /// A gauge field: U_μ(x) joins x to x+μ̂ and is kept at x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostGauge {
     lattice: Lattice,
     links: Vec<Matrix>,
 }
+
+/// What a gauge field has on a site.
+const LINKS: (&str, &[usize]) = ("link", &[4, 3, 3]);
 
 impl HostGauge {
     /// All links the unit matrix.
@@ -26,7 +85,8 @@ impl HostGauge {
         }
         Self { lattice, links: vec![unit; 4 * lattice.volume()] }
     }
-    /// Takes links in the order index = μ + 4 · site. Panics if there are not exactly 4 per site.
+    /// Takes links in the order index = μ + 4 · site. Panics if there are not exactly 4 per site;
+    /// [`from_numbers`](Self::from_numbers) says so.
     pub fn from_links(lattice: Lattice, links: Vec<Matrix>) -> Self {
         assert_eq!(links.len(), 4 * lattice.volume(), "four links per site");
         Self { lattice, links }
@@ -46,6 +106,28 @@ impl HostGauge {
     /// U_μ at the site with lexicographic index `site`.
     pub fn link(&self, site: usize, mu: usize) -> &Matrix {
         &self.links[4 * site + mu]
+    }
+    /// A field from all its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` has the lengths of these
+    /// axes. Nothing is said about whether the matrices are unitary: [`measure`](crate::measure) tells.
+    ///
+    /// # Errors
+    /// [`FieldError`] if this is not the shape of a gauge field, or not that of the numbers.
+    pub fn from_numbers(shape: &[usize], numbers: &[Complex64]) -> Result<Self, FieldError> {
+        let mut field = Self::unit(lattice_of(LINKS.0, LINKS.1, shape, numbers.len())?);
+        field.numbers_mut().copy_from_slice(numbers);
+        Ok(field)
+    }
+    /// Lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, 4, 3, 3.
+    pub fn shape(&self) -> Vec<usize> {
+        shape_on(self.lattice, LINKS.1)
+    }
+    /// All complex numbers in C order, `[t, z, y, x, mu, row, column]`.
+    pub fn numbers(&self) -> &[Complex64] {
+        self.links.as_flattened().as_flattened()
+    }
+    /// All complex numbers in C order, `[t, z, y, x, mu, row, column]`.
+    pub fn numbers_mut(&mut self) -> &mut [Complex64] {
+        self.links.as_flattened_mut().as_flattened_mut()
     }
 }
 
@@ -88,7 +170,8 @@ impl<T: Fermion> HostField<T> {
     pub fn zero(lattice: Lattice) -> Self {
         Self { lattice, sites: vec![T::default(); lattice.volume()] }
     }
-    /// Takes values in lexicographic site order. Panics if there is not exactly one per site.
+    /// Takes values in lexicographic site order. Panics if there is not exactly one per site;
+    /// [`from_numbers`](Self::from_numbers) says so.
     pub fn from_sites(lattice: Lattice, sites: Vec<T>) -> Self {
         assert_eq!(sites.len(), lattice.volume(), "one {} per site", T::NAME);
         Self { lattice, sites }
@@ -105,6 +188,35 @@ impl<T: Fermion> HostField<T> {
     pub fn sites_mut(&mut self) -> &mut [T] {
         &mut self.sites
     }
+    /// A field from all its complex numbers in C order, `[t, z, y, x, spin, colour]` or `[t, z, y, x, colour]`; `shape` has
+    /// the lengths of these axes.
+    ///
+    /// # Errors
+    /// [`FieldError`] if this is not the shape of such a field, or not that of the numbers.
+    ///
+    /// # Example
+    /// ```
+    /// use ferrite::field::host::{FieldError, HostColour, HostSpinor};
+    /// use ferrite::num_complex::Complex64;
+    ///
+    /// let numbers = vec![Complex64::I; 2 * 4 * 4 * 4 * 3];
+    /// let field = HostColour::from_numbers(&[2, 4, 4, 4, 3], &numbers)?;
+    /// assert_eq!(field.lattice().size(), [4, 4, 4, 2]);
+    /// assert_eq!((field.shape(), field.numbers()), (vec![2, 4, 4, 4, 3], &numbers[..]));
+    ///
+    /// let wrong = HostSpinor::from_numbers(&[2, 4, 4, 4, 3], &numbers);
+    /// assert!(matches!(wrong, Err(FieldError::Shape { .. })));
+    /// # Ok::<(), FieldError>(())
+    /// ```
+    pub fn from_numbers(shape: &[usize], numbers: &[Complex64]) -> Result<Self, FieldError> {
+        let mut field = Self::zero(lattice_of(T::NAME, T::SHAPE, shape, numbers.len())?);
+        field.numbers_mut().copy_from_slice(numbers);
+        Ok(field)
+    }
+    /// Lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, and then those of [`Fermion::SHAPE`].
+    pub fn shape(&self) -> Vec<usize> {
+        shape_on(self.lattice, T::SHAPE)
+    }
     /// All complex numbers, those of a site together.
     pub fn numbers(&self) -> &[Complex64] {
         bytemuck::cast_slice(&self.sites)
@@ -116,5 +228,56 @@ impl<T: Fermion> HostField<T> {
     /// Σ_x |ψ(x)|², summed in site order.
     pub fn norm2(&self) -> f64 {
         self.numbers().iter().map(|c| c.norm_sqr()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: [usize; 4] = [2, 4, 6, 8];
+
+    fn counted(n: usize) -> Vec<Complex64> {
+        (0..n).map(|i| Complex64::new(i as f64, -1.0)).collect()
+    }
+
+    #[test]
+    fn numbers_come_back_in_their_places() {
+        let lattice = Lattice::new(SIZE).unwrap();
+        let site = lattice.index([1, 2, 3, 4]);
+
+        let numbers = counted(36 * lattice.volume());
+        let gauge = HostGauge::from_numbers(&[8, 6, 4, 2, 4, 3, 3], &numbers).unwrap();
+        assert_eq!((gauge.lattice(), gauge.shape()), (lattice, vec![8, 6, 4, 2, 4, 3, 3]));
+        assert_eq!(gauge.numbers(), numbers);
+        assert_eq!(gauge.link(site, 3)[2][1], numbers[36 * site + 9 * 3 + 3 * 2 + 1]);
+
+        let numbers = counted(12 * lattice.volume());
+        let spinor = HostSpinor::from_numbers(&[8, 6, 4, 2, 4, 3], &numbers).unwrap();
+        assert_eq!(spinor.shape(), [8, 6, 4, 2, 4, 3]);
+        assert_eq!(spinor.sites()[site][2][1], numbers[12 * site + 3 * 2 + 1]);
+        assert_eq!(HostSpinor::from_numbers(&spinor.shape(), spinor.numbers()), Ok(spinor));
+    }
+
+    #[test]
+    fn what_is_no_field_is_refused() {
+        let numbers = counted(3 * 16);
+        let colour = |shape: &[usize], n: usize| HostColour::from_numbers(shape, &numbers[..n]).unwrap_err();
+        for shape in [&[][..], &[3], &[2, 2, 2, 2], &[2, 2, 2, 2, 4], &[2, 2, 2, 2, 3, 1]] {
+            assert!(matches!(colour(shape, 48), FieldError::Shape { found, .. } if found == shape));
+        }
+        // Named as the user knows it: T is 3.
+        let error = colour(&[3, 2, 2, 2, 3], 48);
+        assert!(matches!(error, FieldError::Lattice(LatticeError::Odd { axis: 't', extent: 3, .. })));
+        let error = colour(&[2, 2, 2, 2, 3], 47);
+        assert_eq!(
+            error.to_string(),
+            "a field of colour vectors of shape [2, 2, 2, 2, 3] has 48 complex numbers, not 47"
+        );
+        let error = HostGauge::from_numbers(&[2, 2, 2, 2, 3, 3], &numbers).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "an array of shape [2, 2, 2, 2, 3, 3] is no field of links: its axes are (T, Z, Y, X) and then [4, 3, 3]"
+        );
     }
 }

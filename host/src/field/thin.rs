@@ -58,15 +58,21 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
         }
     }
     /// A copy.
-    pub(crate) fn copied(&self) -> Result<Self> {
+    pub fn copied(&self) -> Result<Self> {
         let mut copy = Self::empty(&self.domain)?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other links, border included. Panics when somebody else has a name for this memory.
-    pub(crate) fn copy_from(&mut self, other: &Self) -> Result {
+    /// Takes over other links of the same domain, border included. Panics when the lattice is another one.
+    pub fn copy_from(&mut self, other: &Self) -> Result {
+        let place = |links: &Self| (links.domain.local(), links.border);
+        assert_eq!(place(self), place(other), "links are on the same lattice");
         let bytes = Self::bytes_for(self.bordered_sites() as usize);
-        let halves = Arc::get_mut(&mut self.halves).expect("links that change have one name");
+        let Some(halves) = Arc::get_mut(&mut self.halves) else {
+            // Who has another name for the memory keeps what is there.
+            *self = other.copied()?;
+            return Ok(());
+        };
         for (to, from) in halves.iter_mut().zip(&*other.halves) {
             self.domain.backend().copy(from, to, bytes)?;
         }

@@ -31,6 +31,7 @@ use crate::domain::DeviceError;
 
 /// Why a trajectory could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The device, or other processes.
     #[error(transparent)]

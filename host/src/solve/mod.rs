@@ -11,7 +11,7 @@ mod staggered;
 pub use configuration::Configuration;
 pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};
-pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz};
+pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, SchwarzError};
 pub(crate) use request::{with_formats, with_improved_formats, with_naive_formats};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};

@@ -36,26 +36,65 @@ pub struct Schwarz {
     pub k_max: usize,
 }
 
+/// Why a Schwarz preconditioner cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchwarzError {
+    /// No steps, or no directions.
+    NoSteps,
+    /// ω is not between 0 and 2.
+    Omega,
+    /// The extents of a domain are odd, or do not divide those of a process's part.
+    Extents,
+    /// An overlap of other than 0 or 2 sites.
+    Overlap,
+    /// Domains that overlap have extents.
+    OverlapWithExtents,
+    /// Nothing to overlap with.
+    OverlapAlone,
+    /// Parts of processes are too short to overlap.
+    OverlapTooShort,
+}
+
+impl SchwarzError {
+    /// As a sentence.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::NoSteps => "GCR-DD takes at least one step of minimum residual and one direction",
+            Self::Omega => "the over-relaxation of minimum residual is above 0 and below 2",
+            Self::Extents => {
+                "the extents of a domain are even and divide those of the part of the lattice that a process has"
+            }
+            Self::Overlap => "domains overlap by 0 or 2 sites",
+            Self::OverlapWithExtents => "domains that overlap are the parts of the processes: give no extents",
+            Self::OverlapAlone => "with one process there is nothing for its domain to overlap with",
+            Self::OverlapTooShort => "domains that overlap are at least 4 sites long in directions that are cut",
+        }
+    }
+}
+
+impl std::fmt::Display for SchwarzError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+impl std::error::Error for SchwarzError {}
+
 impl Schwarz {
     /// Whether the domains fit the part of each process, when the lattice is cut like this; otherwise why not.
-    pub fn check(&self, local: Lattice, grid: &ProcessGrid) -> Result<(), &'static str> {
+    pub fn check(&self, local: Lattice, grid: &ProcessGrid) -> Result<(), SchwarzError> {
         let Schwarz { steps, omega, domain, overlap, k_max, .. } = *self;
         let extents = domain.unwrap_or(local.size());
         let fits = |(&extent, whole): (&usize, usize)| extent > 0 && extent % 2 == 0 && whole % extent == 0;
+        let short = |mu: usize| grid.is_partitioned(mu) && local.size()[mu] < 4;
         let refused = [
-            (steps == 0 || k_max == 0, "GCR-DD takes at least one step of minimum residual and one direction"),
-            (!(omega > 0.0 && omega < 2.0), "the over-relaxation of minimum residual is above 0 and below 2"),
-            (
-                !extents.iter().zip(local.size()).all(fits),
-                "the extents of a domain are even and divide those of the part of the lattice that a process has",
-            ),
-            (overlap != 0 && overlap != 2, "domains overlap by 0 or 2 sites"),
-            (overlap > 0 && domain.is_some(), "domains that overlap are the parts of the processes: give no extents"),
-            (overlap > 0 && grid.size() == 1, "with one process there is nothing for its domain to overlap with"),
-            (
-                overlap > 0 && (0..4).any(|mu| grid.is_partitioned(mu) && local.size()[mu] < 4),
-                "domains that overlap are at least 4 sites long in directions that are cut",
-            ),
+            (steps == 0 || k_max == 0, SchwarzError::NoSteps),
+            (!(omega > 0.0 && omega < 2.0), SchwarzError::Omega),
+            (!extents.iter().zip(local.size()).all(fits), SchwarzError::Extents),
+            (overlap != 0 && overlap != 2, SchwarzError::Overlap),
+            (overlap > 0 && domain.is_some(), SchwarzError::OverlapWithExtents),
+            (overlap > 0 && grid.size() == 1, SchwarzError::OverlapAlone),
+            (overlap > 0 && (0..4).any(short), SchwarzError::OverlapTooShort),
         ];
         refused.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, why)| Err(why))
     }

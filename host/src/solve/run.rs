@@ -60,7 +60,7 @@ impl<B: Backend> Configuration<'_, B> {
             request
                 .schwarz
                 .check(self.domain().local(), self.domain().grid())
-                .map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
+                .map_err(|why| SolveFailure::Solver(SolveError::Invalid(why.message())))?;
         }
         let operators = Operators::new(self, request.operator, sources.len())?;
         solve(&operators, sources, guess, &request, observer, begin)

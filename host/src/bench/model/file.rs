@@ -7,6 +7,30 @@ const SCHEMA: &str = "ferrite.machine/1";
 /// Names of the directions.
 const AXES: [&str; 4] = ["x", "y", "z", "t"];
 
+/// Why a text is no such file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelFileError {
+    /// It is no JSON.
+    #[error("it is no JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+    /// A field is missing, or is not what it should be.
+    #[error("{place} is not {expected}")]
+    Wrong {
+        /// The way to the field, or "the file".
+        place: String,
+        /// What should be there.
+        expected: String,
+    },
+}
+
+/// What came of reading a file, or a part of it.
+pub(super) type Result<T> = std::result::Result<T, ModelFileError>;
+
+fn wrong(place: impl Into<String>, expected: impl Into<String>) -> ModelFileError {
+    ModelFileError::Wrong { place: place.into(), expected: expected.into() }
+}
+
 /// A place in a JSON file that is read, with the way there for messages.
 pub(super) struct Field<'a> {
     value: &'a Value,
@@ -26,53 +50,54 @@ impl<'a> Field<'a> {
     pub(super) fn optional(&self, name: &str) -> Option<Self> {
         Some(self.at(name)).filter(|field| !field.value.is_null())
     }
-    pub(super) fn wrong<T>(&self, what: &str) -> Result<T, String> {
-        Err(format!("{} is not {what}", if self.path.is_empty() { "the file" } else { &self.path }))
+    pub(super) fn wrong<T>(&self, what: &str) -> Result<T> {
+        Err(wrong(if self.path.is_empty() { "the file" } else { &self.path }, what))
     }
-    pub(super) fn list(&self) -> Result<Vec<Self>, String> {
+    pub(super) fn list(&self) -> Result<Vec<Self>> {
         let Some(items) = self.value.as_array() else { return self.wrong("a list") };
         let item = |(k, value)| Field { value, path: format!("{}[{k}]", self.path) };
         Ok(items.iter().enumerate().map(item).collect())
     }
-    pub(super) fn yes_or_no(&self) -> Result<bool, String> {
+    pub(super) fn yes_or_no(&self) -> Result<bool> {
         self.value.as_bool().map_or_else(|| self.wrong("true or false"), Ok)
     }
-    pub(super) fn text(&self) -> Result<String, String> {
+    pub(super) fn text(&self) -> Result<String> {
         self.value.as_str().map_or_else(|| self.wrong("a text"), |text| Ok(text.into()))
     }
     /// A number of at least `least`, or above it.
-    pub(super) fn number(&self, least: f64, or_equal: bool) -> Result<f64, String> {
+    pub(super) fn number(&self, least: f64, or_equal: bool) -> Result<f64> {
         let fits = |x: &f64| x.is_finite() && (*x > least || or_equal && *x == least);
         let or = if or_equal { "of at least" } else { "above" };
         self.value.as_f64().filter(fits).map_or_else(|| self.wrong(&format!("a number {or} {least}")), Ok)
     }
     /// A whole number of at least `least`, and not so large that sums of it are wrong.
-    pub(super) fn count(&self, least: usize) -> Result<usize, String> {
+    pub(super) fn count(&self, least: usize) -> Result<usize> {
         let number = self.value.as_u64().and_then(|n| u32::try_from(n).ok()).map(|n| n as usize);
         let what = format!("a whole number of at least {least}");
         number.filter(|n| *n >= least).map_or_else(|| self.wrong(&what), Ok)
     }
     /// Microseconds against sites.
-    fn points(&self) -> Result<Vec<(f64, f64)>, String> {
-        let point = |item: Field<'_>| -> Result<(f64, f64), String> {
+    fn points(&self) -> Result<Vec<(f64, f64)>> {
+        let point = |item: Field<'_>| -> Result<(f64, f64)> {
             Ok((item.at("sites").number(0.0, true)?, 1e-6 * item.at("microseconds").number(0.0, true)?))
         };
         self.list()?.into_iter().map(point).collect()
     }
-    fn curve(&self) -> Result<Curve, String> {
+    fn curve(&self) -> Result<Curve> {
         Curve::new(self.points()?).map_err(|why| self.broken(&why))
     }
-    fn polyline(&self) -> Result<Polyline, String> {
+    fn polyline(&self) -> Result<Polyline> {
         Polyline::new(self.points()?).map_err(|why| self.broken(&why))
     }
-    fn broken(&self, why: &CurveError) -> String {
+    fn broken(&self, why: &CurveError) -> ModelFileError {
+        let path = &self.path;
         match why {
-            CurveError::Empty => format!("{} is not a list of at least one point", self.path),
-            CurveError::Size(k) => format!("{}[{k}].sites is not a number above 0 that no other point has", self.path),
-            CurveError::Time(k) => format!("{}[{k}].microseconds is not a number above 0", self.path),
+            CurveError::Empty => wrong(path, "a list of at least one point"),
+            CurveError::Size(k) => wrong(format!("{path}[{k}].sites"), "a number above 0 that no other point has"),
+            CurveError::Time(k) => wrong(format!("{path}[{k}].microseconds"), "a number above 0"),
         }
     }
-    fn directions(&self) -> Result<[Polyline; 4], String> {
+    fn directions(&self) -> Result<[Polyline; 4]> {
         let [x, y, z, t] = AXES.map(|axis| self.at(axis).polyline());
         Ok([x?, y?, z?, t?])
     }
@@ -138,8 +163,8 @@ impl Machine {
     ///
     /// # Errors
     /// Which field is wrong, and what it should be.
-    pub fn from_json(text: &str) -> Result<Self, String> {
-        let file: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    pub fn from_json(text: &str) -> Result<Self> {
+        let file: Value = serde_json::from_str(text)?;
         let root = Field::root(&file);
         if !file.is_object() {
             return root.wrong("a JSON object");
@@ -148,7 +173,7 @@ impl Machine {
         if schema.value != SCHEMA {
             return schema.wrong(&format!("\"{SCHEMA}\", which is what this program reads"));
         }
-        let operation = |o: Field<'_>| -> Result<Operation, String> {
+        let operation = |o: Field<'_>| -> Result<Operation> {
             Ok(Operation {
                 name: o.at("operator").text()?,
                 format: Format { precision: o.at("precision").text()?, reconstruct: o.at("reconstruct").text()? },
@@ -162,20 +187,20 @@ impl Machine {
                 exterior: o.at("exterior").directions()?,
             })
         };
-        let algebra = |a: Field<'_>| -> Result<Algebra, String> {
+        let algebra = |a: Field<'_>| -> Result<Algebra> {
             let (name, precision) = (a.at("operator").text()?, a.at("precision").text()?);
             Ok(Algebra { name, precision, alone: a.at("alone").curve()? })
         };
-        let exchange = |e: Field<'_>| -> Result<Exchange, String> {
+        let exchange = |e: Field<'_>| -> Result<Exchange> {
             let latency = 1e-6 * e.at("latency_microseconds").number(0.0, true)?;
             let bandwidth = 1e9 * e.at("gbps").number(0.0, false)?;
             Ok(Exchange { transport: e.at("transport").text()?, wire: Wire { latency, bandwidth } })
         };
-        let operations: Vec<_> = root.at("operations").list()?.into_iter().map(operation).collect::<Result<_, _>>()?;
+        let operations: Vec<_> = root.at("operations").list()?.into_iter().map(operation).collect::<Result<_>>()?;
         if operations.is_empty() {
             return root.at("operations").wrong("a list of at least one operation");
         }
-        let exchanges: Vec<_> = root.at("exchanges").list()?.into_iter().map(exchange).collect::<Result<_, _>>()?;
+        let exchanges: Vec<_> = root.at("exchanges").list()?.into_iter().map(exchange).collect::<Result<_>>()?;
         if exchanges.is_empty() {
             return root.at("exchanges").wrong("a list of at least one transport");
         }
@@ -184,7 +209,7 @@ impl Machine {
             processes: root.at("processes").count(1)?,
             operator: root.at("operator").text()?,
             operations,
-            algebra: root.at("algebra").list()?.into_iter().map(algebra).collect::<Result<_, _>>()?,
+            algebra: root.at("algebra").list()?.into_iter().map(algebra).collect::<Result<_>>()?,
             exchanges,
             sum_step: 1e-6 * root.at("sum_step_microseconds").number(0.0, true)?,
             iterations: root.optional("iterations").map(|counts| iterations(&counts)).transpose()?,
@@ -192,16 +217,16 @@ impl Machine {
     }
 }
 
-fn iterations(all: &Field<'_>) -> Result<Iterations, String> {
+fn iterations(all: &Field<'_>) -> Result<Iterations> {
     let (bicgstab, gcr_dd) = (all.at("bicgstab"), all.at("gcr_dd"));
-    let domain = |d: Field<'_>| -> Result<(f64, f64), String> {
+    let domain = |d: Field<'_>| -> Result<(f64, f64)> {
         Ok((d.at("sites").number(0.0, false)?, d.at("iterations").number(0.0, false)?))
     };
     let domains = gcr_dd.at("domains");
-    let counted: Vec<_> = domains.list()?.into_iter().map(domain).collect::<Result<_, _>>()?;
+    let counted: Vec<_> = domains.list()?.into_iter().map(domain).collect::<Result<_>>()?;
     let twice = |k: usize| counted[..k].iter().any(|(sites, _)| *sites == counted[k].0);
     if let Some(k) = (0..counted.len()).find(|k| twice(*k)) {
-        return Err(format!("{}[{k}].sites is not a number that no other domain has", domains.path));
+        return Err(wrong(format!("{}[{k}].sites", domains.path), "a number that no other domain has"));
     }
     Ok(Iterations {
         source: all.at("source").text()?,

@@ -1,5 +1,5 @@
 //! Measured times to hold predictions against.
-use super::file::Field;
+use super::file::{Field, Result};
 use super::{Cluster, Format, Machine, Part, SolverModel, Way, predict};
 use comms::ProcessGrid;
 use serde_json::Value;
@@ -79,8 +79,8 @@ impl Point {
 ///
 /// # Errors
 /// Which field is wrong, and what it should be.
-pub fn points_from_json(text: &str) -> Result<Vec<Point>, String> {
-    let file: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+pub fn points_from_json(text: &str) -> Result<Vec<Point>> {
+    let file: Value = serde_json::from_str(text)?;
     let root = Field::root(&file);
     let schema = root.at("schema");
     match file["schema"].as_str() {
@@ -105,11 +105,11 @@ impl Field<'_> {
     }
 }
 
-fn extents(field: &Field<'_>) -> Result<[usize; 4], String> {
-    let numbers: Result<Vec<usize>, String> = field.list()?.iter().map(|n| n.count(1)).collect();
+fn extents(field: &Field<'_>) -> Result<[usize; 4]> {
+    let numbers: Result<Vec<usize>> = field.list()?.iter().map(|n| n.count(1)).collect();
     numbers?.try_into().or_else(|_| field.wrong("a list of four numbers"))
 }
-fn grid(field: &Field<'_>) -> Result<ProcessGrid, String> {
+fn grid(field: &Field<'_>) -> Result<ProcessGrid> {
     ProcessGrid::new(extents(field)?).or_else(|_| field.wrong("a grid of processes"))
 }
 
@@ -122,14 +122,14 @@ struct Travel {
 
 impl Travel {
     /// As an object says it; the fastest one with overlap, where it says nothing.
-    fn of(object: &Field<'_>) -> Result<Self, String> {
+    fn of(object: &Field<'_>) -> Result<Self> {
         let transport = object.optional("transport").map(|name| name.text()).transpose()?;
         let overlap = object.optional("overlap").map_or(Ok(true), |overlap| overlap.yes_or_no())?;
         Ok(Travel { transport, overlap })
     }
 }
 
-fn read(point: &Field<'_>, grid: ProcessGrid, Travel { transport, overlap }: Travel) -> Result<Point, String> {
+fn read(point: &Field<'_>, grid: ProcessGrid, Travel { transport, overlap }: Travel) -> Result<Point> {
     let lattice = extents(&point.at("lattice"))?;
     grid.check(lattice, 1).or_else(|why| point.at("lattice").wrong(&format!("one that fits its grid: {why}")))?;
     let measured = match (point.optional("microseconds"), point.optional("efficiency")) {

@@ -242,7 +242,7 @@ fn files_that_are_no_machines() {
         (with("/iterations/gcr_dd/domains/1/sites", 65536.into()), "iterations.gcr_dd.domains[1].sites"),
         (with("/iterations/bicgstab/iterations", Value::Null), "iterations.bicgstab.iterations"),
     ] {
-        let message = Machine::from_json(&bad).unwrap_err();
+        let message = Machine::from_json(&bad).unwrap_err().to_string();
         assert!(message.contains(part), "'{part}' is not in: {message}");
     }
 }
@@ -299,7 +299,7 @@ fn measured_points_are_compared() {
         (file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[1, 2]")]), "points[0].grid"),
         (text.replace("scaling-points", "machine"), "schema"),
     ] {
-        let message = points_from_json(&bad).unwrap_err();
+        let message = points_from_json(&bad).unwrap_err().to_string();
         assert!(message.contains(part), "'{part}' is not in: {message}");
     }
 }

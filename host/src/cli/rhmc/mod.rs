@@ -427,7 +427,7 @@ fn failed(error: ferrite::rhmc::Error) -> Failure {
             };
             Failure::failed(format!("{error}{advice}")).shared()
         }
-        ferrite::rhmc::Error::Device(_) => Failure::failed(error),
+        _ => Failure::failed(error),
     }
 }
 

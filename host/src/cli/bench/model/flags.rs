@@ -76,7 +76,7 @@ impl Asked {
             None => Vec::new(),
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
-                let points = points_from_json(&read(path)?).map_err(wrong)?;
+                let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
                 if points.is_empty() { Err(wrong("it has no points to compare with".into())) } else { Ok(points) }?
             }
         };
@@ -84,7 +84,7 @@ impl Asked {
         let source = match &args.machine {
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
-                let machine = Machine::from_json(&read(path)?).map_err(wrong)?;
+                let machine = Machine::from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
                 Source::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
             }
             None if processes == 1 => {
