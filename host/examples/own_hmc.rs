@@ -1,0 +1,85 @@
+//! A hybrid Monte Carlo loop of one's own for SU(3) gauge theory, made of the library's momenta, force, link update and
+//! action, which stay on the device.
+//!
+//! `cargo run --release --example own_hmc`
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::Domain;
+use ferrite::field::ThinGauge;
+use ferrite::generate;
+use ferrite::gpu_kernels::random::Philox;
+use ferrite::lattice::Lattice;
+use ferrite::rhmc::Error;
+use ferrite::rhmc::force::Force;
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::MomentumField;
+use ferrite::statistics::average;
+
+const SEED: u64 = 7;
+/// Length of a trajectory, and steps in it.
+const LENGTH: f64 = 1.0;
+const STEPS: usize = 12;
+
+/// H = S(U) + ½ Σ |P|².
+fn energy<B: Backend>(
+    action: &GaugeAction,
+    links: &MovingLinks<B, f64>,
+    momenta: &MomentumField<B>,
+) -> Result<f64, Error> {
+    Ok(action.value(links.own())? + momenta.kinetic_energy()?)
+}
+
+/// Follows the equations of motion by leapfrog.
+fn leapfrog<B: Backend>(
+    force: &impl Force<B, f64>,
+    links: &mut MovingLinks<B, f64>,
+    momenta: &mut MomentumField<B>,
+) -> Result<(), Error> {
+    let step = LENGTH / STEPS as f64;
+    force.push(links, 0.5 * step, momenta)?;
+    for n in 1..=STEPS {
+        momenta.move_links(links.own_mut(), step, true)?;
+        force.push(links, if n < STEPS { step } else { 0.5 * step }, momenta)?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let lattice = Lattice::new([4, 4, 4, 4])?;
+    let domain = Domain::single(Cpu::new(None), lattice)?;
+    let mut links = MovingLinks::new(&ThinGauge::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?)?;
+    let mut momenta = MomentumField::zero(&domain)?;
+    let action = GaugeAction::wilson(5.6);
+    let force = GaugeDrive { action, single: false };
+
+    let (mut weights, mut plaquettes, mut accepted) = (Vec::new(), Vec::new(), 0);
+    let (thermalise, trajectories) = (30, 200);
+    for number in 0..thermalise + trajectories {
+        momenta.draw(SEED, number)?;
+        let before = links.own().copied()?;
+        let start = energy(&action, &links, &momenta)?;
+        leapfrog(&force, &mut links, &mut momenta)?;
+        let weight = (start - energy(&action, &links, &momenta)?).exp();
+        // Metropolis. Far from equilibrium ΔH says nothing, so that the first trajectories are taken as they are.
+        let accept = number < thermalise || Philox::new(SEED, u64::from(number), 0).uniform() < weight;
+        if !accept {
+            links.own_mut().copy_from(&before)?;
+        }
+        if number >= thermalise {
+            weights.push(weight);
+            plaquettes.push(links.own().plaquette()?.0.mean);
+            accepted += u32::from(accept);
+        }
+    }
+
+    let (weight, plaquette) = (average(&weights), average(&plaquettes));
+    let acceptance = f64::from(accepted) / f64::from(trajectories);
+    println!("plaquette     {:.4} ± {:.4}", plaquette.mean, plaquette.error);
+    println!("acceptance    {acceptance:.3}");
+    println!("<exp(-dH)>    {:.4} ± {:.4}", weight.mean, weight.error);
+    // The volume of phase space is kept and the way can be gone backwards: then this is 1, whatever the step.
+    if (weight.mean - 1.0).abs() > 4.0 * weight.error || acceptance < 0.5 {
+        return Err("this is no hybrid Monte Carlo".into());
+    }
+    Ok(())
+}
