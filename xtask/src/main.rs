@@ -6,7 +6,9 @@
 mod build_ptx;
 mod check_ptx;
 mod demo;
+mod dependencies;
 mod dist;
+mod embed;
 mod linker;
 mod process;
 mod ptx_text;
@@ -14,6 +16,7 @@ mod ptxas;
 mod setup;
 mod test;
 mod toolchain;
+mod unsafe_rooms;
 
 use std::process::ExitCode;
 

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::process::{self, cargo};
-use crate::{build_ptx, check_ptx, setup};
+use crate::{build_ptx, check_ptx, dependencies, embed, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, setup, build-ptx, check-ptx, clippy, the tests, a build
-without CUDA and MPI, and the documentation without warnings. Stops at the first failure.
+Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
+clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, and the
+documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
@@ -86,6 +87,8 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
         formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
     })?;
+    steps.step("dependencies", || dependencies::check(root))?;
+    steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
     } else {
@@ -98,16 +101,18 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         process::run(cargo(root).arg("clippy").args(workspace).args(&features).args(lints))
     })?;
     // With the features of the tests, so that nothing is compiled twice.
-    steps.step("program", || process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features)))?;
+    let programs = ["build", "--bins", "--examples"];
+    steps.step("program", || process::run(cargo(root).args(programs).args(workspace).args(&features)))?;
     let program = process::target(root).join("release/ferrite");
     steps.step("tests", || {
         process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", program))
     })?;
-    steps.step("build without CUDA and MPI", || {
-        // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
-        let folder = root.join("target/no-cuda");
-        let options = ["build", "--release", "--no-default-features", "--package", "ferrite", "--target-dir"];
-        process::run(cargo(root).args(options).arg(folder))
+    steps.step("examples", || embed::examples(root))?;
+    steps.step("embedding", || embed::foreign(root))?;
+    // The library without CUDA was built just now; of the program it is enough that it compiles.
+    steps.step("program without CUDA", || {
+        let options = ["check", "--release", "--no-default-features", "--package", "ferrite", "--bins"];
+        process::run(cargo(root).args(options))
     })?;
     steps.step("documentation", || {
         let mut doc = cargo(root);

@@ -1,4 +1,6 @@
 //! The CPU backend: the kernels' own source, called for one site after the other by all threads.
+#![allow(unsafe_code)]
+
 use super::profile::Totals;
 use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result};
 use gpu_kernels::cpu::Run;

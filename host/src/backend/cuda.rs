@@ -2,6 +2,8 @@
 //!
 //! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
+#![allow(unsafe_code)]
+
 mod launch;
 mod peer;
 mod pool;

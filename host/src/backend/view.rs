@@ -4,6 +4,8 @@
 //! by `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field
 //! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
 //! launched kernel can still use it.
+#![allow(unsafe_code)]
+
 use super::Buffer;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;

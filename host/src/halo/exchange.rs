@@ -1,4 +1,6 @@
 //! Messages around one kind of field, again and again.
+#![allow(unsafe_code)]
+
 use super::network::{HostBuffer, Message, Network, Reach};
 use super::peers::Peers;
 use super::trace::{Trace, Track};

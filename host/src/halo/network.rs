@@ -1,4 +1,6 @@
 //! The other processes, as the rest of the crate needs them: a [`Communicator`] of any kind behind one type.
+#![allow(unsafe_code)]
+
 use comms::{CommError, Communicator, Tag, Transfer};
 
 /// Host memory that messages are read from or written to.

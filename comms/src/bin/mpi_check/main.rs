@@ -107,6 +107,7 @@ fn unequal_lengths(mpi: &Mpi) {
 }
 
 /// Channels of raw addresses, on memory of the host, which every MPI can reach.
+#[allow(unsafe_code)]
 fn foreign_memory(mpi: &Mpi) {
     let (rank, size) = (mpi.rank(), mpi.size());
     let (next, before) = ((rank + 1) % size, (rank + size - 1) % size);

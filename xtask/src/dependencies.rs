@@ -1,0 +1,255 @@
+//! What the workspace depends on: under which licences, from where, and in how many versions.
+//!
+//! All of it is in `Cargo.lock` and in the manifests that cargo has downloaded, so that no tool, and where these are at
+//! hand no network, is needed. **Advisories on security are not looked at**: their database is on the network and changes
+//! by the day. `cargo audit` does that, where it is installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+
+use crate::process::{self, cargo};
+
+/// Licences that ask for no more than a notice, and MPL-2.0, which asks for changes to its own files.
+const LICENCES: [&str; 14] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Crates that are there in two versions which do not replace each other, with the reason.
+const TWICE: [(&str, &str); 3] = [
+    ("bitflags", "cust takes version 1"),
+    ("cpufeatures", "sha2 0.10, in xtask, takes an older version than the command line's"),
+    ("syn", "cust_derive takes version 1"),
+];
+
+/// Fails unless all is as this file says, and `Cargo.lock` fits the manifests.
+pub fn check(root: &Path) -> Result<()> {
+    let (version, _) = process::capture(std::process::Command::new("rustc").arg("-vV").current_dir(root))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("`rustc -vV` names no host")?;
+    let ask = |network: &[&str]| {
+        let options = ["metadata", "--locked", "--format-version", "1", "--all-features", "--filter-platform", host];
+        process::capture(cargo(root).args(options).args(network))
+    };
+    // The network is for what was never downloaded, such as the crates for MPI on a machine without it.
+    let (answer, _) = ask(&["--offline"]).or_else(|_| ask(&[]))?;
+    let metadata: Value = serde_json::from_str(&answer).context("`cargo metadata` gave no JSON")?;
+    let packages = packages(&metadata)?;
+    let mistakes = mistakes(&packages, root);
+    if !mistakes.is_empty() {
+        bail!("{}", mistakes.join("\n"));
+    }
+    println!("{} crates: licences, sources and versions are in order", packages.len());
+    Ok(())
+}
+
+/// What is asked of a crate.
+struct Package {
+    name: String,
+    version: String,
+    licence: Option<String>,
+    /// `None`: a folder of this machine.
+    source: Option<String>,
+    manifest: String,
+}
+
+fn packages(metadata: &Value) -> Result<Vec<Package>> {
+    let list = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
+    let package = |package: &Value| {
+        let text = |key: &str| package[key].as_str().map(String::from);
+        let needed = |key: &str| text(key).ok_or_else(|| anyhow!("a package without {key}"));
+        Ok(Package {
+            name: needed("name")?,
+            version: needed("version")?,
+            licence: text("license"),
+            source: text("source"),
+            manifest: needed("manifest_path")?,
+        })
+    };
+    list.iter().map(package).collect()
+}
+
+fn mistakes(packages: &[Package], root: &Path) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    let mut versions = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for Package { name, version, licence, source, manifest } in packages {
+        versions.entry(name).or_default().insert(compatible(version));
+        match source {
+            Some(source) if source.starts_with("registry+") && source.ends_with("/crates.io-index") => {}
+            None if Path::new(manifest).starts_with(root) => {}
+            other => {
+                mistakes.push(format!("{name} {version} is neither of the registry nor of this repository: {other:?}"))
+            }
+        }
+        match licence.as_deref().map(allowed) {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) => mistakes.push(format!("{name} {version} has the licence {licence:?}")),
+            Some(Err(why)) => {
+                mistakes.push(format!("the licence of {name} {version}, {licence:?}, is not understood: {why}"))
+            }
+            None => mistakes.push(format!("{name} {version} does not name its licence")),
+        }
+    }
+    for (name, versions) in &versions {
+        let known = TWICE.iter().any(|(twice, _)| twice == name);
+        if versions.len() > 1 && !known {
+            mistakes.push(format!("{name} is there in several versions: {versions:?}"));
+        }
+        if versions.len() < 2 && known {
+            mistakes.push(format!("{name} is there in one version only: take it from the list in xtask"));
+        }
+    }
+    mistakes
+}
+
+/// The part of a version that says what it can be replaced by: `1`, `0.3`, `0.0.7`.
+fn compatible(version: &str) -> &str {
+    let digits = version.split(['-', '+']).next().unwrap_or(version);
+    let zeros = digits.split('.').take_while(|part| *part == "0").count();
+    let end = digits.match_indices('.').nth(zeros).map_or(digits.len(), |(at, _)| at);
+    &digits[..end]
+}
+
+/// Whether an SPDX expression can be met by the licences of the list.
+fn allowed(expression: &str) -> Result<bool> {
+    // Older manifests write a stroke for OR.
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let mut words = spaced.split_whitespace().collect::<Vec<_>>();
+    words.reverse();
+    let answer = any(&mut words)?;
+    match words.pop() {
+        None => Ok(answer),
+        Some(word) => bail!("'{word}' stands where it should end"),
+    }
+}
+
+/// Terms joined by OR. What is left is in `words`, the next one last.
+fn any(words: &mut Vec<&str>) -> Result<bool> {
+    let mut answer = all(words)?;
+    while words.last() == Some(&"OR") {
+        words.pop();
+        answer |= all(words)?;
+    }
+    Ok(answer)
+}
+
+/// Terms joined by AND, which binds more strongly.
+fn all(words: &mut Vec<&str>) -> Result<bool> {
+    let mut answer = one(words)?;
+    while words.last() == Some(&"AND") {
+        words.pop();
+        answer &= one(words)?;
+    }
+    Ok(answer)
+}
+
+/// A licence, with its exception if it has one, or a bracket.
+fn one(words: &mut Vec<&str>) -> Result<bool> {
+    match words.pop() {
+        Some("(") => {
+            let answer = any(words)?;
+            if words.pop() != Some(")") {
+                bail!("a bracket is not closed");
+            }
+            Ok(answer)
+        }
+        None | Some("OR" | "AND" | "WITH" | ")") => bail!("a licence is missing"),
+        Some(licence) if words.last() == Some(&"WITH") => {
+            words.pop();
+            let exception = words.pop().context("an exception is missing")?;
+            Ok(LICENCES.contains(&format!("{licence} WITH {exception}").as_str()))
+        }
+        Some(licence) => Ok(LICENCES.contains(&licence)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_evaluated() {
+        for (expression, answer) in [
+            ("MIT", true),
+            ("GPL-3.0-only", false),
+            ("MIT OR GPL-3.0-only", true),
+            ("MIT AND GPL-3.0-only", false),
+            ("GPL-3.0-only OR MIT AND ISC", true),
+            ("(GPL-3.0-only OR MIT) AND GPL-3.0-only", false),
+            ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
+            ("MIT/GPL-3.0-only", true),
+            ("Apache-2.0 / MIT", true),
+            ("Apache-2.0 WITH LLVM-exception", true),
+            ("GPL-3.0-only WITH Classpath-exception-2.0 OR MIT", true),
+            ("Apache-2.0 WITH Something-else", false),
+        ] {
+            assert_eq!(allowed(expression).unwrap(), answer, "{expression}");
+        }
+        for wrong in ["", "MIT OR", "AND MIT", "(MIT", "MIT)", "MIT ISC", "MIT WITH", "()"] {
+            assert!(allowed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn versions_that_replace_each_other() {
+        for (version, part) in
+            [("1.2.3", "1"), ("0.3.1", "0.3"), ("0.0.7", "0.0.7"), ("12.0.0-rc.1", "12"), ("1.2.1+spec-1.1.0", "1")]
+        {
+            assert_eq!(compatible(version), part);
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        let index = "registry+https://example.org/crates.io-index";
+        let package = |name: &str, version: &str, licence: &str, source: Option<&str>, manifest: &str| Package {
+            name: name.into(),
+            version: version.into(),
+            licence: Some(licence.into()).filter(|text: &String| !text.is_empty()),
+            source: source.map(String::from),
+            manifest: manifest.into(),
+        };
+        let twice = |list: &mut Vec<Package>| {
+            for (name, _) in TWICE {
+                list.extend(["1.0.0", "2.0.0"].map(|version| package(name, version, "MIT", Some(index), "/r/x")));
+            }
+        };
+        let mut good =
+            vec![package("a", "1.0.0", "MIT", Some(index), "/r/a"), package("own", "0.1.0", "MIT", None, "/top/own")];
+        // Versions that replace each other are never there twice, but a test may say so.
+        good.push(package("a", "1.5.0", "MIT", Some(index), "/r/a"));
+        twice(&mut good);
+        assert_eq!(mistakes(&good, Path::new("/top")), Vec::<String>::new());
+
+        for (bad, part) in [
+            (package("b", "1.0.0", "MIT", Some("git+https://example.org/b"), "/g/b"), "neither of the registry"),
+            (package("b", "1.0.0", "MIT", None, "/elsewhere/b"), "neither of the registry"),
+            (package("b", "1.0.0", "AGPL-3.0-only", Some(index), "/r/b"), "has the licence"),
+            (package("b", "1.0.0", "MIT OR", Some(index), "/r/b"), "is not understood"),
+            (package("b", "1.0.0", "", Some(index), "/r/b"), "does not name"),
+            (package("a", "2.0.0", "MIT", Some(index), "/r/a"), "several versions"),
+        ] {
+            let mut list = vec![bad, package("a", "1.0.0", "MIT", Some(index), "/r/a")];
+            twice(&mut list);
+            let found = mistakes(&list, Path::new("/top"));
+            assert!(found.len() == 1 && found[0].contains(part), "'{part}' is not in: {found:?}");
+        }
+        let found = mistakes(&[package("syn", "1.0.0", "MIT", Some(index), "/r/syn")], Path::new("/top"));
+        assert!(found.len() == 1 && found[0].contains("take it from the list"), "{found:?}");
+    }
+}

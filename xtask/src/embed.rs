@@ -1,0 +1,151 @@
+//! Whether the crates can be used in a program of somebody else as the README says, and whether the examples are right.
+//!
+//! The program is made of the README's own blocks, outside of the repository, so that neither its workspace nor its cargo
+//! configuration helps; what it builds goes to `target/embed`. Kernels are compiled once for it, with and without CUDA.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::process::{self, cargo};
+
+/// The heading above the blocks.
+const HEADING: &str = "## In your own program";
+/// Programs in `host/examples`.
+const EXAMPLES: [&str; 4] = ["solve", "own_operator", "own_hmc", "ndarray"];
+/// What the program prints before its residual, and the largest one that the solve of the README allows.
+const RESIDUAL: (&str, f64) = ("true residual ", 1e-10);
+
+/// Runs the examples, which are built already.
+pub fn examples(root: &Path) -> Result<()> {
+    for name in EXAMPLES {
+        println!("--- {name}");
+        process::run(&mut std::process::Command::new(process::target(root).join("release/examples").join(name)))?;
+    }
+    Ok(())
+}
+
+/// Builds and runs the README's program, with the default features and without them.
+pub fn foreign(root: &Path) -> Result<()> {
+    let readme = fs::read_to_string(root.join("README.md")).context("the README cannot be read")?;
+    let blocks = Blocks::of(&readme, root)?;
+    let folder = Folder(env::temp_dir().join(format!("ferrite-embedding-{}", std::process::id())));
+    for (name, blocks) in [("with-cuda", &blocks), ("without-cuda", &blocks.without_cuda()?)] {
+        println!("--- {name}");
+        let here = folder.0.join(name);
+        blocks.write(root, &here, name)?;
+        let built = process::target(root).join("embed");
+        let mut build = cargo(root);
+        // No help from this repository's settings or from a toolkit, and no other versions than those of the tests.
+        for variable in ["CUDA_LIBRARY_PATH", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
+            build.env_remove(variable);
+        }
+        build.current_dir(&here).args(["build", "--release", "--offline", "--target-dir"]).arg(&built);
+        process::run(&mut build)?;
+        let (printed, _) = process::capture(&mut std::process::Command::new(built.join("release").join(name)))?;
+        print!("{printed}");
+        let residual = residual(&printed).context("the program prints no residual")?;
+        if residual.is_nan() || residual > RESIDUAL.1 {
+            bail!("the residual of the README's program is {residual:e}");
+        }
+    }
+    Ok(())
+}
+
+/// The number behind "true residual".
+fn residual(printed: &str) -> Option<f64> {
+    let (_, behind) = printed.split_once(RESIDUAL.0)?;
+    behind.split_whitespace().next()?.parse().ok()
+}
+
+/// The blocks of the README, with … replaced.
+#[derive(Debug, PartialEq)]
+struct Blocks {
+    dependencies: String,
+    /// `.cargo/config.toml`, if it is needed.
+    configuration: Option<String>,
+    program: String,
+}
+
+impl Blocks {
+    fn of(readme: &str, root: &Path) -> Result<Self> {
+        let (_, section) = readme.split_once(HEADING).with_context(|| format!("no heading '{HEADING}'"))?;
+        let section = section.split("\n## ").next().unwrap_or(section);
+        let block = |language: &str, number: usize| {
+            let starts = section.split(&format!("```{language}\n")).nth(number + 1);
+            let text = starts.and_then(|text| text.split("```").next());
+            let missing = || anyhow!("'{HEADING}' has not {} blocks in {language}", number + 1);
+            text.map(|text| text.replace('…', &root.display().to_string())).ok_or_else(missing)
+        };
+        Ok(Blocks {
+            dependencies: block("toml", 0)?,
+            configuration: Some(block("toml", 1)?),
+            program: block("rust", 0)?,
+        })
+    }
+    /// The same without the default features.
+    fn without_cuda(&self) -> Result<Self> {
+        let dependencies = self.dependencies.replace("/host\" }", "/host\", default-features = false }");
+        if dependencies == self.dependencies {
+            bail!("the README's dependency on ferrite is not `ferrite = {{ path = \"…/host\" }}`");
+        }
+        Ok(Blocks { dependencies, configuration: None, program: self.program.clone() })
+    }
+    /// Makes a crate.
+    fn write(&self, root: &Path, folder: &Path, name: &str) -> Result<()> {
+        fs::create_dir_all(folder.join("src"))?;
+        fs::create_dir_all(folder.join(".cargo"))?;
+        let package = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n");
+        fs::write(folder.join("Cargo.toml"), package + &self.dependencies)?;
+        fs::write(folder.join(".cargo/config.toml"), self.configuration.as_deref().unwrap_or_default())?;
+        fs::write(folder.join("src/main.rs"), &self.program)?;
+        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        Ok(())
+    }
+}
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_the_blocks() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let readme = fs::read_to_string(root.join("README.md")).unwrap();
+        let blocks = Blocks::of(&readme, root).unwrap();
+        assert!(blocks.dependencies.contains(&format!("path = \"{}/host\"", root.display())));
+        assert!(blocks.configuration.as_ref().unwrap().contains("CUDA_LIBRARY_PATH"));
+        assert!(blocks.program.contains("fn main()"));
+        let without = blocks.without_cuda().unwrap();
+        assert!(without.dependencies.contains("default-features = false") && without.configuration.is_none());
+        assert!(Blocks::of("# no such section", root).is_err());
+        assert!(Blocks::of(&readme.replace("```rust", "```text"), root).is_err());
+    }
+
+    #[test]
+    fn the_readme_has_the_example() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let readme = fs::read_to_string(root.join("README.md")).unwrap();
+        let example = fs::read_to_string(root.join("host/examples/solve.rs")).unwrap();
+        let program = Blocks::of(&readme, root).unwrap().program;
+        assert!(example.ends_with(&program), "the README's program and host/examples/solve.rs differ");
+        let main = program.lines().skip_while(|line| !line.starts_with("fn main"));
+        assert!(main.count() <= 20, "a solve in twenty lines");
+    }
+
+    #[test]
+    fn residuals_are_found() {
+        assert_eq!(residual("88 iterations, true residual 5.4e-11\n1 GFLOP/s"), Some(5.4e-11));
+        assert_eq!(residual("88 iterations"), None);
+    }
+}

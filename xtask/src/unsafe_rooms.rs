@@ -1,0 +1,135 @@
+//! Where `unsafe` is allowed: the workspace denies it, and this compares where that is lifted with the list in
+//! `docs/architecture.md`, so that a new place is a decision that a reader of the document sees.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// The list, and the heading above it.
+const DOCUMENT: &str = "docs/architecture.md";
+const HEADING: &str = "## Where `unsafe` is allowed";
+/// The lint, in two parts, so that this file does not find itself.
+const LINT: &str = concat!("unsafe", "_code");
+
+/// Fails unless the places where `unsafe` is allowed are those of the document.
+pub fn check(root: &Path) -> Result<()> {
+    let read = |file: &Path| fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()));
+    let workspace = read(&root.join("Cargo.toml"))?;
+    if !workspace.contains(&format!("{LINT} = \"deny\"")) {
+        bail!("the lints of the workspace do not deny {LINT}");
+    }
+    let mut found = BTreeSet::new();
+    for member in members(&workspace) {
+        let manifest = read(&root.join(&member).join("Cargo.toml"))?;
+        match lints(&manifest) {
+            Lints::OfWorkspace => search(root, &root.join(&member), &mut found, &read)?,
+            Lints::Allowing => {
+                found.insert(member);
+            }
+            Lints::Others => bail!("{member}/Cargo.toml does not take over the lints of the workspace"),
+        }
+    }
+    let listed = listed(&read(&root.join(DOCUMENT))?);
+    let missing: Vec<_> = found.difference(&listed).collect();
+    if !missing.is_empty() {
+        bail!("{DOCUMENT} does not list these, which allow `unsafe`: {missing:?}");
+    }
+    let idle: Vec<_> = listed.difference(&found).collect();
+    if !idle.is_empty() {
+        bail!("{DOCUMENT} lists these, which do not allow `unsafe`: {idle:?}");
+    }
+    println!("`unsafe` is allowed in the {} places that {DOCUMENT} lists", found.len());
+    Ok(())
+}
+
+/// Folders of the workspace's crates.
+fn members(workspace: &str) -> Vec<String> {
+    let line = workspace.lines().find_map(|line| line.strip_prefix("members = [")).unwrap_or_default();
+    line.split('"').skip(1).step_by(2).map(String::from).collect()
+}
+
+/// What a crate's manifest says of lints.
+#[derive(Debug, PartialEq)]
+enum Lints {
+    OfWorkspace,
+    /// Its own, with `unsafe` allowed.
+    Allowing,
+    Others,
+}
+
+fn lints(manifest: &str) -> Lints {
+    if manifest.contains("[lints]\nworkspace = true") {
+        Lints::OfWorkspace
+    } else if manifest.contains(&format!("{LINT} = \"allow\"")) {
+        Lints::Allowing
+    } else {
+        Lints::Others
+    }
+}
+
+/// Whether a source lifts the lint: any attribute that names it and does not make it stricter.
+fn lifts(source: &str) -> bool {
+    let code = source.lines().filter_map(|line| line.split("//").next());
+    code.filter(|line| line.contains(LINT)).any(|line| !line.contains("deny(") && !line.contains("forbid("))
+}
+
+/// Paths, from the top of the repository on, of the sources below a folder that lift the lint.
+fn search(
+    root: &Path,
+    folder: &Path,
+    found: &mut BTreeSet<String>,
+    read: &impl Fn(&Path) -> Result<String>,
+) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            search(root, &path, found, read)?;
+        } else if path.extension().is_some_and(|e| e == "rs") && lifts(&read(&path)?) {
+            found.insert(path.strip_prefix(root)?.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The first column of the table below the heading.
+fn listed(document: &str) -> BTreeSet<String> {
+    let below =
+        document.lines().skip_while(|line| *line != HEADING).skip(1).take_while(|line| !line.starts_with("## "));
+    let path = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_string());
+    below.filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_in_order() {
+        check(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn attributes_are_told_apart() {
+        let with = |text: &str| lifts(&text.replace("LINT", LINT));
+        assert!(with("#![allow(LINT)]") && with("    #[allow(dead_code, LINT)]\nfn f() {}") && with("#[expect(LINT)]"));
+        assert!(!with("#![forbid(LINT)]") && !with("#![deny(LINT)]") && !with("// allow(LINT)") && !with("fn f() {}"));
+        assert!(!with("#![cfg_attr(not(feature = \"mpi\"), forbid(LINT))]"));
+    }
+
+    #[test]
+    fn manifests_are_told_apart() {
+        assert_eq!(lints("[package]\n\n[lints]\nworkspace = true\n"), Lints::OfWorkspace);
+        assert_eq!(lints(&format!("[lints.rust]\n{LINT} = \"allow\"\n")), Lints::Allowing);
+        assert_eq!(lints("[package]\n"), Lints::Others);
+        assert_eq!(members("[workspace]\nmembers = [\"a\", \"b-c\"]\nresolver = \"3\"\n"), ["a", "b-c"]);
+    }
+
+    #[test]
+    fn the_list_is_the_table_below_the_heading() {
+        let text =
+            format!("| `no` | x |\n{HEADING}\n| file | for |\n|---|---|\n| `a/b.rs` | x |\n## Next\n| `no` | x |\n");
+        assert_eq!(listed(&text), BTreeSet::from(["a/b.rs".to_string()]));
+    }
+}
