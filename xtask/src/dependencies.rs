@@ -31,9 +31,11 @@ const LICENCES: [&str; 14] = [
 ];
 
 /// Crates that are there in two versions which do not replace each other, with the reason.
-const TWICE: [(&str, &str); 3] = [
+const TWICE: [(&str, &str); 5] = [
     ("bitflags", "cust takes version 1"),
-    ("cpufeatures", "sha2 0.10, in xtask, takes an older version than the command line's"),
+    ("cpufeatures", "sha2, in xtask, takes 0.2, and proptest's random numbers 0.3"),
+    ("libloading", "clang-sys, with which mpi is built, takes 0.8"),
+    ("shlex", "bindgen, with which mpi is built, takes version 1, and cc version 2"),
     ("syn", "cust_derive takes version 1"),
 ];
 
