@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
-use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result};
+use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result, Summing};
 use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
@@ -29,9 +29,14 @@ struct Shared {
     vectors: Vectors,
     /// The instances of the kernels, compiled for the machine's vector instructions.
     instances: HashMap<TypeId, Option<Run>>,
-    sums: Mutex<[f64; REDUCTION_SLOTS]>,
+    sums: Mutex<Sums>,
     /// Times of launches, while they are taken.
     profile: Mutex<Option<Totals>>,
+}
+
+struct Sums {
+    values: [f64; REDUCTION_SLOTS],
+    summing: Summing,
 }
 
 /// Memory of the CPU backend.
@@ -136,8 +141,8 @@ impl Cpu {
                 ((cpu.kernel)(), run)
             })
             .collect();
-        let shared =
-            Shared { pool, vectors, instances, sums: Mutex::new([0.0; REDUCTION_SLOTS]), profile: Mutex::default() };
+        let sums = Sums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
+        let shared = Shared { pool, vectors, instances, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Notes the time since `from` if launches are timed.
@@ -294,7 +299,8 @@ impl Backend for Cpu {
     fn reduce_on<K: Reduction>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
-        self.sum_up(kernel, n, nrhs, |k, sum| sums[slot + k] = sum)
+        sums.summing.begin(|| self.device())?;
+        self.sum_up(kernel, n, nrhs, |k, sum| sums.values[slot + k] = sum)
     }
     fn reduce_into_on<K: Reduction>(
         &self,
@@ -311,8 +317,9 @@ impl Backend for Cpu {
         })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
-        let sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
-        out.copy_from_slice(&sums[..out.len()]);
+        let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
+        sums.summing.end(|| self.device())?;
+        out.copy_from_slice(&sums.values[..out.len()]);
         Ok(())
     }
 

@@ -12,7 +12,9 @@ mod profile;
 pub use launch::BlockSize;
 pub use peer::CudaPeer;
 
-use super::{Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, kernel_images};
+use super::{
+    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_images,
+};
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -81,6 +83,7 @@ struct Scratch {
     ticket: u32,
     /// Results that were asked for and not waited for: word of `ready`, ticket.
     pending: Vec<(usize, u32)>,
+    summing: Summing,
 }
 // SAFETY: addresses; used under the mutex around the struct.
 unsafe impl Send for Scratch {}
@@ -179,8 +182,9 @@ impl Cuda {
         }
         let results: *mut f64 = results.cast();
         let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
-        let scratch =
-            Scratch { partial, done, unread, results, ready, ticket: 0, pending: Vec::with_capacity(REDUCTION_SLOTS) };
+        let pending = Vec::with_capacity(REDUCTION_SLOTS);
+        let summing = Summing::default();
+        let scratch = Scratch { partial, done, unread, results, ready, ticket: 0, pending, summing };
         let shared = Shared {
             device,
             name,
@@ -504,6 +508,7 @@ impl Backend for Cuda {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
+        scratch.summing.begin(|| self.device())?;
         // Zero is what the memory holds at first.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
         let ticket = scratch.ticket;
@@ -533,6 +538,7 @@ impl Backend for Cuda {
     fn sums(&self, out: &mut [f64]) -> Result {
         self.enter()?;
         let mut scratch = lock(&self.shared.partial);
+        scratch.summing.end(|| self.device())?;
         // Watching the tickets costs a few microseconds less than waiting for the stream.
         while let Some((word, ticket)) = scratch.pending.pop() {
             // SAFETY: `reduce` checked its slots; volatile because the GPU writes.

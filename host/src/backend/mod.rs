@@ -16,6 +16,7 @@ pub use embedded::{KernelImage, kernel_images};
 pub use profile::KernelTime;
 
 use gpu_kernels::{Kernel, Reduction};
+use std::thread::ThreadId;
 
 /// Most right-hand sides of a block of vectors.
 pub const MAX_RHS: usize = 64;
@@ -69,6 +70,12 @@ pub enum BackendError {
     /// The operating system gives no more threads.
     #[error("no threads for the CPU backend: {0}")]
     NoThreads(String),
+    /// Two threads sum on one backend at the same time, whose results would mix.
+    #[error("another thread has sums under way on {device}: make a backend for each thread")]
+    Shared {
+        /// Name of the device.
+        device: String,
+    },
     /// Devices of different processes cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,
@@ -109,6 +116,31 @@ fn gib(bytes: usize) -> String {
     }
 }
 
+/// Whose sums are under way on a backend: those of one thread, from the first reduction until they are fetched.
+#[derive(Debug, Default)]
+struct Summing(Option<ThreadId>);
+
+impl Summing {
+    /// Before a reduction.
+    fn begin(&mut self, device: impl FnOnce() -> String) -> Result {
+        self.check(device)?;
+        self.0 = Some(std::thread::current().id());
+        Ok(())
+    }
+    /// Before sums are fetched.
+    fn end(&mut self, device: impl FnOnce() -> String) -> Result {
+        self.check(device)?;
+        self.0 = None;
+        Ok(())
+    }
+    fn check(&self, device: impl FnOnce() -> String) -> Result {
+        match self.0 {
+            Some(thread) if thread != std::thread::current().id() => Err(BackendError::Shared { device: device() }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A result of a backend.
 pub type Result<T = ()> = std::result::Result<T, BackendError>;
 
@@ -129,6 +161,11 @@ impl<T: comms::Buffer + Clone + Send + Sync> Pinned for T {}
 /// Threads, memory and kernels of one device.
 ///
 /// Work is done in the order of the calls, but for what is given to a [`Stream`](Backend::Stream) of its own.
+///
+/// A process may have as many backends as it likes, also several of one device: they know nothing of each other. A clone
+/// is the same backend. It can be handed from thread to thread, but only one thread at a time can work with it, because
+/// its results wait for whoever asks next; a second one is told so by [`BackendError::Shared`]. Threads that work side by
+/// side have a backend each.
 pub trait Backend: Clone + Send + Sync + 'static {
     /// Memory of this backend.
     type Buffer: Buffer;
@@ -254,5 +291,35 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// several streams may have run at the same time.
     fn end_profile(&self) -> Result<Vec<KernelTime>> {
         Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DeviceError, Domain};
+    use crate::lattice::Lattice;
+    use crate::rhmc::momenta::MomentumField;
+    use gpu_kernels::momenta::KineticEnergy;
+
+    #[test]
+    fn two_threads_do_not_mix_their_sums() {
+        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
+        let mut momenta = MomentumField::<_, f64>::zero(&domain).unwrap();
+        momenta.draw(1, 1).unwrap();
+        let energy = momenta.kinetic_energy().unwrap();
+        let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());
+        // One after the other is no mistake.
+        assert_eq!(elsewhere().unwrap(), energy);
+
+        let backend = domain.backend();
+        backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.sites(), 1, 0).unwrap();
+        let refused = elsewhere().unwrap_err();
+        assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
+        // The first thread's sums are untouched, and the other one can go on when they are fetched.
+        let mut even = [0.0];
+        backend.sums(&mut even).unwrap();
+        assert!(even[0] != 0.0 && even[0].is_finite());
+        assert_eq!(elsewhere().unwrap(), energy);
     }
 }

@@ -8,6 +8,6 @@ use crate::backend::Backend;
 pub trait Force<B: Backend, T> {
     /// For reports.
     fn name(&self) -> String;
-    /// *Collective.* P ← P − ε ∂S.
+    /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
     fn push(&self, links: &MovingLinks<B, T>, step: f64, momenta: &mut MomentumField<B, T>) -> Result<(), Error>;
 }

@@ -93,6 +93,7 @@ pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
 ) -> std::result::Result<(), Error> {
     let thin = links.thin::<P::Real>()?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().sites());
+    momenta.expect_on(&domain);
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();

@@ -30,6 +30,10 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
+    /// Kernels take sites of several fields, so that these have to be there in all of them.
+    pub(crate) fn expect_on(&self, domain: &Domain<B>) {
+        assert_eq!(self.domain.local(), domain.local(), "momenta, links and forces are on the same lattice");
+    }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn view(&self, parity: usize) -> Momenta<T> {
         view::momenta(&self.halves[parity], self.domain.sites() as usize)
@@ -69,8 +73,9 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         }
         Ok(())
     }
-    /// P ← a P + b Q
+    /// P ← a P + b Q. Panics when Q is on another lattice.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
+        self.expect_on(&other.domain);
         for parity in 0..2 {
             let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
             self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
@@ -86,8 +91,10 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         }
         Ok(())
     }
-    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double.
+    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. Panics
+    /// when the links are on another lattice.
     pub fn move_links(&self, links: &mut ThinGauge<B, T>, step: f64, unitarise: bool) -> Result {
+        self.expect_on(links.domain());
         for parity in 0..2 {
             let kernel = MoveLinks {
                 links: links.links(parity),
@@ -134,12 +141,15 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
 }
 
 /// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
-/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15).
+/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). Panics
+/// when they are on different lattices.
 pub fn distance<B: Backend, T: Element>(
     links: [&ThinGauge<B, T>; 2],
     momenta: [&MomentumField<B, T>; 2],
 ) -> Result<[f64; 2]> {
     let domain = links[0].domain();
+    assert_eq!(domain.local(), links[1].domain().local(), "links are on the same lattice");
+    momenta.iter().for_each(|momenta| momenta.expect_on(domain));
     for parity in 0..2 {
         let kernel = Distance {
             links: links.map(|links| links.links(parity)),
