@@ -1,5 +1,6 @@
 //! Where a calculation lives: a device, this process's part of the lattice, and the other processes.
-use crate::backend::{Backend, BackendError};
+use crate::backend::{Backend, BackendError, MAX_RHS};
+use crate::field::host::{Fermion, HostField};
 use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use crate::measure::Exact;
@@ -23,6 +24,27 @@ pub enum DeviceError {
     /// The process grid.
     #[error(transparent)]
     Grid(#[from] GridError),
+    /// A field of another lattice than that of the domain.
+    #[error("{what} is on a lattice of {found}, where it has to be on one of {expected}")]
+    OtherLattice {
+        /// Which field.
+        what: &'static str,
+        /// Its lattice.
+        found: Lattice,
+        /// This process's part of the domain's.
+        expected: Lattice,
+    },
+    /// More or fewer fields than there are right-hand sides.
+    #[error("{found} fields for {expected} right-hand sides")]
+    OtherCount {
+        /// How many were given.
+        found: usize,
+        /// How many there are.
+        expected: usize,
+    },
+    /// No right-hand sides, or more than work together.
+    #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
+    RightHandSides(usize),
 }
 
 /// A result of work on a device.
@@ -103,6 +125,27 @@ impl<B: Backend> Domain<B> {
     /// Whether the first sites in t, or the last, are those of the whole lattice.
     pub(crate) fn has_end(&self, upper: bool) -> bool {
         self.shape.ends & if upper { UPPER_END } else { LOWER_END } != 0
+    }
+    /// Whether a field of this process's part is what it says to be.
+    pub(crate) fn expect(&self, what: &'static str, found: Lattice) -> Result {
+        let expected = self.local();
+        if found == expected { Ok(()) } else { Err(DeviceError::OtherLattice { what, found, expected }) }
+    }
+    /// Whether so many right-hand sides can be solved for together, and all are on this process's part.
+    pub(crate) fn expect_sources<T: Fermion>(
+        &self,
+        sources: &[HostField<T>],
+        guess: Option<&[HostField<T>]>,
+    ) -> Result {
+        let expected = sources.len();
+        if !(1..=MAX_RHS).contains(&expected) {
+            return Err(DeviceError::RightHandSides(expected));
+        }
+        if let Some(found) = guess.map(<[_]>::len).filter(|found| *found != expected) {
+            return Err(DeviceError::OtherCount { found, expected });
+        }
+        sources.iter().try_for_each(|field| self.expect("a source", field.lattice()))?;
+        guess.into_iter().flatten().try_for_each(|field| self.expect("a guess", field.lattice()))
     }
     /// The device.
     pub fn backend(&self) -> &B {

@@ -105,8 +105,8 @@ impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::Backend(error) => error.into(),
-            DeviceError::Lattice(_) | DeviceError::Grid(_) => Self::refused(error).shared(),
-            _ => Self::failed(error),
+            DeviceError::Comm(_) => Self::failed(error),
+            _ => Self::refused(error).shared(),
         }
     }
 }

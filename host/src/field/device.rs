@@ -1,7 +1,7 @@
 //! Fermion fields on a device.
 use super::host::{ColourVector, Fermion, HostField, Spinor};
 use crate::backend::{Backend, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, SiteFormat, SiteKind, Sites, TILE};
 use gpu_kernels::transfer::{PackField, UnpackField};
@@ -90,14 +90,16 @@ impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
     /// Copies host fields to the device, one per right-hand side: order of sites, spin basis and precision change on
-    /// the way. Panics when the number of fields or their lattice is not that of the device's field.
+    /// the way.
     pub fn upload(&mut self, host: &[HostField<K::Host>]) -> Result {
         let domain = self.even.domain.clone();
-        assert_eq!(host.len(), self.even.nrhs, "one host field per right-hand side");
+        if host.len() != self.even.nrhs {
+            return Err(DeviceError::OtherCount { found: host.len(), expected: self.even.nrhs });
+        }
+        host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
         let bytes = size_of::<K::Host>() * domain.local().volume();
         let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
-            assert_eq!(field.lattice(), domain.local(), "the host field has the device's lattice");
             domain.backend().upload(bytemuck::cast_slice(field.sites()), &mut staging, j * bytes)?;
         }
         for parity in 0..2 {

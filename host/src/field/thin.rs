@@ -120,9 +120,9 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
 }
 
 impl<B: Backend> ThinGauge<B> {
-    /// *Collective.* Copies host links to the device. Panics when the lattice is not the domain's part.
+    /// *Collective.* Copies host links to the device.
     pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
-        assert_eq!(gauge.lattice(), domain.local(), "the gauge field has the domain's lattice");
+        domain.expect("a gauge field", gauge.lattice())?;
         let thin = Self::empty(domain)?;
         let data: &[u8] = bytemuck::cast_slice(gauge.links());
         let mut staged = domain.backend().allocate(data.len(), "the upload of a gauge field")?;

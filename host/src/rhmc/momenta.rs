@@ -108,9 +108,9 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         }
         links.fill_border()
     }
-    /// The traceless anti-Hermitian parts of host matrices. Panics when the lattice is not the domain's part.
+    /// The traceless anti-Hermitian parts of host matrices.
     pub fn upload(domain: &Domain<B>, matrices: &HostGauge) -> Result<Self> {
-        assert_eq!(matrices.lattice(), domain.local(), "the matrices have the domain's lattice");
+        domain.expect("a field of momenta", matrices.lattice())?;
         let field = Self::zero(domain)?;
         let data: &[u8] = bytemuck::cast_slice(matrices.links());
         let mut staged = domain.backend().allocate(data.len(), "the upload of momenta")?;

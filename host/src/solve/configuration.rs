@@ -50,6 +50,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         if let Some(there) = self.temporal.get() {
             return Ok(there);
         }
+        self.domain.expect("a gauge field", self.gauge.lattice())?;
         let (fixed, transformation) = temporal_gauge_on(&self.domain, &self.gauge)?;
         let made = Box::new((Configuration::of(&self.domain, Cow::Owned(fixed)), transformation));
         Ok(self.temporal.get_or_init(|| made))

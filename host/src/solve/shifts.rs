@@ -128,6 +128,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
     ) -> SolvedShifts {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        self.domain().expect_sources(sources, None)?;
         let request = self.checked(request)?;
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
             return Err(invalid("shifts have to be finite numbers, at least one"));

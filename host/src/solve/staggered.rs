@@ -173,6 +173,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         params: StaggeredParams,
         (precision, reconstruction): (IterationPrecision, Reconstruction),
     ) -> std::result::Result<(Vec<HostColour>, Reconstruction), SolveFailure<ColourVector>> {
+        self.domain().expect_sources(fields, None)?;
         let reconstruction = self.format(params, precision, reconstruction)?;
         let twisted = self.twisted(fields);
         let mut images = match &self.links {
@@ -235,6 +236,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         observer: &mut impl Observer,
     ) -> Solved<ColourVector> {
         let begin = Instant::now();
+        self.domain().expect_sources(sources, guess)?;
         let request = self.checked(request)?;
         if request.operator.mass == 0.0 {
             return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
