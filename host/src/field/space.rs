@@ -27,7 +27,7 @@ pub struct FieldSpace<B: Backend, K, P> {
 }
 
 impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
-    /// Blocks of `nrhs` vectors; at most a fixed number, given by the space for sums.
+    /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
         FieldSpace { domain: domain.clone(), nrhs, format: PhantomData }

@@ -192,7 +192,7 @@ impl<B: Backend> Pseudofermions<B> {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
-    /// Takes over all φ as they are, on the even sites.
+    /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion.
     pub fn set_field(&mut self, field: DeviceColour<B, Double>) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
         self.field = field;

@@ -162,7 +162,8 @@ pub fn closed_loops() -> Vec<LoopPath> {
     plaquettes.chain(rectangles).chain(chairs).collect()
 }
 
-/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path of at most eight steps.
+/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path of at most eight steps; panics on
+/// longer ones.
 pub fn mean_traces<B: Backend>(links: &ThinGauge<B>, paths: &[LoopPath]) -> Result<Vec<f64>> {
     let (domain, lattice) = (links.domain(), links.bordered());
     for (number, path) in paths.iter().enumerate() {
