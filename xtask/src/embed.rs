@@ -38,7 +38,7 @@ pub fn foreign(root: &Path) -> Result<()> {
         blocks.write(root, &here, name)?;
         let built = process::target(root).join("embed");
         let mut build = cargo(root);
-        // No help from this repository's settings or from a toolkit, and no other versions than those of the tests.
+        // No help from this repository's settings or from a toolkit.
         for variable in ["CUDA_LIBRARY_PATH", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
             build.env_remove(variable);
         }
@@ -101,7 +101,10 @@ impl Blocks {
         fs::write(folder.join("Cargo.toml"), package + &self.dependencies)?;
         fs::write(folder.join(".cargo/config.toml"), self.configuration.as_deref().unwrap_or_default())?;
         fs::write(folder.join("src/main.rs"), &self.program)?;
-        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        // The versions of crates and compiler that the tests have seen.
+        for file in ["Cargo.lock", "rust-toolchain.toml"] {
+            fs::copy(root.join(file), folder.join(file)).with_context(|| format!("{file} cannot be copied"))?;
+        }
         Ok(())
     }
 }
