@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::process::{self, cargo};
-use crate::{build_ptx, check_ptx, setup};
+use crate::{book, build_ptx, check_ptx, setup};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, setup, build-ptx, check-ptx, clippy, the tests, a build
-without CUDA and MPI, and the documentation without warnings. Stops at the first failure.
+Everything that continuous integration does: formatting, setup, build-ptx, check-ptx, clippy, the tests, the book with
+its commands, a build without CUDA and MPI, and the documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
   --no-ptx  leave out setup, build-ptx and check-ptx
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
-tests with MPI where there is none. With CI=true in the environment that is a failure.
+tests with MPI where there is none, and the book's pages where there is no mkdocs. With CI=true in the environment that
+is a failure.
 ";
 
 /// How a step ended.
@@ -101,8 +102,17 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     steps.step("program", || process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features)))?;
     let program = process::target(root).join("release/ferrite");
     steps.step("tests", || {
-        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", program))
+        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", &program))
     })?;
+    let mut no_pages = None;
+    steps.step("book", || {
+        book::run_pages(root, &program, &[])?;
+        no_pages = book::build(root)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_pages {
+        steps.left_out("pages of the book", &why);
+    }
     steps.step("build without CUDA and MPI", || {
         // Into a folder of its own: the tests' program, which has CUDA, stays where users expect it.
         let folder = root.join("target/no-cuda");

@@ -1,0 +1,216 @@
+//! Runs what the pages tell readers to type.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::page::{self, Block};
+use crate::process;
+
+/// Seconds that a block may take.
+const LIMIT: &str = "180";
+/// Lines of output that are shown of a block that failed.
+const TAIL: usize = 25;
+
+/// What was done with a page, or with all of them.
+#[derive(Default)]
+pub struct Tally {
+    /// Commands that ran.
+    pub commands: usize,
+    /// Inputs that were checked, by `ferrite check` or as JSON.
+    pub inputs: usize,
+    /// Commands that did not run, by reason.
+    pub left_out: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    /// Takes the numbers of another one, too.
+    pub fn add(&mut self, other: Self) {
+        self.commands += other.commands;
+        self.inputs += other.inputs;
+        for (reason, count) in other.left_out {
+            *self.left_out.entry(reason).or_default() += count;
+        }
+    }
+    fn leave_out(&mut self, reason: &str, count: usize) {
+        *self.left_out.entry(reason.to_string()).or_default() += count;
+    }
+}
+
+/// Runs pages.
+pub struct Runner {
+    /// A folder with nothing but `ferrite` in it, for PATH.
+    bin: PathBuf,
+    work: PathBuf,
+    has_mpi: bool,
+    /// Help texts by command: `solve`, `bench dslash`.
+    help: BTreeMap<String, String>,
+    /// Help of `cargo xtask`.
+    xtask: &'static str,
+}
+
+impl Runner {
+    /// For this program. Pages get folders inside `work`, which is emptied.
+    pub fn new(program: &Path, work: &Path, xtask: &'static str) -> Result<Self> {
+        if work.exists() {
+            fs::remove_dir_all(work).with_context(|| format!("{} cannot be removed", work.display()))?;
+        }
+        let bin = work.join(".bin");
+        fs::create_dir_all(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
+        let program = program.canonicalize().with_context(|| format!("{} is not there", program.display()))?;
+        std::os::unix::fs::symlink(&program, bin.join("ferrite")).context("the program cannot be linked to")?;
+        let (info, _) = process::capture(Command::new(&program).args(["info", "--json"]))?;
+        let info: serde_json::Value = serde_json::from_str(&info).context("`ferrite info --json` is no JSON")?;
+        let has_mpi = info["features"].to_string().contains("\"mpi\"") && process::on_path("mpirun").is_some();
+        Ok(Self { bin, work: work.to_path_buf(), has_mpi, help: BTreeMap::new(), xtask })
+    }
+    /// Runs all blocks of a page, in their order, in a folder of its own.
+    pub fn page(&mut self, name: &str, text: &str) -> Result<Tally> {
+        let folder = self.work.join(name.trim_end_matches(".md").replace('/', "-"));
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        let mut tally = Tally::default();
+        for block in page::blocks(text).with_context(|| name.to_string())? {
+            let place = format!("{name}:{}", block.line);
+            self.block(&block, &folder, &mut tally).with_context(|| place)?;
+        }
+        Ok(tally)
+    }
+    fn block(&mut self, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
+        if let Some(line) = block.stray_command() {
+            bail!("`{line}` looks like a command, but its block is not marked as `sh` or `console`");
+        }
+        if let Some(file) = &block.marks.file {
+            let path = folder.join(file);
+            fs::write(&path, &block.text).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        match (block.language.as_str(), &block.marks) {
+            ("sh", marks) if marks.file.is_some() => {
+                self.syntax(&block.text, folder)?;
+                self.known(&block.text)
+            }
+            ("sh" | "console", _) => self.shell(block, folder, tally),
+            ("toml", marks) if marks.not_run.is_some() => Ok(()),
+            ("toml", marks) => {
+                let file = marks.file.as_ref().ok_or_else(|| {
+                    anyhow!("an input has no name: put `<!-- file: NAME -->` or `<!-- not run: WHY -->` before it")
+                })?;
+                let (code, output) = self.bash(&[], &format!("ferrite check {file}"), folder)?;
+                if code != 0 {
+                    bail!("`ferrite check {file}` ended with {code}:\n{output}");
+                }
+                tally.inputs += 1;
+                Ok(())
+            }
+            ("json", marks) if marks.not_run.is_none() => {
+                serde_json::from_str::<serde_json::Value>(&block.text).context("this is no JSON")?;
+                tally.inputs += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+    fn shell(&mut self, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
+        let script = block.script();
+        let commands = page::commands(&script);
+        if commands.is_empty() {
+            bail!("there is no command in it; those of `console` begin with `$ `");
+        }
+        let uses_mpi = commands.iter().any(|words| words[0] == "mpirun");
+        let reason = block.marks.not_run.as_deref().or((uses_mpi && !self.has_mpi).then_some("there is no MPI here"));
+        if let Some(reason) = reason {
+            self.syntax(&script, folder)?;
+            tally.leave_out(reason, commands.len());
+            return self.known(&script);
+        }
+        let start = Instant::now();
+        let (code, output) = self.bash(&["-eu", "-o", "pipefail"], &script, folder)?;
+        let wanted = block.marks.fails.unwrap_or(0);
+        let tail = || {
+            let lines: Vec<&str> = output.lines().collect();
+            lines[lines.len().saturating_sub(TAIL)..].join("\n")
+        };
+        if code != wanted {
+            let seconds = start.elapsed().as_secs();
+            bail!("ended with {code} after {seconds} s, and should end with {wanted}:\n{script}\n{}", tail());
+        }
+        if let Some(line) = page::missing_line(&block.shown(), &output) {
+            bail!("the page shows a line that was not printed:\n{line}\nThis was:\n{}", tail());
+        }
+        tally.commands += commands.len();
+        Ok(())
+    }
+    /// Runs a script and returns its exit code, and what it printed.
+    fn bash(&self, options: &[&str], script: &str, folder: &Path) -> Result<(i32, String)> {
+        let log = self.work.join(".output");
+        let file = File::create(&log).with_context(|| format!("{} cannot be written", log.display()))?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(self.bin.clone()).chain(std::env::split_paths(&path)))?;
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", LIMIT, "bash"]).args(options).args(["-c", script]).current_dir(folder);
+        command.env("PATH", path).env("FERRITE_TUNE_CACHE", folder.join("tune.json"));
+        // As many processes as a page wants, also as root and in a container, and none that keeps a core by waiting.
+        for (name, value) in [
+            ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+            ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+            ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+            ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+            ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+            ("OMPI_MCA_mpi_yield_when_idle", "1"),
+        ] {
+            command.env(name, value);
+        }
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let status = command.status().context("`timeout` and `bash` cannot be started")?;
+        let code = status.code().ok_or_else(|| anyhow!("bash was killed"))?;
+        let output = fs::read(&log).with_context(|| format!("{} cannot be read", log.display()))?;
+        Ok((code, String::from_utf8_lossy(&output).into_owned()))
+    }
+    /// That bash understands a script which does not run here.
+    fn syntax(&self, script: &str, folder: &Path) -> Result<()> {
+        match self.bash(&["-n"], script, folder)? {
+            (0, _) => Ok(()),
+            (_, output) => bail!("bash does not understand this:\n{output}"),
+        }
+    }
+    /// That commands which do not run here exist, and know their flags.
+    fn known(&mut self, script: &str) -> Result<()> {
+        for words in page::commands(script) {
+            let is = |name: &str| words.iter().position(|word| word == name || word.ends_with(&format!("/{name}")));
+            if let Some(at) = is("ferrite") {
+                self.known_flags(&words[at + 1..])?;
+            } else if words.len() > 2 && words[0] == "cargo" && words[1] == "xtask" {
+                let listed = self.xtask.lines().any(|line| line.split_whitespace().next() == Some(words[2].as_str()));
+                if !listed && !words[2].starts_with('-') {
+                    bail!("there is no `cargo xtask {}`", words[2]);
+                }
+            }
+        }
+        Ok(())
+    }
+    fn known_flags(&mut self, words: &[String]) -> Result<()> {
+        let names: Vec<&str> = words.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+        let command = names.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+        if !self.help.contains_key(&command) {
+            // Of what is no subcommand, the second word is an argument, which the help of the command ignores.
+            let (code, text) = self.bash(&[], &format!("ferrite {command} --help"), &self.work)?;
+            if code != 0 {
+                bail!("`ferrite {command} --help` failed:\n{text}");
+            }
+            self.help.insert(command.clone(), text);
+        }
+        let help = self.help.get(&command).map(String::as_str).unwrap_or_default();
+        let known =
+            |flag: &str| help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == flag);
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            let flag = flag.split('=').next().unwrap_or(flag);
+            if flag != "--" && !known(flag) {
+                bail!("`ferrite {command}` has no {flag}");
+            }
+        }
+        Ok(())
+    }
+}
