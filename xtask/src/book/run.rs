@@ -15,6 +15,8 @@ use crate::process;
 const LIMIT: &str = "180";
 /// Lines of output that are shown of a block that failed.
 const TAIL: usize = 25;
+/// Characters of each: JSON may have one long line.
+const WIDTH: usize = 300;
 
 /// What was done with a page, or with all of them.
 #[derive(Default)]
@@ -130,7 +132,7 @@ impl Runner {
         let (code, output) = self.bash(&["-eu", "-o", "pipefail"], &script, folder)?;
         let wanted = block.marks.fails.unwrap_or(0);
         let tail = || {
-            let lines: Vec<&str> = output.lines().collect();
+            let lines: Vec<String> = output.lines().map(|line| line.chars().take(WIDTH).collect()).collect();
             lines[lines.len().saturating_sub(TAIL)..].join("\n")
         };
         if code != wanted {
