@@ -24,6 +24,8 @@ pub struct Marks {
     pub fails: Option<i32>,
     /// `<!-- file: NAME -->`: the block is written there.
     pub file: Option<String>,
+    /// `<!-- run: COMMAND -->`: how a file of commands is tried.
+    pub run: Option<String>,
 }
 
 /// All blocks of a page.
@@ -70,6 +72,7 @@ fn mark(marks: &mut Marks, comment: &str, line: usize) -> Result<()> {
             bail!("line {line}: `file` needs a name inside the page's folder")
         }
         "file" => marks.file = Some(rest.to_string()),
+        "run" => marks.run = Some(rest.to_string()),
         _ => {}
     }
     Ok(())
@@ -91,12 +94,12 @@ impl Block {
         }
         script
     }
-    /// Lines of output that a `console` block shows.
+    /// Lines of output that a `console` block shows, but for those that only say that some are left out.
     pub fn shown(&self) -> Vec<&str> {
         let (mut shown, mut continued) = (Vec::new(), false);
         for line in self.text.lines().filter(|_| self.language == "console") {
             let command = continued || line.starts_with("$ ");
-            if !command && !line.trim().is_empty() {
+            if !command && !matches!(line.trim(), "" | "…") {
                 shown.push(line);
             }
             continued = command && line.ends_with('\\');
@@ -203,6 +206,7 @@ Text.
 ferrite tune --lattice 8,8,8,16   # a comment
 ```
 <!-- file: run.toml -->
+<!-- run: ferrite check run.toml -->
 
 ```toml
 mass = 0.1
@@ -213,6 +217,7 @@ Text in between.
 $ ferrite verify \\
       a.ildg
 a.ildg: in order
+…
 $ ferrite info
 ```
 ````
@@ -225,9 +230,10 @@ ferrite solve
     fn blocks_and_their_marks() {
         let blocks = blocks(PAGE).unwrap();
         let heads: Vec<_> = blocks.iter().map(|block| (block.line, block.language.as_str())).collect();
-        assert_eq!(heads, [(5, "sh"), (10, "toml"), (15, "console"), (21, "")]);
+        assert_eq!(heads, [(5, "sh"), (11, "toml"), (16, "console"), (23, "")]);
         assert_eq!(blocks[0].marks.not_run.as_deref(), Some("needs a GPU"));
         assert_eq!(blocks[1].marks.file.as_deref(), Some("run.toml"));
+        assert_eq!(blocks[1].marks.run.as_deref(), Some("ferrite check run.toml"));
         assert_eq!(blocks[2].marks, Marks::default(), "text stands between comment and block");
         assert_eq!(blocks[2].script(), "ferrite verify \\\n      a.ildg\nferrite info\n");
         assert_eq!(blocks[2].shown(), ["a.ildg: in order"]);

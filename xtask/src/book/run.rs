@@ -45,7 +45,7 @@ impl Tally {
 
 /// Runs pages.
 pub struct Runner {
-    /// A folder with nothing but `ferrite` in it, for PATH.
+    /// A folder for PATH: `ferrite`, and stand-ins for Slurm's commands that start one process.
     bin: PathBuf,
     work: PathBuf,
     has_mpi: bool,
@@ -65,6 +65,8 @@ impl Runner {
         fs::create_dir_all(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
         let program = program.canonicalize().with_context(|| format!("{} is not there", program.display()))?;
         std::os::unix::fs::symlink(&program, bin.join("ferrite")).context("the program cannot be linked to")?;
+        stand_in(&bin.join("srun"), "while [[ \"$1\" == --* ]]; do shift; done\nexec \"$@\"\n")?;
+        stand_in(&bin.join("sbatch"), "echo \"would submit $1\"\n")?;
         let (info, _) = process::capture(Command::new(&program).args(["info", "--json"]))?;
         let info: serde_json::Value = serde_json::from_str(&info).context("`ferrite info --json` is no JSON")?;
         let has_mpi = info["features"].to_string().contains("\"mpi\"") && process::on_path("mpirun").is_some();
@@ -92,7 +94,17 @@ impl Runner {
         match (block.language.as_str(), &block.marks) {
             ("sh", marks) if marks.file.is_some() => {
                 self.syntax(&block.text, folder)?;
-                self.known(&block.text)
+                self.known(&block.text)?;
+                match (&marks.run, &marks.not_run) {
+                    (Some(script), _) => self.run(script, block, folder, tally),
+                    (None, Some(reason)) => {
+                        tally.leave_out(reason, page::commands(&block.text).len());
+                        Ok(())
+                    }
+                    (None, None) => {
+                        bail!("a file of commands needs `<!-- run: COMMAND -->` or `<!-- not run: WHY -->` before it")
+                    }
+                }
             }
             ("sh" | "console", _) => self.shell(block, folder, tally),
             ("toml", marks) if marks.not_run.is_some() => Ok(()),
@@ -128,8 +140,12 @@ impl Runner {
             tally.leave_out(reason, commands.len());
             return self.known(&script);
         }
+        self.run(&script, block, folder, tally)
+    }
+    /// Runs a script that belongs to a block, and compares what it does with what the block says.
+    fn run(&self, script: &str, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
         let start = Instant::now();
-        let (code, output) = self.bash(&["-eu", "-o", "pipefail"], &script, folder)?;
+        let (code, output) = self.bash(&["-eu", "-o", "pipefail"], script, folder)?;
         let wanted = block.marks.fails.unwrap_or(0);
         let tail = || {
             let lines: Vec<String> = output.lines().map(|line| line.chars().take(WIDTH).collect()).collect();
@@ -142,7 +158,7 @@ impl Runner {
         if let Some(line) = page::missing_line(&block.shown(), &output) {
             bail!("the page shows a line that was not printed:\n{line}\nThis was:\n{}", tail());
         }
-        tally.commands += commands.len();
+        tally.commands += page::commands(script).len();
         Ok(())
     }
     /// Runs a script and returns its exit code, and what it printed.
@@ -181,14 +197,15 @@ impl Runner {
     /// That commands which do not run here exist, and know their flags.
     fn known(&mut self, script: &str) -> Result<()> {
         for words in page::commands(script) {
-            let is = |name: &str| words.iter().position(|word| word == name || word.ends_with(&format!("/{name}")));
-            if let Some(at) = is("ferrite") {
-                self.known_flags(&words[at + 1..])?;
-            } else if words.len() > 2 && words[0] == "cargo" && words[1] == "xtask" {
-                let listed = self.xtask.lines().any(|line| line.split_whitespace().next() == Some(words[2].as_str()));
-                if !listed && !words[2].starts_with('-') {
-                    bail!("there is no `cargo xtask {}`", words[2]);
+            if words[0] == "cargo" {
+                let task = words.get(2).filter(|task| words[1] == "xtask" && !task.starts_with('-'));
+                let listed = |task: &str| self.xtask.lines().any(|line| line.split_whitespace().next() == Some(task));
+                if let Some(task) = task.filter(|task| !listed(task)) {
+                    bail!("there is no `cargo xtask {task}`");
                 }
+            } else if let Some(at) = words.iter().position(|word| word == "ferrite") {
+                // Behind mpirun or srun with their flags.
+                self.known_flags(&words[at + 1..])?;
             }
         }
         Ok(())
@@ -215,4 +232,12 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// Writes a script that stands for a command which is not here.
+fn stand_in(path: &Path, script: &str) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = || format!("{} cannot be written", path.display());
+    fs::write(path, format!("#!/usr/bin/env bash\n{script}")).with_context(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).with_context(failed)
 }
