@@ -6,6 +6,7 @@
 mod links;
 mod page;
 mod run;
+mod schemas;
 mod site;
 
 use std::fs;
@@ -21,7 +22,7 @@ use run::{Runner, Tally};
 pub const HELP: &str = "\
 Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
 a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
-the program's help. Links to files have to lead somewhere.
+the program's help. Links to files have to lead somewhere, and versioned formats of the output have to be documented.
 
 Usage: cargo xtask book [--no-run | --no-site] [PAGE...]
 
@@ -55,9 +56,10 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the pages, and checks all links. Where mkdocs cannot be had: why, unless that is a failure.
+/// Builds the pages, and checks links and the list of formats. Where mkdocs cannot be had: why, unless that is a failure.
 pub fn build(root: &Path) -> Result<Option<String>> {
     links::check(root, &site::documents(root)?)?;
+    schemas::check(root)?;
     match site::Mkdocs::get(root) {
         Ok(mkdocs) => {
             println!("pages: {}", mkdocs.build(root)?.display());
