@@ -38,7 +38,16 @@ impl Mkdocs {
             }
         }
         let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries=1",
+            "--no-deps",
+            "--target",
+        ]);
         pip.arg(&scratch).arg("--requirement").arg(root.join("xtask/book/requirements.txt"));
         // Quiet also where root is warned not to use pip: nothing of the system is touched.
         pip.env("PIP_ROOT_USER_ACTION", "ignore");
