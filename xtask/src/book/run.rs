@@ -170,6 +170,8 @@ impl Runner {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", LIMIT, "bash"]).args(options).args(["-c", script]).current_dir(folder);
         command.env("PATH", path).env("FERRITE_TUNE_CACHE", folder.join("tune.json"));
+        // On the CPU, also where there is a GPU: pages start more processes than that.
+        command.env("CUDA_VISIBLE_DEVICES", "");
         // As many processes as a page wants, also as root and in a container, and none that keeps a core by waiting.
         for (name, value) in [
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -240,4 +242,51 @@ fn stand_in(path: &Path, script: &str) -> Result<()> {
     let failed = || format!("{} cannot be written", path.display());
     fs::write(path, format!("#!/usr/bin/env bash\n{script}")).with_context(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).with_context(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that knows `info`, `check` and `solve --mass`.
+    const PROGRAM: &str = r#"case "$*" in
+  "info --json") echo '{"features": ["cuda"]}' ;;
+  *--help) echo "Usage: ferrite solve --mass M" ;;
+  "check good.toml") echo "no mistakes" ;;
+  check*) echo "error: a mistake"; exit 2 ;;
+  *) echo "solved to 1e-10 in 3 s" ;;
+esac
+"#;
+
+    #[test]
+    fn pages_are_run_and_mistakes_found() {
+        let folder = std::env::temp_dir().join(format!("ferrite-book-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("program");
+        stand_in(&program, PROGRAM).unwrap();
+        let mut runner = Runner::new(&program, &folder.join("work"), "  test  everything\n").unwrap();
+
+        let page = "```sh\nferrite solve > out\nferrite info # all\n```\n```console\n$ cat out\nsolved to 2e-8 in … s\n```\n\
+                    <!-- file: good.toml -->\n```toml\na = 1\n```\n<!-- fails: 2 -->\n```sh\nferrite check bad.toml\n```\n\
+                    <!-- not run: long -->\n```sh\nferrite solve --mass 1\ncargo xtask test\n```\n\
+                    ```sh\nmpirun -n 2 ferrite solve\n```\n\
+                    <!-- file: job.sh -->\n<!-- run: bash job.sh -->\n```sh\nsrun --mpi=pmix ferrite solve\n```\n";
+        let tally = runner.page("docs/a.md", page).unwrap();
+        assert_eq!((tally.commands, tally.inputs), (6, 1));
+        let left_out: Vec<_> = tally.left_out.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        assert_eq!(left_out, [("long", 2), ("there is no MPI here", 1)]);
+
+        let mut why = |page: &str| format!("{:#}", runner.page("b.md", page).err().unwrap());
+        assert!(why("```sh\nfalse\n```\n").starts_with("b.md:2: ended with 1"));
+        assert!(why("```console\n$ ferrite solve\ndiverged\n```\n").contains("diverged"));
+        assert!(why("<!-- not run: long -->\n```sh\nferrite solve --masse 1\n```\n").contains("--masse"));
+        assert!(why("<!-- not run: long -->\n```sh\ncargo xtask tests\n```\n").contains("xtask tests"));
+        assert!(why("<!-- not run: long -->\n```sh\nif ferrite\n```\n").contains("does not understand"));
+        assert!(why("<!-- file: bad.toml -->\n```toml\na = 1\n```\n").contains("a mistake"));
+        assert!(why("```toml\na = 1\n```\n").contains("no name"));
+        assert!(why("```json\n{\n```\n").contains("no JSON"));
+        assert!(why("```\nferrite solve\n```\n").contains("not marked"));
+        assert!(why("<!-- file: job.sh -->\n```sh\nferrite solve\n```\n").contains("run: COMMAND"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
