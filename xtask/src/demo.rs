@@ -77,7 +77,7 @@ fn has_gpu() -> bool {
 
 /// Builds program, and kernels where there is a GPU for them; returns the program. Without a kernel compiler the CPU still
 /// does everything.
-fn program(root: &Path) -> Result<PathBuf> {
+pub fn program(root: &Path) -> Result<PathBuf> {
     if !has_gpu() {
         println!("no NVIDIA GPU on this machine: its kernels are left out (cargo xtask build-ptx compiles them)");
     } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, false)) {

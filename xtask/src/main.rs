@@ -3,6 +3,7 @@
 //! Each command lives in a module of its own; this file only picks one. The same program also serves as the linker of
 //! the kernel build (see [`linker`]).
 
+mod book;
 mod build_ptx;
 mod check_ptx;
 mod demo;
@@ -33,6 +34,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
   test        everything that continuous integration does
   demo        generate a gauge field, verify it, solve the Dirac equation on it, plot the convergence
   bench       time the Dirac operators on this machine
+  book        build the book of docs/, and run every command in it
   dist        make an archive that runs on other machines
 ";
 
@@ -61,6 +63,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "test" => (test::HELP, test::run),
         "demo" => (demo::DEMO_HELP, demo::demo),
         "bench" => (demo::BENCH_HELP, demo::bench),
+        "book" => (book::HELP, book::run),
         "dist" => (dist::HELP, dist::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -137,16 +137,27 @@ fn assembler(root: &Path) -> Result<Ptxas> {
         return Ok(found);
     }
     println!("downloading NVIDIA's assembler ptxas (the Python package {PTXAS_PACKAGE}, 40 MB)");
-    let python = process::on_path("python3").ok_or_else(|| anyhow!("python3 is not on PATH"))?;
-    if process::capture(Command::new(&python).args(["-m", "pip", "--version"])).is_err() {
-        install_packages(&["python3-pip"])?;
-    }
+    let python = python()?;
+    pip(&python)?;
     let scratch = root.join("target/tools/download");
     fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
     let outcome = download(&python, &scratch, &ptxas::installed(root));
     fs::remove_dir_all(&scratch).ok();
     outcome?;
     Ptxas::find(root).ok_or_else(|| anyhow!("the downloaded ptxas does not run on this machine"))
+}
+
+/// `python3`.
+pub fn python() -> Result<PathBuf> {
+    process::on_path("python3").ok_or_else(|| anyhow!("python3 is not on PATH"))
+}
+
+/// Sees to it that this Python has pip.
+pub fn pip(python: &Path) -> Result<()> {
+    match process::capture(Command::new(python).args(["-m", "pip", "--version"])) {
+        Ok(_) => Ok(()),
+        Err(_) => install_packages(&["python3-pip"]),
+    }
 }
 
 /// Gets the wheel, which is a zip archive, and takes out the one program.

@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::process::{self, cargo};
-use crate::{build_ptx, check_ptx, dependencies, embed, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, embed, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
-clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, and the
-documentation without warnings. Stops at the first failure.
+clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
+its commands, and the documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
   --no-ptx  leave out setup, build-ptx and check-ptx
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
-tests with MPI where there is none. With CI=true in the environment that is a failure.
+tests with MPI where there is none, and the book's pages where there is no mkdocs. With CI=true in the environment that
+is a failure.
 ";
 
 /// How a step ended.
@@ -105,8 +106,17 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     steps.step("program", || process::run(cargo(root).args(programs).args(workspace).args(&features)))?;
     let program = process::target(root).join("release/ferrite");
     steps.step("tests", || {
-        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", program))
+        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", &program))
     })?;
+    let mut no_pages = None;
+    steps.step("book", || {
+        book::run_pages(root, &program, &[])?;
+        no_pages = book::build(root)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_pages {
+        steps.left_out("pages of the book", &why);
+    }
     steps.step("examples", || embed::examples(root))?;
     steps.step("embedding", || embed::foreign(root))?;
     // The library without CUDA was built just now; of the program it is enough that it compiles.

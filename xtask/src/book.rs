@@ -1,0 +1,101 @@
+//! `cargo xtask book`: builds the book, and runs every command in it.
+//!
+//! Pages say with the language of a fenced block, and with a comment before it, what is to be done with it:
+//! CONTRIBUTING.md has the list.
+
+mod links;
+mod page;
+mod run;
+mod schemas;
+mod site;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{demo, process};
+use run::{Runner, Tally};
+
+/// `--help`.
+pub const HELP: &str = "\
+Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
+a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
+the program's help. Links to files have to lead somewhere, and versioned formats of the output have to be documented.
+
+Usage: cargo xtask book [--no-run | --no-site] [PAGE...]
+
+  PAGE       run these pages only, such as docs/tutorial.md
+  --no-run   build the pages only
+  --no-site  run the commands only
+
+mkdocs makes the pages; it is installed into target/tools/book. Where it cannot be had, the pages are left out; with
+CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one.
+";
+
+/// The command.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let no_run = process::take_flag(&mut args, "--no-run");
+    let no_site = process::take_flag(&mut args, "--no-site");
+    if let Some(option) = args.iter().find(|argument| argument.starts_with('-')) {
+        bail!("unknown argument '{option}'; --help lists what this command takes");
+    }
+    let root = process::root()?;
+    if !no_run {
+        let program = match std::env::var_os("FERRITE_BIN") {
+            Some(program) => PathBuf::from(program),
+            None => demo::program(&root)?,
+        };
+        run_pages(&root, &program, &args)?;
+    }
+    if !no_site && let Some(why) = build(&root)? {
+        println!("the pages were not built: {why}");
+    }
+    Ok(())
+}
+
+/// Builds the pages, and checks links and the list of formats. Where mkdocs cannot be had: why, unless that is a failure.
+pub fn build(root: &Path) -> Result<Option<String>> {
+    links::check(root, &site::documents(root)?)?;
+    schemas::check(root)?;
+    match site::Mkdocs::get(root) {
+        Ok(mkdocs) => {
+            println!("pages: {}", mkdocs.build(root)?.display());
+            Ok(None)
+        }
+        Err(error) if process::in_ci() => Err(error.context("mkdocs could not be installed")),
+        Err(error) => Ok(Some(format!("mkdocs could not be installed ({error:#}); it needs Python's pip and network"))),
+    }
+}
+
+/// Runs the commands of the pages named, or of all.
+pub fn run_pages(root: &Path, program: &Path, only: &[String]) -> Result<()> {
+    let mut pages = site::documents(root)?;
+    // Measurements are records of what once ran on other machines; the others tell developers of the repository itself.
+    pages.retain(|page| !page.starts_with("docs/measurements/") && page != "CHANGELOG.md");
+    if let Some(unknown) = only.iter().find(|page| !pages.contains(page)) {
+        bail!("there is no page '{unknown}'; there are {}", pages.join(", "));
+    }
+    pages.retain(|page| only.is_empty() || only.contains(page));
+    let mut runner = Runner::new(program, &root.join("target/book/pages"), crate::HELP)?;
+    let (mut all, start) = (Tally::default(), Instant::now());
+    for page in &pages {
+        let text = fs::read_to_string(root.join(page)).with_context(|| format!("{page} cannot be read"))?;
+        let begin = Instant::now();
+        let tally = runner.page(page, &text)?;
+        let left_out: usize = tally.left_out.values().sum();
+        if tally.commands + tally.inputs + left_out > 0 {
+            let (ran, inputs) = (process::plural(tally.commands, "command"), process::plural(tally.inputs, "input"));
+            println!("{page}: {ran} and {inputs} in {:.1} s, {left_out} not run", begin.elapsed().as_secs_f64());
+        }
+        all.add(tally);
+    }
+    let (ran, inputs) = (process::plural(all.commands, "command"), process::plural(all.inputs, "input"));
+    println!("ran {ran} and checked {inputs} in {:.0} s", start.elapsed().as_secs_f64());
+    for (reason, count) in &all.left_out {
+        println!("not run: {} ({reason})", process::plural(*count, "command"));
+    }
+    Ok(())
+}
