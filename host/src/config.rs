@@ -83,6 +83,7 @@ const SOLVE: Schema = &[
     ("mr-omega", Kind::Number),
     ("domain-precision", Kind::Word),
     ("domain", Kind::Extents),
+    ("domain-overlap", Kind::Count),
     ("kmax", Kind::Count),
 ];
 

@@ -136,6 +136,11 @@ impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
         self.target[j].max(ROUNDING * self.reference[j])
     }
 
+    /// Whether the last update found about the residual that the recurrence had.
+    fn agrees(&self, j: usize) -> bool {
+        self.iterated[j] >= 0.5 * self.verified[j]
+    }
+
     /// Whether right-hand side j takes part in the next iteration.
     pub fn moves(&self, j: usize) -> bool {
         self.active[j] && !self.waiting[j]
@@ -408,8 +413,9 @@ impl<'a, Y: System> Run<'a, Y> {
 
     /// The reliable update: x ← x + x̂, x̂ ← 0, r ← b − A x, `r` ← r in the sloppy format.
     ///
-    /// Where the true residual is no smaller than the largest of the recurrence since the last update, the recurrence
-    /// was wrong altogether, and x_j goes back to the best one before.
+    /// Where the true residual is no smaller than the largest of the recurrence since the last update, and the recurrence
+    /// says otherwise, it was wrong altogether, and x_j goes back to the best one before. Where both agree there was no
+    /// descent to check: another right-hand side wanted the update. (In GCR none can want it for another.)
     ///
     /// Afterwards `outer.restart` marks those that have to begin anew: those marked before, those that went back, and
     /// those that claimed convergence twice without progress in between and were wrong.
@@ -421,8 +427,10 @@ impl<'a, Y: System> Run<'a, Y> {
         for j in 0..o.active.len() {
             // "Not less" instead of "at least": NaN goes back too.
             // After a breakdown the recurrence promised nothing.
-            let wrong =
-                o.active[j] && !o.restart[j] && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
+            let wrong = o.active[j]
+                && !o.restart[j]
+                && (self.control.restarting || !o.agrees(j))
+                && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
             o.relative[j] = if wrong && o.verified[j] > o.target[j] || !o.verified[j].is_finite() {
                 o.restart[j] = true;
                 f64::INFINITY
@@ -458,8 +466,7 @@ impl<'a, Y: System> Run<'a, Y> {
             }
             // An honest way down from a peak is no stall, and neither is a slow one that was announced as slow.
             let slow = o.verified[j] > 0.5 * o.maximum[j];
-            let announced = self.control.restarting && o.iterated[j] >= 0.5 * o.verified[j];
-            o.deceived[j] = o.active[j] && !forced && (slow && !announced || o.relative[j].is_infinite());
+            o.deceived[j] = o.active[j] && !forced && (slow && !o.agrees(j) || o.relative[j].is_infinite());
             o.progressed[j] = o.verified[j] < PROGRESS * o.best[j];
             if o.progressed[j] {
                 o.stalls[j] = 0;

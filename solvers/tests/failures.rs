@@ -290,3 +290,25 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{error:?}");
     assert_eq!(x, guess);
 }
+
+#[test]
+fn updates_of_others_are_no_stalls() {
+    // Each right-hand side calls for updates in its own time, and sees those of eleven others, most of which bring it
+    // nothing new.
+    for seed in 0..12 {
+        let (n, nrhs) = (96, 12);
+        let a = general(n, 0.93, 40 + seed);
+        let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Precision::Single));
+        let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
+        let system = Mixed::new(&space, &operator, &small, &sloppy);
+        let b = Random(60 + seed).vector(n * nrhs);
+        let mut x = space.allocate().unwrap();
+        let params = BicgstabParams { tol: 1e-11, ..Default::default() };
+        let mut workspace = BicgstabWorkspace::new(&system).unwrap();
+        let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+        assert!(info.restarts == 0 && info.reliable_updates > 15, "{seed}: {info:?}");
+        for j in 0..nrhs {
+            assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-11);
+        }
+    }
+}

@@ -434,6 +434,23 @@ fn benchmarks() {
 }
 
 #[test]
+fn every_flag_of_a_solve_is_a_key_of_its_input() {
+    let room = Room::new();
+    let help = room.run("solve --help").stdout;
+    let flags = help.lines().filter_map(|line| line.trim_start().split("--").nth(1));
+    let keys: Vec<_> = flags.filter_map(|rest| rest.split([' ', '=', '[', ',']).next()).collect();
+    assert!(keys.contains(&"domain-overlap") && keys.contains(&"threads") && keys.len() > 40, "{keys:?}");
+    for key in keys {
+        // These say where keys come from, and how to talk.
+        if !matches!(key, "config" | "set" | "json" | "help" | "quiet" | "verbose") {
+            let run = room.run(&format!("solve --set {key}=1"));
+            assert!(!run.stderr.contains("unknown key"), "{key}: {}", run.stderr);
+        }
+    }
+    assert!(room.run("solve --set domain-overlapp=2").stderr.contains("did you mean 'domain-overlap'"));
+}
+
+#[test]
 fn tuning() {
     let room = Room::new();
     let tune = "tune --lattice 4,4,4,4";

@@ -117,7 +117,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "layout": layout.describe(),
     });
     context.output.result("ferrite.convert/1", object, || {
-        format!("{}: {format:?}, {precision} precision, {}\n", args.output.display(), header.lattice)
+        format!("{}: {format}, {precision} precision, {}\n", args.output.display(), header.lattice)
     })
 }
 
