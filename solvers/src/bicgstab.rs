@@ -4,7 +4,7 @@ use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
-use crate::reliable::{Claim, Control, Outer, Run};
+use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
@@ -162,11 +162,10 @@ pub fn bicgstab<Y: System>(
         for j in 0..n {
             alpha[j] = Complex64::ZERO;
             if run.outer.active[j] {
-                if !dots[j].is_finite() {
-                    return Err(run.not_a_number(j));
-                }
                 let quotient = rho[j] / dots[j];
-                if quotient.is_finite() && quotient != Complex64::ZERO {
+                if !dots[j].is_finite() {
+                    run.give_up(j, Trouble::NotANumber)?;
+                } else if quotient.is_finite() && quotient != Complex64::ZERO {
                     alpha[j] = quotient;
                 } else {
                     // s = r, and the stabilising step may still help.
@@ -182,10 +181,10 @@ pub fn bicgstab<Y: System>(
         let mut measure = false;
         for j in 0..n {
             omega[j] = Complex64::ZERO;
+            if run.outer.active[j] && !sums[j].is_finite() {
+                run.give_up(j, Trouble::NotANumber)?;
+            }
             if run.outer.active[j] {
-                if !sums[j].is_finite() {
-                    return Err(run.not_a_number(j));
-                }
                 // ω = (t, s) / (t, t)
                 let quotient = sums[j].x_y.conj() / sums[j].y_y;
                 if quotient.is_finite() {
@@ -246,7 +245,8 @@ pub fn bicgstab<Y: System>(
                 if let Some(what) = broken[j] {
                     breakdowns[j] = if run.progressed(j) { 0 } else { breakdowns[j] + 1 };
                     if breakdowns[j] >= params.max_breakdowns {
-                        return Err(run.breakdown(what, j)?);
+                        run.give_up(j, Trouble::Breakdown(what))?;
+                        continue;
                     }
                 } else if run.progressed(j) {
                     breakdowns[j] = 0;
@@ -263,7 +263,9 @@ pub fn bicgstab<Y: System>(
                 rho[j] = next_rho[j];
                 if !beta[j].is_finite() {
                     if !due {
-                        return Err(run.not_a_number(j));
+                        run.give_up(j, Trouble::NotANumber)?;
+                        beta[j] = Complex64::ZERO;
+                        continue;
                     }
                     // A right-hand side that claimed to have converged, wrongly, with ω = 0.
                     run.info.restarts += 1;

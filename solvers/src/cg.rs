@@ -4,7 +4,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
-use crate::reliable::{Claim, Control, Outer, Run};
+use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 use std::cell::{Cell, RefCell};
@@ -148,16 +148,18 @@ fn cg_core<'a, Y: System>(
             }
             let curvature = dots[j].re;
             if !dots[j].is_finite() {
-                return Err(run.not_a_number(j));
+                run.give_up(j, Trouble::NotANumber)?;
+                continue;
             }
             if curvature > 0.0 && (rho[j] / curvature).is_finite() {
                 alpha[j] = rho[j] / curvature;
             } else {
                 failures[j] += 1;
                 if !system.is_mixed() || fresh[j] || failures[j] >= CURVATURE_FAILURES {
-                    return Err(run.not_positive(curvature, j)?);
+                    run.give_up(j, Trouble::NotPositive(curvature))?;
+                } else {
+                    run.outer.restart[j] = true;
                 }
-                run.outer.restart[j] = true;
                 forced = true;
             }
         }

@@ -34,6 +34,10 @@ impl fmt::Display for BreakdownKind {
 /// residual among the guess, those of the reliable updates and the last one. `info.true_residual` belongs to it.
 /// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is
 /// the largest of all shifts.
+///
+/// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg),
+/// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) go on with the others. The error comes at the end: it is about the
+/// first of those given up, and [`Info::failed`] has all of them.
 #[derive(Debug, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
     /// The iterations allowed were used up.
@@ -48,7 +52,8 @@ pub enum SolveError<E: std::error::Error + 'static> {
     },
     /// The residual stopped falling: the system is singular, or the tolerance is below what the precision can reach.
     #[error(
-        "stagnation after {iterations} iterations: the true residual of right-hand side {rhs} stays at {residual:.3e}"
+        "stagnation after {iterations} iterations: the true residual of right-hand side {rhs} stays at {residual:.3e}{}",
+        beside(info, *rhs)
     )]
     Stagnation {
         /// Iterations done.
@@ -61,7 +66,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         info: Box<Info>,
     },
     /// BiCGstab or GCR broke down again and again although it was restarted.
-    #[error("breakdown at iteration {iteration}, right-hand side {rhs}: {what}")]
+    #[error("breakdown at iteration {iteration}, right-hand side {rhs}: {what}{}", beside(info, *rhs))]
     Breakdown {
         /// What vanished.
         what: BreakdownKind,
@@ -75,7 +80,8 @@ pub enum SolveError<E: std::error::Error + 'static> {
     /// CG met a direction p with (p, A p) ≤ 0.
     #[error(
         "the operator is not Hermitian positive definite: (p, A p) = {curvature:.3e} at iteration {iteration}, \
-         right-hand side {rhs}"
+         right-hand side {rhs}{}",
+        beside(info, *rhs)
     )]
     NotPositiveDefinite {
         /// (p, A p).
@@ -88,7 +94,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         info: Box<Info>,
     },
     /// A reduction gave NaN or infinity. x is the best of the iterates before, the guess if there are none.
-    #[error("not a finite number at iteration {iteration}, right-hand side {rhs}")]
+    #[error("not a finite number at iteration {iteration}, right-hand side {rhs}{}", beside(info, *rhs))]
     NotANumber {
         /// Iterations done.
         iteration: usize,
@@ -111,6 +117,16 @@ pub enum SolveError<E: std::error::Error + 'static> {
     /// The vector space or the operator failed. x is undefined.
     #[error(transparent)]
     Backend(#[from] E),
+}
+
+/// The other right-hand sides that were given up, for a message about `rhs`.
+fn beside(info: &Info, rhs: usize) -> String {
+    let others: Vec<_> = info.failed.iter().filter(|&&j| j != rhs).map(usize::to_string).collect();
+    match others.len() {
+        0 => String::new(),
+        1 => format!("; right-hand side {} was given up too", others[0]),
+        _ => format!("; right-hand sides {} were given up too", others.join(", ")),
+    }
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {

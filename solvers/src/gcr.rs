@@ -6,7 +6,7 @@ use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
 use crate::preconditioner::Preconditioner;
-use crate::reliable::{Claim, Control, Outer, Run};
+use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -192,7 +192,8 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
                 continue;
             }
             if !(c.dots[j].is_finite() && c.gamma2[at].is_finite() && c.image2[j].is_finite()) {
-                return Err(run.not_a_number(j));
+                run.give_up(j, Trouble::NotANumber)?;
+                continue;
             }
             // Also where the image is zero.
             if c.gamma2[at] <= params.breakdown.powi(2) * c.image2[j] {
@@ -221,7 +222,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
                 let in_vain = c.broken[j] && run.outer.active[j] && !run.progressed(j);
                 c.breakdowns[j] = if in_vain { c.breakdowns[j] + 1 } else { 0 };
                 if c.breakdowns[j] >= params.max_breakdowns {
-                    return Err(run.breakdown(BreakdownKind::Gamma, j)?);
+                    run.give_up(j, Trouble::Breakdown(BreakdownKind::Gamma))?;
                 }
                 run.outer.restart[j] = false;
             }

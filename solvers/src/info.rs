@@ -11,6 +11,8 @@ pub struct Info {
     pub iterations_per_rhs: Vec<usize>,
     /// Whether every true residual is at or below the tolerance asked for.
     pub converged: bool,
+    /// Right-hand sides that were given up, if any, in order. The others have gone on without them.
+    pub failed: Vec<usize>,
     /// ‖b_j − A x_j‖ / ‖b_j‖ (0 for b_j = 0) of the x returned, from the precise operator.
     pub true_residual: Vec<f64>,
     /// `history[j][k]`: the recurrence's ‖r_j‖/‖b_j‖ after k iterations; entry 0 is the initial guess. Where a reliable
@@ -39,6 +41,7 @@ impl std::fmt::Debug for Info {
         f.debug_struct("Info")
             .field("iterations_per_rhs", &self.iterations_per_rhs)
             .field("converged", &self.converged)
+            .field("failed", &self.failed)
             .field("true_residual", &self.true_residual)
             .field("reductions", &self.reductions)
             .field("reliable_updates", &self.reliable_updates)

@@ -165,6 +165,16 @@ impl<Y: System> Default for Claim<'_, Y> {
     }
 }
 
+/// Why a right-hand side is given up while others go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trouble {
+    NotANumber,
+    Stagnation,
+    Breakdown(BreakdownKind),
+    /// With (p, A p).
+    NotPositive(f64),
+}
+
 /// A solve under way.
 pub(crate) struct Run<'a, Y: System> {
     system: &'a Y,
@@ -176,6 +186,8 @@ pub(crate) struct Run<'a, Y: System> {
     claim: Claim<'a, Y>,
     pub info: Info,
     kind: Kind,
+    /// What happened to those that were given up, and in which iteration.
+    troubles: Vec<Option<(Trouble, usize)>>,
 }
 
 impl<'a, Y: System> Run<'a, Y> {
@@ -204,7 +216,8 @@ impl<'a, Y: System> Run<'a, Y> {
         // What an earlier solve left here must not enter the report of this one.
         outer.verified.fill(f64::NAN);
         outer.reference.fill(f64::NAN);
-        let mut run = Self { system, b, x, outer, control, delta, claim, info, kind: Kind::Iterate };
+        let troubles = vec![None; n];
+        let mut run = Self { system, b, x, outer, control, delta, claim, info, kind: Kind::Iterate, troubles };
         run.first_residual()?;
         Ok(run)
     }
@@ -364,7 +377,8 @@ impl<'a, Y: System> Run<'a, Y> {
                 continue;
             }
             if !o.norm2[j].is_finite() {
-                return Err(self.not_a_number(j));
+                self.give_up(j, Trouble::NotANumber)?;
+                continue;
             }
             let norm = o.norm2[j].sqrt() * o.unscale[j];
             o.iterated[j] = norm;
@@ -406,6 +420,10 @@ impl<'a, Y: System> Run<'a, Y> {
         }
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
+            // An operator that has begun to give NaN does so for the best x, too, of which more is known.
+            if o.relative[j].is_infinite() && o.verified[j].is_nan() {
+                o.verified[j] = o.best[j];
+            }
             o.x_is_best[j] = o.relative[j].is_infinite() || o.verified[j] <= o.best[j];
         }
         Ok(())
@@ -431,7 +449,9 @@ impl<'a, Y: System> Run<'a, Y> {
                 && !o.restart[j]
                 && (self.control.restarting || !o.agrees(j))
                 && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
-            o.relative[j] = if wrong && o.verified[j] > o.target[j] || !o.verified[j].is_finite() {
+            // What moved it last may be what it was given up for.
+            let worse = self.troubles[j].is_some() && o.verified[j] > o.best[j];
+            o.relative[j] = if wrong && o.verified[j] > o.target[j] || worse || !o.verified[j].is_finite() {
                 o.restart[j] = true;
                 f64::INFINITY
             } else {
@@ -444,13 +464,14 @@ impl<'a, Y: System> Run<'a, Y> {
                 o.false_claims[j] = before + usize::from(claimed);
             }
         }
-        let not_finite = o.verified.iter().position(|v| !v.is_finite());
+        let finite = |o: &Outer<_, _>, j: usize| o.verified[j].is_finite();
+        let lost: Vec<usize> = (0..o.active.len()).filter(|&j| o.active[j] && !finite(o, j)).collect();
         self.go_back()?;
-        if let Some(rhs) = not_finite {
-            return Err(self.not_a_number(rhs));
+        for rhs in lost {
+            self.give_up(rhs, Trouble::NotANumber)?;
         }
         self.accept()?;
-        let mut stuck = None;
+        let mut stuck = Vec::new();
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             // Those that have not moved since the last update have the same residual again.
@@ -473,16 +494,22 @@ impl<'a, Y: System> Run<'a, Y> {
             } else if o.active[j] {
                 o.stalls[j] += usize::from(o.deceived[j]);
                 if o.stalls[j] >= self.control.max_stalls || o.false_claims[j] >= FALSE_CLAIMS {
-                    stuck = stuck.or(Some(j));
+                    stuck.push(j);
                 }
             }
             o.best[j] = o.best[j].min(o.verified[j]);
             o.iterated[j] = o.verified[j];
             o.maximum[j] = o.verified[j];
         }
-        if let Some(rhs) = stuck {
-            self.settle(false)?;
-            return Err(self.stagnation(rhs)?);
+        if !stuck.is_empty() {
+            let better = |o: &Outer<_, _>, j: usize| o.x_is_best[j] || o.verified[j] <= o.best[j];
+            for j in 0..o.active.len() {
+                o.relative[j] = if stuck.contains(&j) && !better(o, j) { f64::INFINITY } else { 0.0 };
+            }
+            self.go_back()?;
+            for rhs in stuck {
+                self.give_up(rhs, Trouble::Stagnation)?;
+            }
         }
         Ok(self.demote(r)?)
     }
@@ -511,8 +538,13 @@ impl<'a, Y: System> Run<'a, Y> {
         let iteration = self.info.iterations;
         let window = self.control.stagnation_window;
         let (o, own) = (&*self.outer, &self.info.iterations_per_rhs);
-        let stuck = (0..o.active.len()).find(|&j| window > 0 && o.active[j] && own[j] - o.lowest_at[j] > window);
-        if !answer.is_break() && stuck.is_none() && iteration < self.control.max_iterations {
+        let stuck = |j: &usize| window > 0 && o.active[*j] && own[*j] - o.lowest_at[*j] > window;
+        let stuck: Vec<usize> = (0..o.active.len()).filter(stuck).collect();
+        let all_stuck = stuck.len() == o.active.iter().filter(|active| **active).count();
+        if !answer.is_break() && !all_stuck && iteration < self.control.max_iterations {
+            for rhs in stuck {
+                self.give_up(rhs, Trouble::Stagnation)?;
+            }
             return Ok(());
         }
         complete(&mut self.outer.correction)?;
@@ -520,9 +552,10 @@ impl<'a, Y: System> Run<'a, Y> {
             self.settle(true)?;
             return Err(SolveError::Cancelled { iteration, info: self.take_info()? });
         }
-        if let Some(rhs) = stuck {
+        if all_stuck {
             self.settle(true)?;
-            return Err(self.stagnation(rhs)?);
+            stuck.iter().for_each(|&rhs| self.troubles[rhs] = Some((Trouble::Stagnation, iteration)));
+            return Err(self.failure()?);
         }
         Err(self.no_convergence()?)
     }
@@ -533,31 +566,47 @@ impl<'a, Y: System> Run<'a, Y> {
         Ok(SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info })
     }
 
-    pub fn breakdown(&mut self, what: BreakdownKind, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
-        self.settle(false)?;
-        let info = self.take_info()?;
-        Ok(SolveError::Breakdown { what, iteration: info.iterations, rhs, info })
-    }
-
-    pub fn not_positive(&mut self, curvature: f64, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
-        self.settle(true)?;
-        let info = self.take_info()?;
-        Ok(SolveError::NotPositiveDefinite { curvature, iteration: info.iterations, rhs, info })
-    }
-
-    fn stagnation(&mut self, rhs: usize) -> Result<SolveError<Y::Error>, Y::Error> {
-        let info = self.take_info()?;
-        Ok(SolveError::Stagnation { iterations: info.iterations, rhs, residual: info.true_residual[rhs], info })
-    }
-
-    /// x̂ is dropped: it may hold what caused this.
-    pub fn not_a_number(&mut self, rhs: usize) -> SolveError<Y::Error> {
+    /// Goes on without right-hand side `rhs`, whose x goes back to the best one at the next update; an error where there
+    /// is no other to go on with.
+    pub fn give_up(&mut self, rhs: usize, trouble: Trouble) -> Result<(), SolveError<Y::Error>> {
         let iteration = self.info.iterations;
-        let settled = if iteration > 0 { self.settle(false) } else { Ok(()) };
-        match settled.and_then(|()| self.take_info()) {
-            Ok(info) => SolveError::NotANumber { iteration, rhs, info },
-            Err(error) => SolveError::Backend(error),
+        let o = &mut *self.outer;
+        if o.active.iter().enumerate().any(|(j, active)| *active && j != rhs) {
+            (o.active[rhs], o.restart[rhs], o.waiting[rhs]) = (false, false, false);
+            self.troubles[rhs] = Some((trouble, iteration));
+            return Ok(());
         }
+        // What failed in the last steps is not added to x.
+        match trouble {
+            Trouble::NotANumber | Trouble::Breakdown(_) => self.settle(false)?,
+            Trouble::NotPositive(_) => self.settle(true)?,
+            Trouble::Stagnation => {}
+        }
+        self.troubles[rhs] = Some((trouble, iteration));
+        Err(self.failure()?)
+    }
+
+    /// What went wrong for the first of the right-hand sides that were given up.
+    fn failure(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
+        let info = self.take_info()?;
+        let first = info.failed.iter().find_map(|&j| Some((j, self.troubles[j]?)));
+        Ok(match first {
+            None => SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info },
+            Some((rhs, (Trouble::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
+            Some((rhs, (Trouble::Stagnation, iterations))) => {
+                SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
+            }
+            Some((rhs, (Trouble::Breakdown(what), iteration))) => SolveError::Breakdown { what, iteration, rhs, info },
+            Some((rhs, (Trouble::NotPositive(curvature), iteration))) => {
+                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
+            }
+        })
+    }
+
+    /// The error of a right-hand side, or a first guess, that is not finite.
+    fn not_a_number(&mut self, rhs: usize) -> SolveError<Y::Error> {
+        self.troubles[rhs] = Some((Trouble::NotANumber, 0));
+        self.failure().unwrap_or_else(SolveError::Backend)
     }
 
     /// Before giving up: adds x̂ to x if `try_correction`, and goes back to the best x_j.
@@ -569,7 +618,7 @@ impl<'a, Y: System> Run<'a, Y> {
         for j in 0..o.active.len() {
             // Finished ones have not moved; recomputing them gives rounding of the same value.
             let better = o.verified[j] <= o.best[j]; // NaN is not
-            let worse = o.active[j] && !o.x_is_best[j] && !better;
+            let worse = (o.active[j] || self.troubles[j].is_some()) && !o.x_is_best[j] && !better;
             o.relative[j] = if worse { f64::INFINITY } else { 0.0 };
         }
         self.go_back()
@@ -591,7 +640,8 @@ impl<'a, Y: System> Run<'a, Y> {
             }
         }
         let info = &mut self.info;
-        info.converged = !o.active.contains(&true);
+        info.failed = (0..self.troubles.len()).filter(|&j| self.troubles[j].is_some()).collect();
+        info.converged = !o.active.contains(&true) && info.failed.is_empty();
         info.flops = o.active.len() as f64
             * (info.precise_applications as f64 * self.system.flops()
                 + info.sloppy_applications as f64 * self.system.flops_sloppy()
@@ -599,9 +649,12 @@ impl<'a, Y: System> Run<'a, Y> {
         Ok(Box::new(std::mem::take(info)))
     }
 
-    /// The report of a solve that came to its end.
+    /// The report of a solve that came to its end, or what went wrong for the first of those that were given up.
     pub fn succeed(mut self) -> Result<Info, SolveError<Y::Error>> {
         debug_assert!(self.finished());
+        if self.troubles.iter().any(Option::is_some) {
+            return Err(self.failure()?);
+        }
         Ok(*self.take_info()?)
     }
 }

@@ -127,6 +127,62 @@ fn bicgstab_recovers_from_a_breakdown() {
     assert!(info.restarts >= 1 && residual(&a, &b, &x) <= 1.01e-10);
 }
 
+/// Right-hand side 1 of 3 was given up, and the others have their solutions.
+fn only_one_fails(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64], error: &SolveError<Broken>) {
+    let info = error.info().unwrap();
+    assert!(info.failed == [1] && !info.converged, "{error}: {info:?}");
+    for j in 0..3 {
+        let truth = residual(a, space.rhs(b, j), space.rhs(x, j));
+        assert!((truth - info.true_residual[j]).abs() <= 1e-6 * truth, "{error}: {truth:e} {info:?}");
+        assert!(if j == 1 { truth > 1e-10 && truth <= 1.0 } else { truth <= 1.001e-10 }, "{error}: {truth:e}");
+    }
+}
+
+#[test]
+fn one_that_has_no_solution_does_not_hold_up_the_others() {
+    // A singular matrix, and one right-hand side with a part outside its image.
+    for seed in 0..10 {
+        let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), 70 + seed);
+        let space = Space::double(N, 3);
+        let image = |seed: u64| {
+            let (v, mut image) = (Random(seed).vector(N), vec![Complex64::ZERO; N]);
+            (0..N * N).for_each(|k| image[k / N] += a[k] * v[k % N]);
+            image
+        };
+        let b = [image(100 + seed), Random(200 + seed).vector(N), image(300 + seed)].concat();
+        let operator = Dense::new(&space, &a);
+        let system = Uniform::new(&space, &operator);
+        let params = CgParams { stagnation_window: 200, ..Default::default() };
+        let mut x = space.allocate().unwrap();
+        let error = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap_err();
+        only_one_fails(&a, &space, &b, &x, &error);
+        let params = BicgstabParams { stagnation_window: 500, ..Default::default() };
+        let mut workspace = BicgstabWorkspace::new(&system).unwrap();
+        x.fill(Complex64::ZERO);
+        let error = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
+        only_one_fails(&a, &space, &b, &x, &error);
+        let params = GcrParams { k_max: 16, stagnation_window: 500, ..Default::default() };
+        let mut workspace = GcrWorkspace::new(&system, params.k_max).unwrap();
+        x.fill(Complex64::ZERO);
+        let error = gcr(&system, &Identity, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
+        only_one_fails(&a, &space, &b, &x, &error);
+    }
+}
+
+#[test]
+fn all_that_were_given_up_are_named() {
+    let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), 90);
+    let b = Random(91).vector(3 * N);
+    let params = CgParams { stagnation_window: 100, ..Default::default() };
+    let error = run_cg(&a, &b, &mut vec![Complex64::ZERO; 3 * N], &params).unwrap_err();
+    assert_eq!(error.info().unwrap().failed, [0, 1, 2]);
+    let message = error.to_string();
+    assert!(
+        message.contains("right-hand side 0") && message.ends_with("right-hand sides 1, 2 were given up too"),
+        "{message}"
+    );
+}
+
 #[test]
 fn a_nan_is_reported_with_its_right_hand_side() {
     let a = positive(N, 100.0, 5);
@@ -140,12 +196,23 @@ fn a_nan_is_reported_with_its_right_hand_side() {
         let error = cg(&system, &clean, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
         assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
         assert!(x.iter().all(|v| v.is_finite()));
+        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
         operator.applications.set(0);
         let system = Uniform::new(&space, &operator);
         let mut workspace = BicgstabWorkspace::new(&system).unwrap();
+        x.fill(Complex64::ZERO);
         let error = bicgstab(&system, &clean, &mut x, &BicgstabParams::default(), &mut workspace, &mut ());
         assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
         assert!(x.iter().all(|v| v.is_finite()));
+        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
+        operator.applications.set(0);
+        let system = Uniform::new(&space, &operator);
+        let params = GcrParams { k_max: 8, ..Default::default() };
+        let mut workspace = GcrWorkspace::new(&system, params.k_max).unwrap();
+        x.fill(Complex64::ZERO);
+        let error = gcr(&system, &Identity, &clean, &mut x, &params, &mut workspace, &mut ());
+        assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
+        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
     }
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
