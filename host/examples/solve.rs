@@ -20,5 +20,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("{} iterations, true residual {:.1e}", report.info.iterations, report.true_residual[0]);
     println!("{:.1} GFLOP/s, |psi|² = {:.6}", report.gflops, solutions[0].norm2());
-    Ok(())
+    if report.converged { Ok(()) } else { Err("the residual is too large".into()) }
 }
