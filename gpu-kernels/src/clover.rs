@@ -11,11 +11,12 @@ use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::row::{Row, RowDot, RowDots};
+use crate::sides::{Stage, Together, each_side};
 use crate::storage::{
     Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
-    Single, Spinors, lower_index,
+    Single, Slots, Spinors, Staged, lower_index,
 };
-use crate::wilson::Hopping;
+use crate::wilson::{Hopping, stage_hopping};
 
 /// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
 pub const HALF: f64 = 0.5;
@@ -243,9 +244,20 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for Cl
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.inverse.apply(i, &self.hopping.apply::<DAGGER>(i, rhs))) }
+        unsafe { self.sides::<1>(i, rhs) }
     }
 }
+// SAFETY: as for one.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Together for CloverDslash<P, R, DAGGER> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        let out = unsafe { self.inverse.apply_all(i, self.hopping.apply::<DAGGER, N>(i, first)) };
+        each_side!(k < N: {
+            unsafe { self.out.store(i, first + k as u32, &out[k]) }
+        });
+    }
+}
+stage_hopping!(CloverDslash { out, inverse }, P: CloverFormat, R, const DAGGER);
 
 /// out = x + b A⁻¹ D ψ: the symmetric Schur complement's last factor.
 #[derive(Clone, Copy)]
@@ -271,9 +283,17 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> 
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
+        unsafe { self.sides::<1>(i, rhs) }
     }
 }
+// SAFETY: as for one.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>> Together for CloverDslashAdd<P, R> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        unsafe { self.store::<N>(i, first) }
+    }
+}
+stage_hopping!(CloverDslashAdd { out, x, b, inverse }, P: CloverFormat, R);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
@@ -288,12 +308,14 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
         self.hopping.place(i)
     }
     #[inline(always)]
-    unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
-        unsafe {
-            let hops = self.inverse.apply(i, &self.hopping.apply::<false>(i, rhs));
-            let x = self.x.load_own(i, rhs);
-            (sum(x, self.b, hops), x)
-        }
+    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
+        let hops = unsafe { self.inverse.apply_all(i, self.hopping.apply::<false, N>(i, first)) };
+        let mut rows = [[Spinor::ZERO; 2]; N];
+        each_side!(k < N: {
+            let x = unsafe { self.x.load_own(i, first + k as u32) };
+            rows[k] = [sum(x, self.b, hops[k]), x];
+        });
+        rows
     }
 }
 
@@ -326,13 +348,25 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for Cl
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe {
-            let hops = self.hopping.apply::<DAGGER>(i, rhs);
-            let x = self.clover.apply(i, &self.x.load_own(i, rhs));
-            self.out.store(i, rhs, &sum(x, self.b, hops));
-        }
+        unsafe { self.sides::<1>(i, rhs) }
     }
 }
+// SAFETY: as for one.
+unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Together for CloverRow<P, R, DAGGER> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
+        let mut x = [Spinor::ZERO; N];
+        each_side!(k < N: {
+            x[k] = unsafe { self.x.load_own(i, first + k as u32) };
+        });
+        let x = unsafe { self.clover.apply_all(i, x) };
+        each_side!(k < N: {
+            unsafe { self.out.store(i, first + k as u32, &sum(x[k], self.b, hops[k])) }
+        });
+    }
+}
+stage_hopping!(CloverRow { out, x, b, clover }, P: CloverFormat, R, const DAGGER);
 
 /// x + b h
 #[inline(always)]

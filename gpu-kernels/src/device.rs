@@ -25,19 +25,33 @@ pub use gpu::*;
 #[cfg(target_arch = "nvptx64")]
 mod gpu {
     use super::Sums;
-    use crate::{Reduction, Values};
+    use crate::{Kernel, Reduction, Values};
     use core::arch::asm;
     use core::arch::nvptx::*;
 
-    /// Site and right-hand side of a thread. Blocks have sites along x and right-hand sides along y; in the grid, blocks with
-    /// other right-hand sides follow each other first, and then those with other sites, along y and z. So whatever all
-    /// right-hand sides of a site need, the links above all, is wanted at the same time, and comes from memory once.
+    /// Site and group of right-hand sides of a thread. Blocks have sites along x and z, and groups along y: those of a warp
+    /// then read the same links in one go. In the grid, blocks with other groups follow each other first, and then those
+    /// with other sites, along y and z. So whatever all right-hand sides of a site need is wanted at the same time, and
+    /// comes from memory once.
     #[inline(always)]
-    pub fn site_and_side() -> (u32, u32) {
+    fn site_and_group() -> (u32, u32) {
         unsafe {
             let block = _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32;
-            let site = block * _block_dim_x() as u32 + _thread_idx_x() as u32;
+            let row = block * _block_dim_z() as u32 + _thread_idx_z() as u32;
+            let site = row * _block_dim_x() as u32 + _thread_idx_x() as u32;
             (site, _block_idx_x() as u32 * _block_dim_y() as u32 + _thread_idx_y() as u32)
+        }
+    }
+
+    /// A kernel with one right-hand side for each thread.
+    ///
+    /// # Safety
+    /// As [`Kernel::site`].
+    #[inline(always)]
+    pub unsafe fn run<K: Kernel>(kernel: &K, n: u32) {
+        let (i, rhs) = site_and_group();
+        if i < n {
+            unsafe { kernel.site(kernel.place(i), rhs) }
         }
     }
 
@@ -58,7 +72,23 @@ mod gpu {
         f64::from_bits((high as u64) << 32 | low as u64)
     }
 
-    core::arch::global_asm!(".shared .align 16 .b8 reduction_scratch[512];");
+    core::arch::global_asm!(
+        ".shared .align 16 .b8 reduction_scratch[512];",
+        ".extern .shared .align 16 .b8 staged_links[];"
+    );
+
+    /// Where the links are that a block keeps.
+    #[inline(always)]
+    pub fn staged_links() -> u32 {
+        let address: u32;
+        unsafe { asm!("mov.u32 {0}, staged_links;", out(reg32) address, options(pure, nomem, nostack)) }
+        address
+    }
+    /// The number of a thread in its block, if that has no others than those along x.
+    #[inline(always)]
+    pub fn thread() -> u32 {
+        unsafe { _thread_idx_x() as u32 }
+    }
 
     #[inline(always)]
     fn scratch() -> u32 {
@@ -77,9 +107,9 @@ mod gpu {
         x
     }
 
-    /// Sum over the block, in a fixed order; the result is valid in thread 0.
+    /// Sum over the warp, in every lane.
     #[inline(always)]
-    unsafe fn block_sum<V: Values>(values: V, thread: u32, warps: u32) -> V {
+    fn warp_sum<V: Values>(values: V) -> V {
         // Written out: an array of shifts in a loop that is not unrolled would be local memory.
         macro_rules! fold {
             ($values:ident $($shift:literal)*) => {
@@ -87,6 +117,13 @@ mod gpu {
             };
         }
         fold!(values 16 8 4 2 1);
+        values
+    }
+
+    /// Sum over the block, in a fixed order; the result is valid in thread 0.
+    #[inline(always)]
+    unsafe fn block_sum<V: Values>(values: V, thread: u32, warps: u32) -> V {
+        let values = warp_sum(values);
         let base = scratch();
         let (lane, warp) = (thread & 31, thread >> 5);
         unsafe { _syncthreads() };
@@ -132,10 +169,18 @@ mod gpu {
             } else if i < n {
                 values = kernel.site(kernel.place(i), rhs);
             }
+            finish::<K>(values, (thread, block, blocks), rhs, sums);
+        }
+    }
+
+    /// Adds up what the threads of a block have, and what the blocks have where this one is the last to be done.
+    #[inline(always)]
+    unsafe fn finish<K: Reduction>(values: K::Values, at: (u32, u32, u32), rhs: u32, sums: Sums) {
+        let (thread, block, blocks) = at;
+        let count = K::Values::COUNT as u32;
+        unsafe {
             let total = block_sum(values, thread, K::THREADS / 32);
-            let count = K::Values::COUNT as u32;
             let partial = sums.partial.add((rhs * blocks * count) as usize);
-            let mut ticket = 0u32;
             if thread == 0 {
                 let mut k = 0;
                 total.map(|x| {
@@ -143,18 +188,36 @@ mod gpu {
                     k += 1;
                     x
                 });
-                // Release our partial sums before, acquire the others' after we are counted.
-                asm!("fence.acq_rel.gpu;", options(nostack));
-                asm!("atom.global.add.u32 {0}, [{1}], 1;", out(reg32) ticket, in(reg64) sums.done.add(rhs as usize),
-                    options(nostack));
-                asm!("fence.acq_rel.gpu;", options(nostack));
-                shared_store(scratch() + 504, f64::from_bits(ticket as u64));
+                shared_store(scratch() + 504, f64::from_bits(counted(sums, rhs) as u64));
             }
             _syncthreads();
             let ticket = shared_load(scratch() + 504).to_bits() as u32;
-            if ticket + 1 != blocks {
-                return;
+            if ticket + 1 == blocks {
+                finish_last::<K>((thread, blocks), rhs, sums);
             }
+        }
+    }
+
+    /// Counts this block as done for a right-hand side, after what its threads wrote; how many were before it.
+    #[inline(always)]
+    unsafe fn counted(sums: Sums, rhs: u32) -> u32 {
+        let ticket: u32;
+        // Release our partial sums before, acquire the others' after we are counted.
+        unsafe {
+            asm!("fence.acq_rel.gpu;", options(nostack));
+            asm!("atom.global.add.u32 {0}, [{1}], 1;", out(reg32) ticket, in(reg64) sums.done.add(rhs as usize),
+                options(nostack));
+            asm!("fence.acq_rel.gpu;", options(nostack));
+        }
+        ticket
+    }
+
+    /// Adds up what all blocks have, and tells the host.
+    #[inline(always)]
+    unsafe fn finish_last<K: Reduction>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
+        let count = K::Values::COUNT as u32;
+        unsafe {
+            let partial = sums.partial.add((rhs * blocks * count) as usize);
             // Four at a time, so that four loads are under way together.
             let of_block = |b: u32| {
                 let mut k = 0;
@@ -199,5 +262,156 @@ mod gpu {
         let x: f64;
         unsafe { asm!("ld.global.cg.f64 {0}, [{1}];", out(reg64) x, in(reg64) address, options(nostack)) }
         x
+    }
+    /// Several right-hand sides in a thread, with links in its registers.
+    pub mod sides {
+        use super::*;
+        use crate::sides::{SumTogether, Together};
+
+        /// # Safety
+        /// As [`Kernel::site`].
+        #[inline(always)]
+        pub unsafe fn run<K: Together, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
+            let (i, group) = site_and_group();
+            if i < n {
+                unsafe { kernel.sides::<N>(kernel.place(i), group * N as u32) }
+            }
+        }
+
+        /// # Safety
+        /// As [`reduce`].
+        #[inline(always)]
+        pub unsafe fn sum<K: SumTogether, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
+            unsafe {
+                let thread = _thread_idx_x() as u32;
+                let (block, blocks) = (_block_idx_y() as u32, _grid_dim_y() as u32);
+                let first = _block_idx_x() as u32 * N as u32;
+                let mut values = [K::Values::ZERO; N];
+                let mut i = block * K::THREADS + thread;
+                while i < n {
+                    let more = kernel.sides::<N>(kernel.place(i), first);
+                    crate::sides::each_side!(k < N: {
+                        values[k] = values[k].add(more[k]);
+                    });
+                    i += blocks * K::THREADS;
+                }
+                crate::sides::each_side!(k < N: {
+                    finish::<K>(values[k], (thread, block, blocks), first + k as u32, sums);
+                });
+            }
+        }
+    }
+
+    /// All right-hand sides in a thread, some at a time, with links in memory of the block.
+    pub mod looped {
+        use super::*;
+        use crate::sides::{LOOPED_THREADS as THREADS, Stage, SumTogether, Together};
+
+        const WARPS: u32 = THREADS / 32;
+
+        fn block() -> u32 {
+            unsafe { _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32 }
+        }
+
+        /// # Safety
+        /// As [`Kernel::site`], with blocks as [`Stage::stage`] wants them; `nrhs` is a multiple of N.
+        #[inline(always)]
+        pub unsafe fn run<K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
+        where
+            K: Kernel + Stage<Staged: Together>,
+        {
+            unsafe {
+                let i = block() * THREADS + _thread_idx_x() as u32;
+                if i < n {
+                    let i = kernel.place(i);
+                    let staged = kernel.stage(i);
+                    let mut first = 0;
+                    while first < nrhs {
+                        K::turned(staged, first).sides::<N>(i, first);
+                        first += N as u32;
+                    }
+                }
+            }
+        }
+
+        /// Sums of a warp are added to those that its block keeps, site by site: [right-hand side][value][warp].
+        ///
+        /// # Safety
+        /// As [`reduce`], with blocks as [`Stage::stage`] wants them and 32 bytes more for each number; `nrhs` is a multiple
+        /// of N.
+        #[inline(always)]
+        pub unsafe fn sum<K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
+        where
+            K: Reduction + Stage<Staged: SumTogether<Values = K::Values>>,
+        {
+            const { assert!(K::THREADS == THREADS) };
+            let count = K::Values::COUNT as u32;
+            unsafe {
+                let thread = _thread_idx_x() as u32;
+                let (lane, warp) = (thread & 31, thread >> 5);
+                let (block, blocks) = (block(), _grid_dim_y() as u32);
+                let kept = staged_links() + K::BYTES as u32 * THREADS;
+                let mut word = thread;
+                while word < nrhs * count * WARPS {
+                    shared_store(kept + 8 * word, 0.0);
+                    word += THREADS;
+                }
+                _syncthreads();
+                let mut start = block * THREADS;
+                while start < n {
+                    let i = start + thread;
+                    // Threads beyond the last site go along, so that warps stay whole, and count for nothing.
+                    let at = kernel.place(if i < n { i } else { n - 1 });
+                    let staged = kernel.stage(at);
+                    let mut first = 0;
+                    while first < nrhs {
+                        let mut values = [K::Values::ZERO; N];
+                        if i < n {
+                            values = K::turned(staged, first).sides::<N>(at, first);
+                        }
+                        crate::sides::each_side!(k < N: {
+                            let sum = warp_sum(values[k]);
+                            if lane == 0 {
+                                let mut at = kept + 8 * (((first + k as u32) * count) * WARPS + warp);
+                                sum.map(|x| {
+                                    shared_store(at, shared_load(at) + x);
+                                    at += 8 * WARPS;
+                                    x
+                                });
+                            }
+                        });
+                        first += N as u32;
+                    }
+                    start += blocks * THREADS;
+                }
+                _syncthreads();
+                let mut word = thread;
+                while word < nrhs * count {
+                    let (rhs, value) = (word / count, word % count);
+                    let mut sum = 0.0;
+                    for warp in 0..WARPS {
+                        sum += shared_load(kept + 8 * (word * WARPS + warp));
+                    }
+                    store_f64(sums.partial.add(((rhs * blocks + block) * count + value) as usize), sum);
+                    word += THREADS;
+                }
+                _syncthreads();
+                // Each right-hand side is counted by a thread of its own.
+                let mut rhs = thread;
+                while rhs < nrhs {
+                    shared_store(kept + 8 * rhs, f64::from_bits(counted(sums, rhs) as u64));
+                    rhs += THREADS;
+                }
+                _syncthreads();
+                let mut rhs = 0;
+                while rhs < nrhs {
+                    let ticket = shared_load(kept + 8 * rhs).to_bits() as u32;
+                    if ticket + 1 == blocks {
+                        finish_last::<K>((thread, blocks), rhs, sums);
+                    }
+                    rhs += 1;
+                }
+            }
+        }
     }
 }

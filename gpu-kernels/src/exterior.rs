@@ -130,10 +130,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, F: Form> Kernel for WilsonExterio
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let hops = if self.dagger != 0 {
-                self.hopping.apply_with::<true, _>(&self.ghosts, i, rhs)
+            let [hops] = if self.dagger != 0 {
+                self.hopping.apply_with::<true, 1, _>(&self.ghosts, i, rhs)
             } else {
-                self.hopping.apply_with::<false, _>(&self.ghosts, i, rhs)
+                self.hopping.apply_with::<false, 1, _>(&self.ghosts, i, rhs)
             };
             let x = if self.sum != 0 { Some(self.x.load_own(i, rhs)) } else { None };
             self.out.store(i, rhs, &F::finish(self, i, hops, x))
@@ -165,7 +165,7 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, F: Form> Reduction for WilsonExte
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
         unsafe {
-            let hops = self.row.hopping.apply_with::<false, _>(&self.row.ghosts, i, rhs);
+            let [hops] = self.row.hopping.apply_with::<false, 1, _>(&self.row.ghosts, i, rhs);
             let x = self.row.x.load_own(i, rhs);
             let y = F::finish(&self.row, i, hops, Some(x));
             self.row.out.store(i, rhs, &y);
@@ -196,7 +196,7 @@ impl<H: Hops> StaggeredExterior<H> {
     #[inline(always)]
     unsafe fn compute(&self, i: u32, rhs: u32) -> Vector<H> {
         unsafe {
-            let hops = self.hops.apply(i, rhs);
+            let [hops] = self.hops.apply::<1>(i, rhs);
             if self.sum == 0 {
                 return hops;
             }

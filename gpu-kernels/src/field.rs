@@ -2,8 +2,8 @@
 use crate::algebra::{AntiHermitian, Projector, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Global};
 use crate::storage::{
-    Block, CloverFormat, Colours, Element, LinkFormat, Precision, SiteFormat, Spinors, TILE, apply_clover,
-    load_momentum, load_su3, store_momentum, store_su3,
+    Block, CloverFormat, Colours, Element, LinkFormat, Precision, SiteFormat, Slots, Spinors, Staged, TILE,
+    apply_clover, load_momentum, load_su3, stage, store_momentum, store_su3,
 };
 use core::marker::PhantomData;
 
@@ -153,21 +153,13 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
     pub unsafe fn new(base: *mut u8) -> Self {
         Links { base: Global(base), format: PhantomData }
     }
-    #[inline(always)]
-    unsafe fn tile(&self, i: u32) -> (Global, usize) {
-        let offset = (i / TILE as u32) as u64 * (TILE * R::SITE_BYTES) as u64;
-        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
-    }
     /// Both links of direction `mu` at site `i`, still packed.
     ///
     /// # Safety
     /// The site exists.
     #[inline(always)]
     pub unsafe fn pair(&self, i: u32, mu: usize) -> R::Pair {
-        unsafe {
-            let (tile, lane) = self.tile(i);
-            R::load_pair(tile, lane, mu)
-        }
+        unsafe { R::pair(self.base, i, mu) }
     }
     /// U_μ(x)
     ///
@@ -194,7 +186,7 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
     #[inline(always)]
     pub unsafe fn store(&self, i: u32, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
         unsafe {
-            let (tile, lane) = self.tile(i);
+            let (tile, lane) = R::tile(self.base, i);
             R::store_pair(tile, lane, mu, forward, backward)
         }
     }
@@ -212,29 +204,48 @@ pub struct Direction<P: Precision, R: LinkFormat<P>> {
 }
 
 impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
-    /// U_μ(x) h
+    /// U_μ(x), or `None` where that is 1.
     ///
     /// # Safety
     /// As [`Links::direction`]; `across` says whether the hop crosses the boundary in t.
     #[inline(always)]
-    pub unsafe fn forward(&self, h: Scaled<P::Real>, across: bool) -> Scaled<P::Real> {
+    pub unsafe fn forward(&self, across: bool) -> Option<Su3<P::Real>> {
         match self.pair {
-            Some(pair) => R::forward(&pair) * h,
-            None if across => R::forward(&unsafe { self.links.pair(self.i, self.mu) }) * h,
-            None => h,
+            Some(pair) => Some(R::forward(&pair)),
+            None if across => Some(R::forward(&unsafe { self.links.pair(self.i, self.mu) })),
+            None => None,
         }
     }
-    /// U†_μ(x−μ̂) h
+    /// U†_μ(x−μ̂), or `None` where that is 1.
     ///
     /// # Safety
     /// As [`forward`](Self::forward).
     #[inline(always)]
-    pub unsafe fn backward(&self, h: Scaled<P::Real>, across: bool) -> Scaled<P::Real> {
+    pub unsafe fn backward(&self, across: bool) -> Option<Su3<P::Real>> {
         match self.pair {
-            Some(pair) => R::backward(&pair) * h,
-            None if across => R::backward(&unsafe { self.links.pair(self.i, self.mu) }) * h,
-            None => h,
+            Some(pair) => Some(R::backward(&pair)),
+            None if across => Some(R::backward(&unsafe { self.links.pair(self.i, self.mu) })),
+            None => None,
         }
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P, Pair: Slots>> Links<P, R> {
+    /// The links of site `i`, kept for the thread.
+    ///
+    /// # Safety
+    /// As [`Stage::stage`](crate::sides::Stage::stage).
+    #[inline(always)]
+    pub unsafe fn stage(&self, i: u32) -> Links<P, Staged<R>> {
+        Links { base: unsafe { stage::<P, R>(self.base, i) }, format: PhantomData }
+    }
+}
+
+impl<P: Precision, R: LinkFormat<P>> Links<P, Staged<R>> {
+    /// As [`Stage::turned`](crate::sides::Stage::turned): there are never 65536 right-hand sides.
+    #[inline(always)]
+    pub fn turned(self, first: u32) -> Self {
+        Links { base: Global(self.base.0.wrapping_add((first >> 16) as usize)), ..self }
     }
 }
 
@@ -402,8 +413,19 @@ impl<P: CloverFormat> Clover<P> {
     #[inline(always)]
     pub unsafe fn apply(&self, i: u32, s: &Spinor<P::Real>) -> Spinor<P::Real> {
         unsafe {
+            let [out] = self.apply_all(i, [*s]);
+            out
+        }
+    }
+    /// A ψ at site `i` for N of them.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    pub unsafe fn apply_all<const N: usize>(&self, i: u32, all: [Spinor<P::Real>; N]) -> [Spinor<P::Real>; N] {
+        unsafe {
             let (tile, lane) = self.tile(i);
-            apply_clover::<P>(tile, lane, s)
+            apply_clover::<P, N>(tile, lane, all)
         }
     }
     /// The block of one chirality and the factor of its elements.

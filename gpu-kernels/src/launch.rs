@@ -98,9 +98,34 @@ pub struct Instance {
     pub registers: u32,
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
+    /// The other ways in which it is compiled for GPUs.
+    pub variants: &'static [crate::sides::Variant],
     /// The instance on the CPU.
     #[cfg(feature = "cpu")]
     pub cpu: crate::cpu::Entry,
+}
+
+/// An entry point in PTX.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryPoint {
+    /// Its name.
+    pub name: &'static str,
+    /// The PTX module.
+    pub module: &'static str,
+    /// As [`Instance::registers`].
+    pub registers: u32,
+    /// As [`Instance::hot`].
+    pub hot: bool,
+}
+
+impl Instance {
+    /// For one right-hand side in a thread, and the variants.
+    pub fn entry_points(&self) -> impl Iterator<Item = EntryPoint> + use<> {
+        let Instance { name, module, registers, hot, variants, .. } = *self;
+        let one = EntryPoint { name, module, registers, hot };
+        let more = variants.iter().map(move |v| EntryPoint { name: v.name, registers: v.registers, ..one });
+        core::iter::once(one).chain(more)
+    }
 }
 
 /// Names the instances of generic kernels that exist in PTX, one line each:
@@ -108,10 +133,13 @@ pub struct Instance {
 /// `kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168;`
 ///
 /// The first word is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
-/// reduction outside them, which may spill. Then the module, the entry point, the type and the register cap.
+/// reduction outside them, which may spill. Then the module, the entry point, the type and the register cap. Further ways
+/// to compute several right-hand sides follow with caps of their own: `, sides 2 at 128` for two in a thread,
+/// `, looped 2 at 168` for two at a time, until a thread has computed all.
 #[macro_export]
 macro_rules! entry {
-    ($list:ident: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal;)*) => {
+    ($list:ident: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal
+        $(, $way:ident $sides:literal at $cap:literal)*;)*) => {
         // Static, not const: the functions it points to are compiled in this crate and in no other.
         pub(crate) static $list: &[$crate::Instance] = &[$(
             $crate::Instance {
@@ -120,6 +148,12 @@ macro_rules! entry {
                 module: $module,
                 registers: $registers,
                 hot: $crate::entry!(@hot $kind),
+                variants: &[$($crate::sides::Variant {
+                    name: concat!(stringify!($name), "_", stringify!($way), "_", stringify!($sides)),
+                    way: $crate::sides::Way { sides: $sides, looped: $crate::entry!(@looped $way) },
+                    registers: $cap,
+                    shared: $crate::entry!(@shared $way $kernel),
+                }),*],
                 #[cfg(feature = "cpu")]
                 cpu: $crate::entry!(@cpu $kind $kernel),
             },
@@ -127,12 +161,21 @@ macro_rules! entry {
         #[cfg(target_arch = "nvptx64")]
         mod entry_points {
             use super::*;
-            $($crate::entry!(@entry $kind $name $kernel);)*
+            $(
+                $crate::entry!(@entry $kind $name $kernel);
+                $($crate::entry!(@variant $kind $way $sides $name $kernel);)*
+            )*
         }
     };
     (@hot setup) => { false };
     (@hot observe) => { false };
     (@hot $kind:ident) => { true };
+    (@looped sides) => { false };
+    (@looped looped) => { true };
+    (@shared sides $kernel:ty) => { 0 };
+    (@shared looped $kernel:ty) => {
+        <$kernel as $crate::sides::Stage>::BYTES as u32 * $crate::sides::LOOPED_THREADS
+    };
     (@parts observe $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
     (@parts reduce $kernel:ty) => { <$kernel as $crate::Reduction>::NAME };
     (@parts $kind:ident $kernel:ty) => { <$kernel as $crate::Kernel>::NAME };
@@ -157,10 +200,29 @@ macro_rules! entry {
         #[allow(improper_ctypes_definitions)]
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32) {
-            let (i, rhs) = $crate::device::site_and_side();
-            if i < n {
-                unsafe { $crate::Kernel::site(&kernel, $crate::Kernel::place(&kernel, i), rhs) }
-            }
+            unsafe { $crate::device::run(&kernel, n) }
         }
+    };
+    (@variant reduce $way:ident $sides:literal $name:ident $kernel:ty) => {
+        const _: () = {
+            /// # Safety
+            /// As [`SumTogether::sides`](crate::sides::SumTogether::sides).
+            #[allow(improper_ctypes_definitions)]
+            #[unsafe(export_name = concat!(stringify!($name), "_", stringify!($way), "_", stringify!($sides)))]
+            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
+                unsafe { $crate::device::$way::sum::<$kernel, $sides>(&kernel, n, sums, nrhs) }
+            }
+        };
+    };
+    (@variant $kind:ident $way:ident $sides:literal $name:ident $kernel:ty) => {
+        const _: () = {
+            /// # Safety
+            /// As [`Together::sides`](crate::sides::Together::sides).
+            #[allow(improper_ctypes_definitions)]
+            #[unsafe(export_name = concat!(stringify!($name), "_", stringify!($way), "_", stringify!($sides)))]
+            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
+                unsafe { $crate::device::$way::run::<$kernel, $sides>(&kernel, n, nrhs) }
+            }
+        };
     };
 }

@@ -10,6 +10,7 @@
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
+//! * [`sides`]: several right-hand sides of a site at a time
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -44,6 +45,7 @@ pub mod momenta;
 pub mod random;
 pub mod row;
 pub mod schwarz;
+pub mod sides;
 pub mod smeared;
 pub mod staggered;
 pub mod storage;
@@ -51,7 +53,7 @@ pub mod transfer;
 pub mod wilson;
 
 mod launch;
-pub use launch::{Instance, Kernel, Reduction, Values};
+pub use launch::{EntryPoint, Instance, Kernel, Reduction, Values};
 
 /// Every kernel of the crate.
 #[inline(never)]
@@ -75,6 +77,11 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// What the PTX of all of them contains.
+pub fn entry_points() -> impl Iterator<Item = EntryPoint> {
+    instances().flat_map(Instance::entry_points)
 }
 
 #[cfg(target_arch = "nvptx64")]

@@ -187,6 +187,63 @@ impl Global {
     }
 }
 
+/// Memory that the threads of a block share.
+#[cfg(target_arch = "nvptx64")]
+pub mod shared {
+    use super::{Chunk, HalfChunk, asm};
+
+    /// Reads 16 bytes.
+    ///
+    /// # Safety
+    /// The address is valid and aligned, and written by no other thread meanwhile.
+    #[inline(always)]
+    pub unsafe fn load16(address: u32) -> Chunk {
+        let (a, b, c, d);
+        unsafe {
+            asm!("ld.shared.v4.b32 {{{0}, {1}, {2}, {3}}}, [{4}];", out(reg32) a, out(reg32) b, out(reg32) c,
+                out(reg32) d, in(reg32) address, options(nostack, readonly));
+        }
+        Chunk([a, b, c, d])
+    }
+    /// Reads 8 bytes.
+    ///
+    /// # Safety
+    /// As [`load16`].
+    #[inline(always)]
+    pub unsafe fn load8(address: u32) -> HalfChunk {
+        let (a, b);
+        unsafe {
+            asm!("ld.shared.v2.b32 {{{0}, {1}}}, [{2}];", out(reg32) a, out(reg32) b, in(reg32) address,
+                options(nostack, readonly));
+        }
+        HalfChunk([a, b])
+    }
+    /// Writes 16 bytes.
+    ///
+    /// # Safety
+    /// The address is valid and aligned, and used by no other thread meanwhile.
+    #[inline(always)]
+    pub unsafe fn store16(address: u32, chunk: Chunk) {
+        let [a, b, c, d] = chunk.0;
+        unsafe {
+            asm!("st.shared.v4.b32 [{4}], {{{0}, {1}, {2}, {3}}};", in(reg32) a, in(reg32) b, in(reg32) c,
+                in(reg32) d, in(reg32) address, options(nostack));
+        }
+    }
+    /// Writes 8 bytes.
+    ///
+    /// # Safety
+    /// As [`store16`].
+    #[inline(always)]
+    pub unsafe fn store8(address: u32, chunk: HalfChunk) {
+        let [a, b] = chunk.0;
+        unsafe {
+            asm!("st.shared.v2.b32 [{2}], {{{0}, {1}}};", in(reg32) a, in(reg32) b, in(reg32) address,
+                options(nostack));
+        }
+    }
+}
+
 /// The low 16 bits of `word` below the high 16 bits of `high`: one byte permutation on the GPU.
 #[inline(always)]
 pub fn low_half_over(word: u32, high: u32) -> f32 {

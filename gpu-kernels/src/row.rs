@@ -2,6 +2,7 @@
 use crate::Reduction;
 use crate::algebra::Real;
 use crate::field::Field;
+use crate::sides::{Stage, SumTogether, each_side};
 use crate::storage::{SiteFormat, SiteValue};
 
 /// What lives on a site of a row.
@@ -20,11 +21,22 @@ pub unsafe trait Row: Copy + Send + Sync + 'static {
     const DOTS: &'static [&'static str];
     /// Where the result goes.
     fn out(&self) -> &Field<Self::Format>;
-    /// The result at site `i`, not yet written, and x there.
+    /// The results at site `i` for N right-hand sides from `first` on, not yet written, and x there.
     ///
     /// # Safety
     /// As [`Kernel::site`](crate::Kernel::site).
-    unsafe fn compute(&self, i: u32, rhs: u32) -> (Value<Self>, Value<Self>);
+    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Value<Self>; 2]; N];
+    /// Computes and writes them.
+    ///
+    /// # Safety
+    /// As [`Kernel::site`](crate::Kernel::site).
+    #[inline(always)]
+    unsafe fn store<const N: usize>(&self, i: u32, first: u32) {
+        let rows = unsafe { self.compute::<N>(i, first) };
+        each_side!(k < N: {
+            unsafe { self.out().store(i, first + k as u32, &rows[k][0]) }
+        });
+    }
     /// As [`Kernel::place`](crate::Kernel::place).
     fn place(&self, i: u32) -> u32;
 }
@@ -64,11 +76,32 @@ unsafe impl<K: Row> Reduction for RowDot<K> {
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe {
-            let (out, _) = self.row.compute(i, rhs);
-            self.row.out().store(i, rhs, &out);
-            dot(out, self.w.load(i, rhs))
-        }
+        unsafe { self.sides::<1>(i, rhs)[0] }
+    }
+}
+// SAFETY: as for one.
+unsafe impl<K: Row> SumTogether for RowDot<K> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
+        let rows = unsafe { self.row.compute::<N>(i, first) };
+        let mut sums = [[0.0; 3]; N];
+        each_side!(k < N: {
+            unsafe { self.row.out().store(i, first + k as u32, &rows[k][0]) };
+            sums[k] = dot(rows[k][0], unsafe { self.w.load(i, first + k as u32) });
+        });
+        sums
+    }
+}
+impl<K: Row + Stage<Staged: Row<Format = K::Format>>> Stage for RowDot<K> {
+    type Staged = RowDot<K::Staged>;
+    const BYTES: usize = K::BYTES;
+    #[inline(always)]
+    unsafe fn stage(&self, i: u32) -> Self::Staged {
+        RowDot { row: unsafe { self.row.stage(i) }, w: self.w }
+    }
+    #[inline(always)]
+    fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
+        RowDot { row: K::turned(staged.row, first), w: staged.w }
     }
 }
 
@@ -95,10 +128,31 @@ unsafe impl<K: Row> Reduction for RowDots<K> {
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe {
-            let (y, x) = self.row.compute(i, rhs);
-            self.row.out().store(i, rhs, &y);
-            dots(x, y, self.w.load(i, rhs))
-        }
+        unsafe { self.sides::<1>(i, rhs)[0] }
+    }
+}
+// SAFETY: as for one.
+unsafe impl<K: Row> SumTogether for RowDots<K> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
+        let rows = unsafe { self.row.compute::<N>(i, first) };
+        let mut sums = [[0.0; 8]; N];
+        each_side!(k < N: {
+            unsafe { self.row.out().store(i, first + k as u32, &rows[k][0]) };
+            sums[k] = dots(rows[k][1], rows[k][0], unsafe { self.w.load(i, first + k as u32) });
+        });
+        sums
+    }
+}
+impl<K: Row + Stage<Staged: Row<Format = K::Format>>> Stage for RowDots<K> {
+    type Staged = RowDots<K::Staged>;
+    const BYTES: usize = K::BYTES;
+    #[inline(always)]
+    unsafe fn stage(&self, i: u32) -> Self::Staged {
+        RowDots { row: unsafe { self.row.stage(i) }, w: self.w }
+    }
+    #[inline(always)]
+    fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
+        RowDots { row: K::turned(staged.row, first), w: staged.w }
     }
 }

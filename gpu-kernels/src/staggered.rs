@@ -10,6 +10,7 @@ use crate::field::{Field, Links};
 use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
 use crate::lattice::{Geometry, Region, Site};
 use crate::row::{Row, RowDot};
+use crate::sides::{Together, each_side};
 use crate::storage::{
     Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
     Recon13H, Recon18, Recon18H, Reconstruct, Single,
@@ -50,11 +51,11 @@ pub trait Hops: Copy + Send + Sync + 'static {
     /// Names of the entry points of D, of a x + b D, of that with sums, and of both near other processes' sites, without
     /// and with sums.
     const NAMES: [&'static [&'static str]; 5];
-    /// (D ψ)(x)
+    /// (D ψ)(x) for N right-hand sides from `first` on.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes the input meanwhile.
-    unsafe fn apply(&self, i: u32, rhs: u32) -> Vector<Self>;
+    unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Vector<Self>; N];
     /// As [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
 }
@@ -116,22 +117,29 @@ impl<P: Precision, R> Naive<P, R> {
 }
 
 impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P>> Naive<P, R, B> {
-    /// The vector 1 or 3 steps from `x`.
+    /// Adds f u ψ to the sums of N right-hand sides, with ψ 1 or 3 steps from `x`.
     #[inline(always)]
-    unsafe fn at(&self, x: &Site, rhs: u32, way: (usize, bool), steps: u32) -> ScaledColour<P::Real> {
+    unsafe fn add_hop<const N: usize>(
+        &self,
+        (x, way, steps): (&Site, (usize, bool), u32),
+        first: u32,
+        (f, u): (P::Real, Su3<P::Real>),
+        sums: &mut [Colour<P::Real>; N],
+    ) {
         let (field, at) = self.beyond.locate(&self.input, &self.geometry, x, way, steps);
-        unsafe { field.scaled(at, rhs) }
+        each_side!(k < N: {
+            sums[k] = add(sums[k], f, u, unsafe { field.scaled(at, first + k as u32) });
+        });
     }
-    /// `sum` and both hops in direction `mu`, a constant where this is inlined.
+    /// Adds both hops in direction `mu`, a constant where this is inlined.
     #[inline(always)]
-    unsafe fn add_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
+    unsafe fn add_hops<const N: usize>(&self, x: &Site, first: u32, mu: usize, sums: &mut [Colour<P::Real>; N]) {
         unsafe {
             let pair = self.links.pair(x.index, mu);
             let eta = self.phases.times(x, mu as u32, self.factor);
             let sign = |forward| if mu == 3 && self.geometry.crosses_end(x, forward) { eta * self.across } else { eta };
-            let (ahead, behind) = (self.at(x, rhs, (mu, true), 1), self.at(x, rhs, (mu, false), 1));
-            let sum = add(sum, sign(true), R::forward(&pair), ahead);
-            add(sum, -sign(false), R::backward(&pair), behind)
+            self.add_hop((x, (mu, true), 1), first, (sign(true), R::forward(&pair)), sums);
+            self.add_hop((x, (mu, false), 1), first, (-sign(false), R::backward(&pair)), sums);
         }
     }
 }
@@ -140,17 +148,16 @@ impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P>> Improved<P, R, B>
 where
     R::Full: LinkFormat<P>,
 {
-    /// `sum` and both hops over long links in direction `mu`.
+    /// Adds both hops over long links in direction `mu`.
     #[inline(always)]
-    unsafe fn add_long_hops(&self, x: &Site, rhs: u32, mu: usize, sum: Colour<P::Real>) -> Colour<P::Real> {
+    unsafe fn add_long_hops<const N: usize>(&self, x: &Site, first: u32, mu: usize, sums: &mut [Colour<P::Real>; N]) {
         let Naive { geometry, phases, across, .. } = &self.near;
         unsafe {
             let pair = self.long.pair(x.index, mu);
             let eta = phases.times(x, mu as u32, self.factor);
             let sign = |forward| if mu == 3 && geometry.crosses_end_in_three(x, forward) { eta * *across } else { eta };
-            let (ahead, behind) = (self.near.at(x, rhs, (mu, true), 3), self.near.at(x, rhs, (mu, false), 3));
-            let sum = add(sum, sign(true), R::forward(&pair), ahead);
-            add(sum, -sign(false), R::backward(&pair), behind)
+            self.near.add_hop((x, (mu, true), 3), first, (sign(true), R::forward(&pair)), sums);
+            self.near.add_hop((x, (mu, false), 3), first, (-sign(false), R::backward(&pair)), sums);
         }
     }
 }
@@ -170,14 +177,14 @@ impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P> + Send + Sync + 'static
         self.region.index(i, &self.geometry, self.parity)
     }
     #[inline(always)]
-    unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
+    unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = self.geometry.site(i, self.parity);
-        let mut sum = Colour::ZERO;
+        let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
-            ($($mu:literal)*) => {$(sum = unsafe { self.add_hops(&x, rhs, $mu, sum) };)*};
+            ($($mu:literal)*) => {$(unsafe { self.add_hops(&x, first, $mu, &mut sums) };)*};
         }
         direction!(0 1 2 3);
-        sum
+        sums
     }
 }
 
@@ -199,17 +206,17 @@ where
         self.near.place(i)
     }
     #[inline(always)]
-    unsafe fn apply(&self, i: u32, rhs: u32) -> Colour<P::Real> {
+    unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = self.near.geometry.site(i, self.near.parity);
-        let mut sum = Colour::ZERO;
+        let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
             ($($mu:literal)*) => {$(
-                sum = unsafe { self.near.add_hops(&x, rhs, $mu, sum) };
-                sum = unsafe { self.add_long_hops(&x, rhs, $mu, sum) };
+                unsafe { self.near.add_hops(&x, first, $mu, &mut sums) };
+                unsafe { self.add_long_hops(&x, first, $mu, &mut sums) };
             )*};
         }
         direction!(0 1 2 3);
-        sum
+        sums
     }
 }
 
@@ -231,7 +238,17 @@ unsafe impl<H: Hops> Kernel for Dslash<H> {
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.hops.apply(i, rhs)) }
+        unsafe { self.sides::<1>(i, rhs) }
+    }
+}
+// SAFETY: as for one.
+unsafe impl<H: Hops> Together for Dslash<H> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        let hops = unsafe { self.hops.apply::<N>(i, first) };
+        each_side!(k < N: {
+            unsafe { self.out.store(i, first + k as u32, &hops[k]) }
+        });
     }
 }
 
@@ -259,7 +276,14 @@ unsafe impl<H: Hops> Kernel for DslashAdd<H> {
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
+        unsafe { self.sides::<1>(i, rhs) }
+    }
+}
+// SAFETY: as for one.
+unsafe impl<H: Hops> Together for DslashAdd<H> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        unsafe { self.store::<N>(i, first) }
     }
 }
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
@@ -276,10 +300,16 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
         self.hops.place(i)
     }
     #[inline(always)]
-    unsafe fn compute(&self, i: u32, rhs: u32) -> (Vector<H>, Vector<H>) {
-        let (hops, x) = unsafe { (self.hops.apply(i, rhs), self.x.load_own(i, rhs)) };
+    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Vector<H>; 2]; N] {
+        let hops = unsafe { self.hops.apply::<N>(i, first) };
         let (a, b) = (self.a, self.b);
-        (x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im))), x)
+        let mut rows = [[Colour::ZERO; 2]; N];
+        each_side!(k < N: {
+            let x = unsafe { self.x.load_own(i, first + k as u32) };
+            let out = x.zip(hops[k], |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
+            rows[k] = [out, x];
+        });
+        rows
     }
 }
 

@@ -6,8 +6,10 @@ use crate::field::{Field, Links};
 use crate::ghost::{Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
 use crate::row::{Row, RowDot, RowDots};
+use crate::sides::{Stage, Together, each_side};
 use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Spinors,
+    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Slots, Spinors,
+    Staged, staged_bytes,
 };
 
 /// The hopping term from the other parity to the sites of `parity`.
@@ -36,70 +38,109 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
     pub fn place(&self, i: u32) -> u32 {
         self.region.index(i, &self.geometry, self.parity)
     }
-    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, on a lattice that is not cut.
+    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, on a lattice that is not cut, for N
+    /// right-hand sides from `first` on.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
     #[inline(always)]
-    pub unsafe fn apply<const DAGGER: bool>(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
-        unsafe { self.apply_with::<DAGGER, _>(&Nothing, i, rhs) }
+    pub unsafe fn apply<const DAGGER: bool, const N: usize>(&self, i: u32, first: u32) -> [Spinor<P::Real>; N] {
+        unsafe { self.apply_with::<DAGGER, N, _>(&Nothing, i, first) }
     }
     /// The same where hops that leave the local lattice find what is `beyond`.
     ///
     /// # Safety
     /// As [`apply`](Self::apply).
     #[inline(always)]
-    pub unsafe fn apply_with<const DAGGER: bool, B: SpinorsBeyond<P>>(
+    pub unsafe fn apply_with<const DAGGER: bool, const N: usize, B: SpinorsBeyond<P>>(
         &self,
         beyond: &B,
         i: u32,
-        rhs: u32,
-    ) -> Spinor<P::Real> {
+        first: u32,
+    ) -> [Spinor<P::Real>; N] {
         let g = &self.geometry;
         let x = g.site(i, self.parity);
-        let mut sum = Spinor::ZERO;
+        let mut sums = [Spinor::ZERO; N];
+        // A hop of all right-hand sides with the link `which` of a direction, forward or not.
         macro_rules! hop {
-            ($mu:literal, $axis:ident) => {
-                unsafe {
-                    let links = self.links.direction(i, $mu);
-                    let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
-                    if DAGGER {
-                        (minus, plus) = (plus, minus);
-                    }
-                    let mut ahead = match beyond.projected(g, &x, rhs, ($mu, true), minus) {
+            ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
+                let across = $mu == 3 && g.crosses_end(&x, $forward);
+                let link = unsafe { $links.$which(across) };
+                let neighbour = g.neighbour(&x, $mu, $forward);
+                each_side!(k < N: {
+                    let rhs = first + k as u32;
+                    let mut h = match unsafe { beyond.projected(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
-                        None => self.input.projected(g.neighbour(&x, $mu, true), rhs, minus),
+                        None => unsafe { self.input.projected(neighbour, rhs, $projector) },
                     };
-                    let across = $mu == 3 && g.crosses_end(&x, true);
                     if $mu == 3 {
-                        ahead = ahead.times(self.time_factor(across));
+                        h = h.times(self.time_factor(across));
                     }
-                    sum.add_projected(links.forward(ahead, across), minus);
-                    sum = beyond.settled(sum);
-                    let mut behind = match beyond.projected(g, &x, rhs, ($mu, false), plus) {
-                        Some(h) => h,
-                        None => self.input.projected(g.neighbour(&x, $mu, false), rhs, plus),
+                    let h = match link {
+                        Some(u) => u * h,
+                        None => h,
                     };
-                    let across = $mu == 3 && g.crosses_end(&x, false);
-                    if $mu == 3 {
-                        behind = behind.times(self.time_factor(across));
-                    }
-                    sum.add_projected(links.backward(behind, across), plus);
-                    sum = beyond.settled(sum);
-                }
+                    sums[k].add_projected(h, $projector);
+                    sums[k] = beyond.settled(sums[k]);
+                });
             };
         }
-        hop!(0, X);
-        hop!(1, Y);
-        hop!(2, Z);
-        hop!(3, T);
-        sum
+        macro_rules! direction {
+            ($mu:literal, $axis:ident) => {
+                let links = unsafe { self.links.direction(i, $mu) };
+                let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
+                if DAGGER {
+                    (minus, plus) = (plus, minus);
+                }
+                hop!($mu, links.forward, true, minus);
+                hop!($mu, links.backward, false, plus);
+            };
+        }
+        direction!(0, X);
+        direction!(1, Y);
+        direction!(2, Z);
+        direction!(3, T);
+        sums
     }
     #[inline(always)]
     fn time_factor(&self, across: bool) -> P::Real {
         if across { self.time_across } else { self.time }
     }
 }
+
+impl<P: Precision, R: LinkFormat<P, Pair: Slots>> Stage for Hopping<P, R> {
+    type Staged = Hopping<P, Staged<R>>;
+    const BYTES: usize = staged_bytes::<P, R>();
+    #[inline(always)]
+    unsafe fn stage(&self, i: u32) -> Self::Staged {
+        let Hopping { input, links, geometry, region, parity, time, time_across } = *self;
+        Hopping { input, links: unsafe { links.stage(i) }, geometry, region, parity, time, time_across }
+    }
+    #[inline(always)]
+    fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
+        Hopping { links: staged.links.turned(first), ..staged }
+    }
+}
+
+/// [`Stage`] for a kernel with a hopping term and nothing else that is kept.
+macro_rules! stage_hopping {
+    ($kernel:ident { $($field:ident),* }, P: $bound:ident, R $(, const $dagger:ident)?) => {
+        impl<P: $bound, R: LinkFormat<P, Pair: Slots> $(, const $dagger: bool)?> Stage for $kernel<P, R $(, $dagger)?> {
+            type Staged = $kernel<P, Staged<R> $(, $dagger)?>;
+            const BYTES: usize = Hopping::<P, R>::BYTES;
+            #[inline(always)]
+            unsafe fn stage(&self, i: u32) -> Self::Staged {
+                let hopping = unsafe { self.hopping.stage(i) };
+                $kernel { $($field: self.$field,)* hopping }
+            }
+            #[inline(always)]
+            fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
+                $kernel { hopping: Hopping::<P, R>::turned(staged.hopping, first), ..staged }
+            }
+        }
+    };
+}
+pub(crate) use stage_hopping;
 
 /// out = D ψ, or D† ψ.
 #[derive(Clone, Copy)]
@@ -121,9 +162,20 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.hopping.apply::<DAGGER>(i, rhs)) }
+        unsafe { self.sides::<1>(i, rhs) }
     }
 }
+// SAFETY: as for one.
+unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslash<P, R, DAGGER> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
+        each_side!(k < N: {
+            unsafe { self.out.store(i, first + k as u32, &hops[k]) }
+        });
+    }
+}
+stage_hopping!(WilsonDslash { out }, P: Precision, R, const DAGGER);
 
 /// out = a x + b D ψ, or with D†: one factor of the even-odd Schur complement, or the full operator's row.
 #[derive(Clone, Copy)]
@@ -151,9 +203,17 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.out.store(i, rhs, &self.compute(i, rhs).0) }
+        unsafe { self.sides::<1>(i, rhs) }
     }
 }
+// SAFETY: as for one.
+unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslashAdd<P, R, DAGGER> {
+    #[inline(always)]
+    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+        unsafe { self.store::<N>(i, first) }
+    }
+}
+stage_hopping!(WilsonDslashAdd { out, x, a, b }, P: Precision, R, const DAGGER);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
 unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDslashAdd<P, R, DAGGER> {
@@ -168,10 +228,16 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDs
         self.hopping.place(i)
     }
     #[inline(always)]
-    unsafe fn compute(&self, i: u32, rhs: u32) -> (Spinor<P::Real>, Spinor<P::Real>) {
-        let (hops, x) = unsafe { (self.hopping.apply::<DAGGER>(i, rhs), self.x.load_own(i, rhs)) };
+    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
+        let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
         let (a, b) = (self.a, self.b);
-        (x.zip(hops, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im))), x)
+        let mut rows = [[Spinor::ZERO; 2]; N];
+        each_side!(k < N: {
+            let x = unsafe { self.x.load_own(i, first + k as u32) };
+            let out = x.zip(hops[k], |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
+            rows[k] = [out, x];
+        });
+        rows
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
 use crate::report::{Report, Scope};
-use ferrite::backend::{BackendError, BlockSize, Cuda};
+use ferrite::backend::{BackendError, Cuda, Launched};
 use ferrite::bench::Options;
 use ferrite::dirac::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::domain::{DeviceError, Domain};
@@ -9,7 +9,7 @@ use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
 use ferrite::tune::cache::Cache;
-use ferrite::tune::{CacheError, Entry, Mode, Operations, Tuning, launch_all};
+use ferrite::tune::{CacheError, Entry, Mode, Operations, Shape, Tuning, launch_all};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn open(mode: Mode, path: &Path) -> Result<Cuda, SolveFailure> {
 }
 
 /// Solutions and iterations of a Wilson-clover solve, and the launches it made.
-fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<BlockSize>), SolveFailure> {
+fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<Launched>), SolveFailure> {
     let domain = Domain::single(gpu.clone(), lattice)?;
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let request = Request {
@@ -47,7 +47,7 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
     let lattice = Lattice::new([8, 8, 8, 8]).map_err(DeviceError::from)?;
     let scope = Scope { format: "half recon-12".into(), detail: lattice.to_string() };
     let (solutions, iterations, launches) = solve(&open(Mode::Off, &folder.join("off"))?, lattice)?;
-    report.holds(&scope, "tuning: off launches with the default", launches.iter().all(|l| l.block == 128));
+    report.holds(&scope, "tuning: off launches with the default", launches.iter().all(|l| l.shape == 128.into()));
     report.holds(&scope, "tuning: off writes nothing", !folder.exists());
 
     // Block sizes that nobody would choose.
@@ -55,14 +55,15 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
     let key = Cuda::tune_key(&devices[0]).map_err(DeviceError::from)?;
     for block in [32, 96, 224] {
         let path = folder.join(format!("{block}.json"));
-        let entry =
-            Entry { block, default: 128, microseconds: BTreeMap::from([(block, Some(1.0))]), measured: "today".into() };
+        let shape = Shape::from(block);
+        let microseconds = BTreeMap::from([(shape, Some(1.0))]);
+        let entry = Entry { shape, default: 128.into(), microseconds, measured: "today".into() };
         let entries = launches.iter().map(|l| (l.launch.clone(), entry.clone()));
         Cache::add_to_file(&path, &key, entries, false).map_err(failed)?;
         let gpu = open(Mode::Use, &path)?;
         let (tuned_solutions, tuned_iterations, tuned_launches) = solve(&gpu, lattice)?;
         // Kernels of the preparation keep the default.
-        let taken = tuned_launches.iter().filter(|l| l.block == block).count();
+        let taken = tuned_launches.iter().filter(|l| l.shape == shape).count();
         report.holds(&scope, "tuning: block sizes are taken", taken > 0 && taken == gpu.tuner().report().len());
         let same = tuned_solutions == solutions && tuned_iterations == iterations;
         report.holds(&scope, "tuning: the same bits with any block size", same);
@@ -82,7 +83,10 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
         }
         let tuned = gpu.tuner().report();
         let whole = tuned.iter().all(|t| {
-            t.fresh == first && t.entry.block % 32 == 0 && t.entry.microseconds.len() > 4 && t.entry.gain() >= Some(1.0)
+            t.fresh == first
+                && t.entry.shape.block() % 32 == 0
+                && t.entry.microseconds.len() > 4
+                && t.entry.gain() >= Some(1.0)
         });
         let saved = gpu.tuner().save().map_err(failed)?;
         report.holds(&scope, name, whole && !tuned.is_empty() && saved == if first { tuned.len() } else { 0 });

@@ -459,7 +459,7 @@ fn tuning() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("nothing to tune on a CPU") && run.stdout.lines().count() == 1, "{}", run.stdout);
     let report = room.json(tune);
-    assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/1".into(), &serde_json::json!([])));
+    assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/2".into(), &serde_json::json!([])));
     assert!(room.files().is_empty());
     room.fails(2, "tune --tuning off", &["--tuning off"]);
     room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
@@ -498,7 +498,12 @@ fn tuning() {
     let report = object(&room.run(&format!("{tune} --retune --json")));
     let launches = report["launches"].as_array().unwrap();
     assert!(!launches.is_empty() && launches.iter().all(|l| l["measured_now"] == true), "{report}");
-    assert!(launches.iter().all(|l| l["block"].as_u64().is_some_and(|block| block % 32 == 0)), "{report}");
+    assert!(
+        launches.iter().all(|l| l["shape"]
+            .as_str()
+            .is_some_and(|shape| shape.parse::<ferrite::tune::Shape>().is_ok_and(|s| s.block() % 32 == 0))),
+        "{report}"
+    );
     let again = object(&room.run(&format!("{tune} --json")));
     assert!(again["launches"].as_array().unwrap().iter().all(|l| l["measured_now"] == false), "{again}");
     assert_eq!(room.json("info")["tuning"]["launches"], launches.len());

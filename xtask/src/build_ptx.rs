@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use gpu_kernels::Instance;
+use gpu_kernels::EntryPoint;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -76,10 +76,10 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
     let assembler = ptxas.as_ref().map_or("none, so no cubins".to_string(), |found| found.version.clone());
     println!("building kernels with {toolchain}; ptxas: {assembler}");
 
-    let instances: Vec<Instance> = gpu_kernels::instances().copied().collect();
-    let modules = modules(&instances)?;
+    let entries: Vec<EntryPoint> = gpu_kernels::entry_points().collect();
+    let modules = modules(&entries)?;
     let linked = compile(root, &toolchain, &scratch)?;
-    check_exports(&linked.symbols, &instances)?;
+    check_exports(&linked.symbols, &entries)?;
     let compiled = start.elapsed();
 
     let fresh = scratch.join("kernels.new");
@@ -100,13 +100,13 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
         "toolchain": toolchain.to_string(),
         "ptxas": version,
         "modules": modules.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        "kernels": instances.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
+        "kernels": entries.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
     });
     fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     replace_folder(&fresh, &output)?;
     println!(
         "{} in {}, {:.1} s ({:.1} s of it rustc)",
-        plural(instances.len(), "kernel"),
+        plural(entries.len(), "kernel"),
         plural(modules.len(), "module"),
         start.elapsed().as_secs_f64(),
         compiled.as_secs_f64()
@@ -170,25 +170,22 @@ pub fn source_hash(root: &Path, toolchain: &str, ptxas: &str) -> Result<String> 
     part(toolchain.as_bytes());
     part(ptxas.as_bytes());
     // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
-    // Without its functions on the CPU: their addresses differ from run to run.
-    gpu_kernels::instances().for_each(|Instance { name, parts, module, registers, hot, .. }| {
-        part(format!("{name} {parts:?} {module} {registers} {hot}").as_bytes());
-    });
+    gpu_kernels::entry_points().for_each(|entry| part(format!("{entry:?}").as_bytes()));
     OUR_SOURCE.iter().for_each(|text| part(text.as_bytes()));
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-type Module<'a> = (&'a str, Vec<&'a Instance>);
+type Module<'a> = (&'a str, Vec<&'a EntryPoint>);
 
-/// Instances by module; refuses names that occur twice.
-fn modules(instances: &[Instance]) -> Result<Vec<Module<'_>>> {
+/// Entry points by module; refuses names that occur twice.
+fn modules(entries: &[EntryPoint]) -> Result<Vec<Module<'_>>> {
     let mut seen = BTreeSet::new();
-    let mut modules: BTreeMap<&str, Vec<&Instance>> = BTreeMap::new();
-    for instance in instances {
-        if !seen.insert(instance.name) {
-            bail!("two kernels are called '{}' in gpu_kernels::instances()", instance.name);
+    let mut modules: BTreeMap<&str, Vec<&EntryPoint>> = BTreeMap::new();
+    for entry in entries {
+        if !seen.insert(entry.name) {
+            bail!("two kernels are called '{}' in gpu_kernels::instances()", entry.name);
         }
-        modules.entry(instance.module).or_default().push(instance);
+        modules.entry(entry.module).or_default().push(entry);
     }
     if modules.is_empty() {
         bail!("gpu_kernels::instances() lists no kernels, so there is nothing to build");
@@ -263,9 +260,9 @@ fn compile(root: &Path, toolchain: &Toolchain, scratch: &Path) -> Result<Linked>
 }
 
 /// Fails when rustc exports a symbol that is no instance: most likely a kernel that nobody registered.
-fn check_exports(symbols: &Path, instances: &[Instance]) -> Result<()> {
+fn check_exports(symbols: &Path, entries: &[EntryPoint]) -> Result<()> {
     let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
-    let known: BTreeSet<&str> = instances.iter().map(|instance| instance.name).collect();
+    let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name).collect();
     let mangled = |name: &str| name.starts_with('_') || name.starts_with("rust_");
     let strangers: Vec<&str> = text.lines().filter(|name| !known.contains(name) && !mangled(name)).collect();
     if !strangers.is_empty() {
@@ -288,7 +285,7 @@ impl Job<'_> {
     fn module(
         &self,
         name: &str,
-        members: &[&Instance],
+        members: &[&EntryPoint],
         old: &BTreeMap<String, Report>,
     ) -> Result<BTreeMap<String, Report>> {
         let start = Instant::now();
@@ -363,7 +360,7 @@ impl Job<'_> {
 }
 
 /// A kernel's line in the manifest; what only ptxas knows is null without it.
-fn entry(kernel: &Instance, reports: &BTreeMap<String, Report>) -> Value {
+fn entry(kernel: &EntryPoint, reports: &BTreeMap<String, Report>) -> Value {
     let report = reports.get(kernel.name);
     json!({
         "name": kernel.name,

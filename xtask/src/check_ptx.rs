@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail};
-use gpu_kernels::Instance;
+use gpu_kernels::EntryPoint;
 
 use crate::build_ptx;
 use crate::process::{self, plural};
@@ -43,11 +43,11 @@ pub fn run(args: &[String]) -> Result<()> {
         let path = folder.join(format!("{module}.ptx"));
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         for entry in ptx_text::entries(&text) {
-            let instance = gpu_kernels::instances().find(|instance| instance.name == entry.name);
-            let (Some(instance), Some(&report)) = (instance, reports.get(entry.name)) else {
+            let known = gpu_kernels::entry_points().find(|known| known.name == entry.name);
+            let (Some(known), Some(&report)) = (known, reports.get(entry.name)) else {
                 bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --force`", entry.name);
             };
-            kernels.push((instance, report, ptx_text::count(entry.body)));
+            kernels.push((known, report, ptx_text::count(entry.body)));
         }
     }
 
@@ -82,7 +82,7 @@ fn findings(name: &str, cap: u32, report: &Report, counts: &Counts) -> Vec<Strin
     checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
 }
 
-fn print_table(kernels: &[(&Instance, Report, Counts)]) {
+fn print_table(kernels: &[(EntryPoint, Report, Counts)]) {
     let width = kernels.iter().map(|(kernel, ..)| kernel.name.len() + 1).max().unwrap_or(0).max("kernel".len());
     println!(
         "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",

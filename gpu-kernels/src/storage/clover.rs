@@ -2,6 +2,7 @@
 use super::{Double, Fp16, Half, Precision, STRIDE, Single, TILE};
 use crate::algebra::{Colour, Complex, Real, Spinor, complex};
 use crate::memory::{Access, Chunk, Global};
+use crate::sides::each_side;
 
 /// A Hermitian 6×6 matrix acting on two spins of three colours, index = 3 · spin + colour: the diagonal and the
 /// elements below it, row by row.
@@ -208,30 +209,36 @@ impl CloverFormat for Half {
 const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(128), "tiles stay aligned");
 const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_of(128), "tiles stay aligned");
 
-/// The clover term, or its inverse, times a spinor in the device's basis. The blocks must have been stored with the
+/// The clover term, or its inverse, times N spinors in the device's basis. The blocks must have been stored with the
 /// factor ½ of the two changes of basis (`clover::HALF`).
 ///
 /// # Safety
 /// As [`CloverFormat::load_block`].
 #[inline(always)]
-pub unsafe fn apply_clover<P: CloverFormat>(tile: Global, lane: usize, s: &Spinor<P::Real>) -> Spinor<P::Real> {
-    // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
-    let [a, b, c, d] = s.0;
-    let (upper, lower) = ([a - c, b - d], [a + c, b + d]);
-    let [u, v] = unsafe { apply_block::<P>(tile, lane, 0, upper) };
-    let [w, x] = unsafe { apply_block::<P>(tile, lane, 1, lower) };
-    Spinor([u + w, v + x, w - u, x - v])
-}
-
-/// One block times two spins.
-#[inline(always)]
-unsafe fn apply_block<P: CloverFormat>(
+pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     tile: Global,
     lane: usize,
-    chirality: usize,
-    spins: [Colour<P::Real>; 2],
-) -> [Colour<P::Real>; 2] {
-    let (block, scale) = unsafe { P::load_block(tile, lane, chirality) };
-    let [a, b] = block.times(spins);
+    spinors: [Spinor<P::Real>; N],
+) -> [Spinor<P::Real>; N] {
+    let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [Spinor::ZERO; N]);
+    // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
+    let (block, scale) = unsafe { P::load_block(tile, lane, 0) };
+    each_side!(k < N: {
+        let [a, b, c, d] = spinors[k].0;
+        let [u, v] = scaled(block.times([a - c, b - d]), scale);
+        upper[k] = [u, v];
+    });
+    let (block, scale) = unsafe { P::load_block(tile, lane, 1) };
+    each_side!(k < N: {
+        let [a, b, c, d] = spinors[k].0;
+        let [w, x] = scaled(block.times([a + c, b + d]), scale);
+        let [u, v] = upper[k];
+        out[k] = Spinor([u + w, v + x, w - u, x - v]);
+    });
+    out
+}
+
+#[inline(always)]
+fn scaled<T: Real>([a, b]: [Colour<T>; 2], scale: T) -> [Colour<T>; 2] {
     [a.map(|z| z.scale(scale)), b.map(|z| z.scale(scale))]
 }

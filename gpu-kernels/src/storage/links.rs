@@ -18,6 +18,26 @@ pub trait LinkFormat<P: Precision>: Reconstruct {
     const SITE_BYTES: usize = 4 * Self::PAIR_BYTES;
     /// Bytes of the links that the hopping term reads at a site away from the boundary in t.
     const READ_BYTES: usize = if Self::TEMPORAL { 3 } else { 4 } * Self::PAIR_BYTES;
+    /// Reads the pair of direction `mu` at site `i` of the links at `base`.
+    ///
+    /// # Safety
+    /// The site exists and nothing writes its links meanwhile.
+    #[inline(always)]
+    unsafe fn pair(base: Global, i: u32, mu: usize) -> Self::Pair {
+        unsafe {
+            let (tile, lane) = Self::tile(base, i);
+            Self::load_pair(tile, lane, mu)
+        }
+    }
+    /// The tile of site `i`, and the site's place in it.
+    ///
+    /// # Safety
+    /// The site exists.
+    #[inline(always)]
+    unsafe fn tile(base: Global, i: u32) -> (Global, usize) {
+        let offset = (i / TILE as u32) as u64 * (TILE * Self::SITE_BYTES) as u64;
+        (unsafe { base.offset(offset as usize) }, (i % TILE as u32) as usize)
+    }
     /// Reads the pair of direction `mu`.
     ///
     /// # Safety

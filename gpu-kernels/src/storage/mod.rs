@@ -13,6 +13,7 @@ mod links;
 mod reconstruct;
 mod single;
 mod site;
+mod staged;
 mod words;
 
 pub use clover::{Block, CloverFormat, apply_clover, lower_index};
@@ -28,6 +29,7 @@ pub use reconstruct::{
 };
 pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
+pub use staged::{Slots, Staged, stage, staged_bytes};
 
 use crate::algebra::{Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};

@@ -9,7 +9,7 @@ mod peer;
 mod pool;
 mod profile;
 
-pub use launch::BlockSize;
+pub use launch::Launched;
 pub use peer::CudaPeer;
 
 use super::{
@@ -23,8 +23,9 @@ use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use gpu_kernels::device::Sums;
-use gpu_kernels::{Kernel, Reduction, Values};
-use launch::{Grid, Launch, LaunchId};
+use gpu_kernels::sides::{Variant, Way};
+use gpu_kernels::{Instance, Kernel, Reduction, Values};
+use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -35,6 +36,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const MAX_REDUCTION_BLOCKS: usize = 8192;
 /// Most sums, of all right-hand sides together, of one launch.
 const LAUNCH_SUMS: usize = 8 * MAX_RHS;
+/// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
+const KEPT_SUM_BYTES: usize = 32;
 
 /// A GPU.
 #[derive(Clone)]
@@ -45,7 +48,7 @@ pub struct Cuda {
 /// Fields are dropped in this order: what belongs to the context before the context.
 struct Shared {
     stream: Stream,
-    functions: Mutex<HashMap<TypeId, Function>>,
+    functions: Mutex<HashMap<(TypeId, Way), Function>>,
     launches: Mutex<HashMap<LaunchId, Launch>>,
     modules: Mutex<HashMap<&'static str, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
@@ -64,10 +67,14 @@ struct Shared {
 #[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
-    /// Of the entry point.
+    /// Of the entry point for one right-hand side in a thread.
     name: &'static str,
     /// Whether solvers launch it in their loops.
     hot: bool,
+    /// Bytes of links that a block keeps.
+    shared: u32,
+    /// Other ways in which the kernel exists.
+    variants: &'static [Variant],
 }
 // SAFETY: a handle that the driver lets any thread use, and plain data.
 unsafe impl Send for Function {}
@@ -221,16 +228,21 @@ impl Cuda {
         driver(CurrentContext::set_current(&self.shared.context), "selecting", self.name())
     }
 
-    /// The handle of an instance, whose module is loaded when its first kernel is asked for.
-    fn function(&self, id: TypeId, parts: &[&str]) -> Result<Function> {
+    /// The handle of an instance in a way in which it exists. Its module is loaded when its first kernel is asked for.
+    fn function(&self, id: TypeId, parts: &[&str], way: Way) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
-        if let Some(function) = functions.get(&id) {
+        if let Some(function) = functions.get(&(id, way)) {
             return Ok(*function);
         }
-        let entry = parts.join("_");
+        let name = parts.join("_");
         let missing = |module: &str| BackendError::NoKernels { module: module.into() };
-        let instance = gpu_kernels::instances().find(|instance| instance.name == entry);
+        let instance = gpu_kernels::instances().find(|instance| instance.name == name);
         let instance = instance.ok_or_else(|| missing("unknown"))?;
+        let variant = instance.variants.iter().find(|variant| variant.way == way);
+        let (entry, shared) = match variant {
+            Some(variant) => (variant.name, variant.shared),
+            None => (instance.name, 0),
+        };
         let module = instance.module;
         let mut modules = lock(&self.shared.modules);
         if !modules.contains_key(module) {
@@ -245,9 +257,18 @@ impl Cuda {
             };
             modules.insert(module, loaded);
         }
-        let function = driver(modules[module].get_function(&entry), &format!("finding kernel {entry}"), self.name())?;
-        let function = Function { handle: function.to_raw(), name: instance.name, hot: instance.hot };
-        functions.insert(id, function);
+        let handle =
+            driver(modules[module].get_function(entry), &format!("finding kernel {entry}"), self.name())?.to_raw();
+        if shared > 0 {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = shared as usize + KEPT_SUM_BYTES * LAUNCH_SUMS;
+            // SAFETY: the handle of a loaded kernel.
+            let code = unsafe { sys::cuFuncSetAttribute(handle, attribute, bytes as i32) };
+            raw(code, &format!("reserving memory for kernel {entry}"), self.name())?;
+        }
+        let Instance { name, hot, variants, .. } = *instance;
+        let function = Function { handle, name, hot, shared, variants };
+        functions.insert((id, way), function);
         Ok(function)
     }
 
@@ -271,8 +292,11 @@ impl Cuda {
         const { assert!(K::BLOCKS as usize <= MAX_REDUCTION_BLOCKS && K::THREADS <= 256) };
         assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
-        let function = self.function(TypeId::of::<K>(), K::NAME)?;
-        let blocks = n.div_ceil(K::THREADS).clamp(1, K::BLOCKS);
+        let (id, one) = (TypeId::of::<K>(), Way::ONE);
+        let way = sum_way(self.function(id, K::NAME, one)?.variants, nrhs);
+        let function = self.function(id, K::NAME, way)?;
+        let most = if way.looped { LOOPED_BLOCKS } else { K::BLOCKS };
+        let blocks = n.div_ceil(K::THREADS).clamp(1, most);
         if !K::LOOPS && n > K::BLOCKS * K::THREADS {
             let code = format!("{n} sites at one face, {} at most: cut the lattice otherwise", K::BLOCKS * K::THREADS);
             return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
@@ -284,10 +308,16 @@ impl Cuda {
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
         let stream = stream.unwrap_or(&self.shared.stream);
         let mut sums = Sums { partial, result, done, ready, ticket };
-        let (mut kernel, mut n) = (*kernel, n);
-        let mut parameters =
-            [(&raw mut kernel).cast::<c_void>(), (&raw mut n).cast(), (&raw mut sums).cast::<c_void>()];
-        let grid = Grid { blocks: [nrhs, blocks, 1], threads: [K::THREADS, 1] };
+        let (mut kernel, mut n, mut sides) = (*kernel, n, nrhs);
+        let (kernel, n) = ((&raw mut kernel).cast::<c_void>(), (&raw mut n).cast());
+        // The last one is read by those that compute several right-hand sides in a thread.
+        let mut parameters = [kernel, n, (&raw mut sums).cast(), (&raw mut sides).cast()];
+        let (groups, kept) = if way.looped {
+            (1, KEPT_SUM_BYTES as u32 * nrhs * K::Values::COUNT as u32)
+        } else {
+            (nrhs / way.sides, 0)
+        };
+        let grid = Grid { blocks: [groups, blocks, 1], threads: [K::THREADS, 1, 1], shared: function.shared + kept };
         // SAFETY: `entry!` declares these parameters.
         unsafe { self.start(stream, function, grid, &mut parameters) }
     }
@@ -300,7 +330,7 @@ impl Cuda {
         &self,
         stream: &Stream,
         f: Function,
-        Grid { blocks: [x, y, z], threads: [along, sides] }: Grid,
+        Grid { blocks: [x, y, z], threads: [along, groups, rows], shared }: Grid,
         parameters: &mut [*mut c_void],
     ) -> Result {
         // SAFETY: the caller's promise; the stream belongs to the current context.
@@ -311,9 +341,9 @@ impl Cuda {
                 y,
                 z,
                 along,
-                sides,
-                1,
-                0,
+                groups,
+                rows,
+                shared,
                 stream.as_inner(),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
@@ -321,6 +351,13 @@ impl Cuda {
         };
         self.timed(f.name, stream, || raw(launch(), "launching a kernel", self.name()))
     }
+}
+
+/// How a reduction with these variants computes several right-hand sides.
+fn sum_way(variants: &[Variant], nrhs: u32) -> Way {
+    let fits = |variant: &&Variant| nrhs > 1 && nrhs.is_multiple_of(variant.way.sides);
+    let _ = variants.iter().find(fits);
+    Way::ONE
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -492,8 +529,9 @@ impl Backend for Cuda {
     fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.enter()?;
         let stream = stream.unwrap_or(&self.shared.stream);
-        let (mut kernel, mut sites) = (*kernel, n);
-        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast()];
+        let (mut kernel, mut sites, mut sides) = (*kernel, n, nrhs);
+        // The last one is read by those that compute several right-hand sides in a thread.
+        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast(), (&raw mut sides).cast()];
         let id = (TypeId::of::<K>(), n, nrhs);
         let known = lock(&self.shared.launches).get(&id).copied();
         let launch = match known {

@@ -11,7 +11,7 @@ pub(crate) mod view;
 
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
-pub use cuda::{BlockSize, Cuda, CudaDevice};
+pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelImage, kernel_images};
 pub use profile::KernelTime;
 

@@ -233,16 +233,17 @@ impl Device {
             Device::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
-    /// Block sizes of the kernels launched so far, as an array of objects; none on a CPU.
+    /// Blocks of the kernels launched so far, as an array of objects; none on a CPU.
     pub fn launches(&self) -> Value {
         match self {
             Device::Cpu(_) => json!([]),
             #[cfg(feature = "cuda")]
             Device::Cuda(cuda) => {
                 let launches = cuda.launches();
-                let object = |l: &ferrite::backend::BlockSize| {
+                let object = |l: &ferrite::backend::Launched| {
                     json!({
-                        "kernel": l.launch.kernel, "sites": l.launch.sites, "nrhs": l.launch.nrhs, "block": l.block
+                        "kernel": l.launch.kernel, "sites": l.launch.sites, "nrhs": l.launch.nrhs,
+                        "block": l.shape.block(), "shape": l.shape.to_string()
                     })
                 };
                 launches.iter().map(object).collect()

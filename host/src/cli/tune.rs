@@ -75,7 +75,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         }
     }
     let tuned = tuner.report();
-    context.output.result("ferrite.tune/1", object(&device, lattice, Some(tuner), &tuned), || {
+    context.output.result("ferrite.tune/2", object(&device, lattice, Some(tuner), &tuned), || {
         table(&tuned, lattice, &device, tuner)
     })
 }
@@ -96,7 +96,7 @@ fn groups(operators: &[Operator]) -> Vec<Operations> {
 }
 
 fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {
-    context.output.result("ferrite.tune/1", object(device, lattice, None, &[]), || {
+    context.output.result("ferrite.tune/2", object(device, lattice, None, &[]), || {
         format!("{}: there is nothing to tune on a CPU, whose kernels have no block sizes\n", device.describe())
     })
 }
@@ -104,14 +104,14 @@ fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {
 fn object(device: &Device, lattice: Lattice, tuner: Option<&Tuner>, tuned: &[Tuned]) -> Value {
     let launches = tuned.iter().map(|Tuned { launch, entry, fresh }| {
         let all: BTreeMap<String, Option<f64>> =
-            entry.microseconds.iter().map(|(block, time)| (block.to_string(), *time)).collect();
+            entry.microseconds.iter().map(|(shape, time)| (shape.to_string(), *time)).collect();
         json!({
             "kernel": launch.kernel,
             "sites": launch.sites,
             "nrhs": launch.nrhs,
-            "block": entry.block,
+            "shape": entry.shape.to_string(),
             "best_microseconds": entry.best_microseconds(),
-            "default_block": entry.default,
+            "default_shape": entry.default.to_string(),
             "default_microseconds": entry.default_microseconds(),
             "gain": entry.gain(),
             "microseconds": all,
@@ -137,20 +137,20 @@ fn table(tuned: &[Tuned], lattice: Lattice, device: &Device, tuner: &Tuner) -> S
     let mut text = format!("{}, {lattice}: {} measured{known}\n", device.describe(), count(fresh, "kernel"));
     let _ = writeln!(
         text,
-        "{:<36} {:>9} {:>4} {:>7} {:>10} {:>6} {:>10} {:>7}",
+        "{:<36} {:>9} {:>4} {:>12} {:>10} {:>12} {:>10} {:>7}",
         "kernel", "sites", "nrhs", "default", "us", "block", "us", "gain"
     );
     let time = |time: Option<f64>| time.map_or("-".into(), |t| format!("{t:.2}"));
     for Tuned { launch, entry, fresh } in tuned {
         let _ = writeln!(
             text,
-            "{:<36} {:>9} {:>4} {:>7} {:>10} {:>6} {:>10} {:>7}{}",
+            "{:<36} {:>9} {:>4} {:>12} {:>10} {:>12} {:>10} {:>7}{}",
             launch.kernel,
             launch.sites,
             launch.nrhs,
-            entry.default,
+            entry.default.to_string(),
             time(entry.default_microseconds()),
-            entry.block,
+            entry.shape.to_string(),
             time(entry.best_microseconds()),
             entry.gain().map_or("-".into(), |gain| format!("{:+.1}%", 100.0 * (gain - 1.0))),
             if *fresh { "" } else { " *" }

@@ -146,20 +146,31 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
-        for j in 0..self.nrhs {
-            self.domain.backend().reduce(&Norm2 { x: view(x, j) }, self.domain.sites(), 1, j)?;
-        }
-        Ok(())
+        let (backend, sites) = (self.domain.backend(), self.domain.sites());
+        Ok(backend.reduce(&Norm2 { x: view(x, 0) }, sites, self.nrhs as u32, 0)?)
     }
     /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
         &self,
         kernel: impl Fn(usize) -> R,
-        mut take: impl FnMut(usize, [f64; N]),
+        take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         for j in 0..self.nrhs {
             self.domain.backend().reduce(&kernel(j), self.domain.sites(), 1, j * N)?;
         }
+        self.take_sums(take)
+    }
+    /// The same where the kernel of the first right-hand side does all of them: where there are no coefficients.
+    fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
+        &self,
+        kernel: R,
+        take: impl FnMut(usize, [f64; N]),
+    ) -> Result {
+        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs as u32, 0)?;
+        self.take_sums(take)
+    }
+    /// Waits for `N` sums of each right-hand side.
+    fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
         let mut sums = [0.0; REDUCTION_SLOTS];
         let sums = &mut sums[..self.nrhs * N];
         self.domain.sums(sums)?;
@@ -203,25 +214,25 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         self.each(|j| Axpby { x: view(x, j), y: view(y, j), a: coefficient(a[j]), b: coefficient(b[j]) })
     }
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_each(|j| Norm2 { x: view(x, j) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(Norm2 { x: view(x, 0) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = |j| DotNorm2 { x: view(x, j), y: view(y, j) };
-        self.sum_each(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
+        let kernel = DotNorm2 { x: view(x, 0), y: view(y, 0) };
+        self.sum_all(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
         let kernel = |j: usize| AxpyNorm2 { x: view(x, j), y: view(y, j), a: coefficient(a[j]) };
         self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = |j| DotNorm2 { x: view(x, j), y: view(y, j) };
-        self.sum_each(kernel, |j, [re, im, n]| {
+        let kernel = DotNorm2 { x: view(x, 0), y: view(y, 0) };
+        self.sum_all(kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
         })
     }
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_each(|j| SubNorm2 { b: view(b, j), r: view(r, j) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(SubNorm2 { b: view(b, 0), r: view(r, 0) }, |j, [norm2]| out[j] = norm2)
     }
     fn cg_update(
         &self,

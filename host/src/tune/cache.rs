@@ -1,5 +1,6 @@
 //! The file that keeps what was measured: JSON, one line per launch, sorted, so that it can be read, compared and
 //! searched with any tool.
+use super::Shape;
 use super::key::{DeviceKey, LaunchKey};
 use crate::files::{Problem, atomic};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What the file says that it is.
 const FORMAT: &str = "ferrite tune cache";
 /// The version of the file that is written, and the only one that is read.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// What can be wrong with a cache.
 #[derive(Debug, thiserror::Error)]
@@ -67,20 +68,20 @@ pub enum CacheError {
 /// What was measured for one kind of launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Threads per block that were found best.
-    pub block: u32,
-    /// Threads per block without tuning.
-    pub default: u32,
+    /// Blocks that were found best.
+    pub shape: Shape,
+    /// Blocks without tuning.
+    pub default: Shape,
     /// Microseconds of a launch for every candidate; `None` for one that does not start.
-    pub microseconds: BTreeMap<u32, Option<f64>>,
+    pub microseconds: BTreeMap<Shape, Option<f64>>,
     /// Date and time.
     pub measured: String,
 }
 
 impl Entry {
-    /// Microseconds with the best block size.
+    /// Microseconds with the best blocks.
     pub fn best_microseconds(&self) -> Option<f64> {
-        self.microseconds.get(&self.block).copied().flatten()
+        self.microseconds.get(&self.shape).copied().flatten()
     }
     /// Microseconds without tuning.
     pub fn default_microseconds(&self) -> Option<f64> {
@@ -212,18 +213,18 @@ impl Cache {
                 let times: Vec<String> = entry
                     .microseconds
                     .iter()
-                    .map(|(block, time)| {
-                        format!("\"{block}\": {}", time.map_or("null".into(), |t| format!("{:.3}", t.max(1e-3))))
+                    .map(|(shape, time)| {
+                        format!("\"{shape}\": {}", time.map_or("null".into(), |t| format!("{:.3}", t.max(1e-3))))
                     })
                     .collect();
                 let _ = write!(
                     out,
-                    "{{\"kernel\": {}, \"sites\": {}, \"nrhs\": {}, \"block\": {}, \"default\": {}, \
+                    "{{\"kernel\": {}, \"sites\": {}, \"nrhs\": {}, \"shape\": \"{}\", \"default\": \"{}\", \
                      \"microseconds\": {{{}}}, \"measured\": {}}}",
                     quoted(&launch.kernel),
                     launch.sites,
                     launch.nrhs,
-                    entry.block,
+                    entry.shape,
                     entry.default,
                     times.join(", "),
                     quoted(&entry.measured)
@@ -272,17 +273,22 @@ fn number(object: &Value, name: &str, at: &str) -> Result<u32, String> {
     number.ok_or_else(|| missing(name, at, "a whole number below 2^32"))
 }
 
+fn shape(object: &Value, name: &str, at: &str) -> Result<Shape, String> {
+    let shape = object[name].as_str().and_then(|text| text.parse().ok());
+    shape.ok_or_else(|| missing(name, at, "a text that says the threads of a block"))
+}
+
 fn entry(launch: &Value, at: &str) -> Result<Entry, String> {
     let times = launch["microseconds"].as_object().ok_or_else(|| missing("microseconds", at, "an object"))?;
     let mut microseconds = BTreeMap::new();
-    for (block, time) in times {
-        let wrong = || missing(&format!("microseconds.{block}"), at, "a block size with a time above 0, or null");
+    for (shape, time) in times {
+        let wrong = || missing(&format!("microseconds.{shape}"), at, "a shape of blocks with a time above 0, or null");
         let time = if time.is_null() { None } else { Some(time.as_f64().filter(|t| *t > 0.0).ok_or_else(wrong)?) };
-        microseconds.insert(block.parse().map_err(|_| wrong())?, time);
+        microseconds.insert(shape.parse().map_err(|_| wrong())?, time);
     }
     Ok(Entry {
-        block: number(launch, "block", at)?,
-        default: number(launch, "default", at)?,
+        shape: shape(launch, "shape", at)?,
+        default: shape(launch, "default", at)?,
         microseconds,
         measured: text(launch, "measured", at)?,
     })
@@ -299,8 +305,9 @@ mod tests {
         LaunchKey { kernel: kernel.into(), sites: 4096, nrhs: 2 }
     }
     fn entry(block: u32) -> Entry {
-        let microseconds = BTreeMap::from([(32, Some(14.25)), (128, Some(12.5)), (512, None)]);
-        Entry { block, default: 128, microseconds, measured: "2026-11-21 10:00:00 UTC".into() }
+        let times = [(32, Some(14.25)), (128, Some(12.5)), (512, None)];
+        let microseconds = times.into_iter().map(|(block, time)| (Shape::from(block), time)).collect();
+        Entry { shape: block.into(), default: 128.into(), microseconds, measured: "2026-11-21 10:00:00 UTC".into() }
     }
     fn file() -> (tempdir::Folder, PathBuf) {
         let folder = tempdir::Folder::new();
@@ -361,8 +368,8 @@ mod tests {
         for (bad, part) in [
             (good[..good.len() / 2].to_string(), "line"),
             (good.replace(FORMAT, "shopping list"), "format"),
-            (good.replace("\"version\": 1", "\"version\": \"one\""), "version"),
-            (good.replace("\"block\": 32", "\"block\": -32"), "devices[0].launches[0].block"),
+            (good.replace("\"version\": 2", "\"version\": \"two\""), "version"),
+            (good.replace("\"shape\": \"32\"", "\"shape\": \"-32\""), "devices[0].launches[0].shape"),
             (good.replace("14.250", "-14.250"), "microseconds.32"),
             (good.replace("\"128\": 12.5", "\"many\": 12.5"), "microseconds.many"),
             (good.replace("\"driver\": \"13.0\"", "\"driver\": 13.0"), "devices[0].driver"),
@@ -383,7 +390,7 @@ mod tests {
             Cache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], true).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), good);
         }
-        fs::write(&path, good.replace("\"version\": 1", "\"version\": 2")).unwrap();
+        fs::write(&path, good.replace("\"version\": 2", "\"version\": 1")).unwrap();
         let message = Cache::read(&path).unwrap_err().to_string();
         assert!(message.contains("version 2") && message.contains("version 1"), "{message}");
         // An empty file is what `mktemp` makes.

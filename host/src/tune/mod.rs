@@ -1,32 +1,34 @@
-//! Launch parameters that were measured: how many threads a block of each kernel has.
+//! Launch parameters that were measured: how many threads a block of each kernel has, and how they share right-hand
+//! sides.
 //!
-//! The best block size depends on the kernel, its precision and reconstruction, the number of sites and right-hand
+//! The best [`Shape`] depends on the kernel, its precision and reconstruction, the number of sites and right-hand
 //! sides, and the device. [`Tuner`] knows what was measured for a device, from a [file](cache::Cache) that
 //! `ferrite tune` fills and every other run only reads. It knows nothing of CUDA: a device is a function that says how
 //! long a launch takes.
 //!
-//! **A block size never changes a result.** Threads of these kernels do not know of each other. Reductions are not
+//! **A shape never changes a result.** Threads of these kernels do not know of each other. Reductions are not
 //! tuned, neither their threads nor their blocks: the order of their sums follows from both, so that a run would give
 //! other bits after a tuning, or on another machine.
 //!
 //! ```
-//! use ferrite::tune::{DeviceKey, LaunchKey, Mode, Tuner, Tuning};
+//! use ferrite::tune::{DeviceKey, LaunchKey, Mode, Shape, Tuner, Tuning};
 //!
 //! # let folder = std::env::temp_dir().join(format!("ferrite-tune-example-{}", std::process::id()));
 //! # let path = folder.join("tune.json");
 //! let device = DeviceKey { device: "abacus".into(), driver: "1.0".into(), kernels: "beads".into() };
 //! let launch = LaunchKey { kernel: "wilson_dslash_single_12".into(), sites: 4096, nrhs: 1 };
-//! let seconds = |block: u32| Ok::<f64, String>(1e-6 * (block as f64 - 96.0).abs() + 1e-5);
+//! let seconds = |shape: Shape| Ok::<f64, String>(1e-6 * (shape.block() as f64 - 96.0).abs() + 1e-5);
+//! let shapes = [64, 96, 128].map(Shape::from);
 //!
 //! let tuning = Tuning { mode: Mode::Search { retune: false }, cache: Some(path.clone()) };
 //! let tuner = Tuner::open(tuning, device.clone())?;
-//! assert_eq!(tuner.block(&launch, 128, &[64, 96, 128], seconds)?, 96);
+//! assert_eq!(tuner.shape(&launch, shapes[2], &shapes, seconds)?, shapes[1]);
 //! assert_eq!(tuner.save()?, 1);
 //!
 //! // Later, in another process: nothing is measured or written.
 //! let tuner = Tuner::open(Tuning { mode: Mode::Use, cache: Some(path) }, device)?;
 //! let never = |_| -> Result<f64, String> { unreachable!() };
-//! assert_eq!(tuner.block(&launch, 128, &[64, 96, 128], never)?, 96);
+//! assert_eq!(tuner.shape(&launch, shapes[2], &shapes, never)?, shapes[1]);
 //! # std::fs::remove_dir_all(folder)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,11 +36,13 @@ pub mod cache;
 mod key;
 mod run;
 mod search;
+mod shape;
 
 pub use cache::{CacheError, Entry, default_path};
 pub use key::{DeviceKey, LaunchKey, kernels_hash};
 pub use run::{Operations, launch_all};
 pub use search::SearchError;
+pub use shape::{NoShape, Shape};
 
 use cache::Cache;
 use std::collections::BTreeMap;
@@ -104,7 +108,7 @@ pub struct Tuned {
     pub fresh: bool,
 }
 
-/// Knows block sizes for one device.
+/// Knows the shapes of blocks for one device.
 pub struct Tuner {
     tuning: Tuning,
     device: Option<DeviceKey>,
@@ -161,34 +165,34 @@ impl Tuner {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Threads per block for `launch`: what was measured if it is among `candidates`, else `default`. A tuner that
-    /// searches calls `measure`, seconds of a launch with so many threads, for what is not known. A candidate for which
+    /// The shape of blocks for `launch`: what was measured if it is among `candidates`, else `default`. A tuner that
+    /// searches calls `measure`, seconds of a launch with such blocks, for what is not known. A candidate for which
     /// that is an error, or no positive number, does not win; the search fails if there is no other.
-    pub fn block<E>(
+    pub fn shape<E>(
         &self,
         launch: &LaunchKey,
-        default: u32,
-        candidates: &[u32],
-        measure: impl FnMut(u32) -> Result<f64, E>,
-    ) -> Result<u32, SearchError<E>> {
+        default: Shape,
+        candidates: &[Shape],
+        measure: impl FnMut(Shape) -> Result<f64, E>,
+    ) -> Result<Shape, SearchError<E>> {
         let mode = self.mode();
         if mode == Mode::Off {
             return Ok(default);
         }
         if let Some(known) = self.known().get_mut(launch)
             && (known.fresh || mode != Mode::Search { retune: true })
-            && (known.entry.block == default || candidates.contains(&known.entry.block))
+            && (known.entry.shape == default || candidates.contains(&known.entry.shape))
         {
             known.asked = true;
-            return Ok(known.entry.block);
+            return Ok(known.entry.shape);
         }
         if mode == Mode::Use {
             return Ok(default);
         }
         let found = search::search(default, candidates, measure)?;
-        let microseconds = found.seconds.iter().map(|(block, time)| (*block, time.map(|seconds| 1e6 * seconds)));
+        let microseconds = found.seconds.iter().map(|(shape, time)| (*shape, time.map(|seconds| 1e6 * seconds)));
         let measured = crate::files::utc_now();
-        let entry = Entry { block: found.best, default, microseconds: microseconds.collect(), measured };
+        let entry = Entry { shape: found.best, default, microseconds: microseconds.collect(), measured };
         self.known().insert(launch.clone(), Known { entry, fresh: true, saved: false, asked: true });
         Ok(found.best)
     }

@@ -19,11 +19,11 @@ impl Device {
         Device { best, calls: RefCell::default() }
     }
     fn block(&self, tuner: &Tuner, launch: &LaunchKey) -> u32 {
-        let measure = |block| {
-            self.calls.borrow_mut().push(block);
-            Ok::<f64, String>(if block == self.best { 1e-5 } else { 2e-5 })
+        let measure = |shape: Shape| {
+            self.calls.borrow_mut().push(shape.block());
+            Ok::<f64, String>(if shape.block() == self.best { 1e-5 } else { 2e-5 })
         };
-        tuner.block(launch, 128, &BLOCKS, measure).unwrap()
+        tuner.shape(launch, 128.into(), &BLOCKS.map(Shape::from), measure).unwrap().block()
     }
     fn calls(&self) -> usize {
         self.calls.take().len()
@@ -65,8 +65,8 @@ fn a_search_is_remembered() {
     let report = later.report();
     assert_eq!(report.len(), 1);
     assert!(!report[0].fresh && report[0].launch == launch("a"));
-    assert_eq!(report[0].entry.microseconds[&256], Some(20.0));
-    assert_eq!((report[0].entry.gain(), report[0].entry.default), (Some(2.0), 128));
+    assert_eq!(report[0].entry.microseconds[&256.into()], Some(20.0));
+    assert_eq!((report[0].entry.gain(), report[0].entry.default), (Some(2.0), 128.into()));
 
     // Another search adds to it.
     let again = open(SEARCH, &path);
@@ -203,7 +203,8 @@ fn a_block_that_the_kernel_does_not_take_is_not_used() {
     tuner.save().unwrap();
     let never = |_| -> Result<f64, String> { panic!("measured") };
     let tuner = open(Mode::Use, &path);
-    assert_eq!(tuner.block(&launch("a"), 128, &[32, 64, 128], never).unwrap(), 128);
+    let shapes = [32, 64, 128].map(Shape::from);
+    assert_eq!(tuner.shape(&launch("a"), shapes[2], &shapes, never).unwrap(), shapes[2]);
     assert_eq!(tuner.report().len(), 0);
 }
 
@@ -211,9 +212,10 @@ fn a_block_that_the_kernel_does_not_take_is_not_used() {
 fn a_search_without_a_winner_leaves_nothing() {
     let folder = Folder::new();
     let tuner = open(SEARCH, &folder.0.join("tune.json"));
-    let failed = tuner.block(&launch("a"), 128, &BLOCKS, Err::<f64, u32>);
-    assert!(matches!(failed, Err(SearchError::Failed(32))));
-    let no_time = tuner.block(&launch("a"), 128, &BLOCKS, |_| Ok::<_, String>(f64::NAN));
+    let shapes = BLOCKS.map(Shape::from);
+    let failed = tuner.shape(&launch("a"), shapes[2], &shapes, Err::<f64, Shape>);
+    assert!(matches!(failed, Err(SearchError::Failed(shape)) if shape == shapes[0]));
+    let no_time = tuner.shape(&launch("a"), shapes[2], &shapes, |_| Ok::<_, String>(f64::NAN));
     assert!(matches!(no_time, Err(SearchError::NoTime)));
     assert_eq!((tuner.report().len(), tuner.save().unwrap()), (0, 0));
 }

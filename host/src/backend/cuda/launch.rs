@@ -1,19 +1,24 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
 use super::{Cuda, Function, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
-use crate::tune::{LaunchKey, SearchError};
+use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
+use gpu_kernels::sides::Way;
 use std::any::TypeId;
 use std::ffi::c_void;
 
 /// Threads per block of kernels that are neither reductions nor tuned, as far as right-hand sides allow.
 const BLOCK: u32 = 128;
-/// Candidates of the tuner are the multiples of this, for each right-hand side in a block, up to `MOST_THREADS`.
+/// Candidates of the tuner have whole warps, up to `MOST_THREADS` threads.
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
+/// Threads in a row that candidates have for sites, where other threads have other right-hand sides of these.
+const ROWS: [u32; 3] = [8, 16, 32];
 
-/// Most right-hand sides in a block: with more, it has too few sites to find neighbours' vectors in its cache.
-const MOST_SIDES: u32 = 4;
+/// Most groups of right-hand sides in a block: with more, it has too few sites to find neighbours' vectors in its cache.
+const MOST_GROUPS: u32 = 4;
+/// Blocks of a reduction that go on to other sites and right-hand sides until all are done: as many as run at a time.
+pub(super) const LOOPED_BLOCKS: u32 = 528;
 /// Most blocks along y and z of a grid.
 const MOST_BLOCKS: u32 = 65535;
 
@@ -31,44 +36,84 @@ pub(super) type LaunchId = (TypeId, u32, u32);
 #[derive(Clone, Copy)]
 pub(super) struct Launch {
     pub function: Function,
-    pub block: u32,
-    /// Right-hand sides that share a block.
-    pub sides: u32,
+    pub shape: Shape,
 }
 
-/// Blocks along x, y and z, and threads of each along x and y: see `gpu_kernels::device::site_and_side`.
-#[derive(Clone, Copy)]
+/// Blocks and threads of each along x, y and z, and bytes of memory that a block shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     pub blocks: [u32; 3],
-    pub threads: [u32; 2],
+    pub threads: [u32; 3],
+    pub shared: u32,
 }
 
 impl Launch {
     /// For so many sites and right-hand sides.
     pub fn grid(&self, n: u32, nrhs: u32) -> Grid {
-        let along = self.block / self.sides;
-        let blocks = n.div_ceil(along).max(1);
-        let layers = blocks.div_ceil(MOST_BLOCKS);
-        Grid { blocks: [nrhs / self.sides, blocks.div_ceil(layers), layers], threads: [along, self.sides] }
+        grid(self.shape, n, nrhs, self.function.shared)
     }
+}
+
+/// Blocks of other right-hand sides along x, blocks of other sites along y and z.
+fn grid(shape: Shape, n: u32, nrhs: u32, shared: u32) -> Grid {
+    let blocks = n.div_ceil(shape.sites()).max(1);
+    let layers = blocks.div_ceil(MOST_BLOCKS);
+    Grid { blocks: [nrhs / shape.sides(nrhs), blocks.div_ceil(layers), layers], threads: shape.threads, shared }
+}
+
+/// The largest divisor of `n` up to `most`.
+fn divisor(n: u32, most: u32) -> u32 {
+    (1..=most).rev().find(|d| n.is_multiple_of(*d)).unwrap_or(1)
+}
+
+/// Blocks without tuning; `most` threads are possible.
+fn default_shape(nrhs: u32, most: u32) -> Shape {
+    let groups = divisor(nrhs, MOST_GROUPS.min(most / WARP));
+    match groups {
+        0 | 1 => Shape::from(BLOCK.min(most)),
+        _ => Shape { way: Way::ONE, threads: [WARP, groups, (BLOCK / (WARP * groups)).max(1)] },
+    }
+}
+
+/// Blocks that are worth a measurement for a kernel that exists in this way, with `most` threads.
+fn candidates(way: Way, nrhs: u32, most: u32) -> Vec<Shape> {
+    if !nrhs.is_multiple_of(way.sides) || way.looped && nrhs == 1 {
+        return Vec::new();
+    }
+    if way.looped {
+        return vec![Shape::looped(way.sides)];
+    }
+    let all = nrhs / way.sides;
+    let groups = divisor(all, MOST_GROUPS);
+    let rows = if groups == 1 { &ROWS[2..] } else { &ROWS };
+    let mut shapes = Vec::new();
+    for &along in rows {
+        for deep in 1..=most / (along * groups) {
+            if (along * groups * deep).is_multiple_of(WARP) {
+                let threads = if groups == 1 { [along * deep, 1, 1] } else { [along, groups, deep] };
+                shapes.push(Shape { way, threads });
+            }
+        }
+    }
+    shapes
 }
 
 /// A kind of launch that was made, see [`Cuda::launches`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BlockSize {
+pub struct Launched {
     /// Which launch.
     pub launch: LaunchKey,
-    /// Threads per block.
-    pub block: u32,
+    /// Its blocks.
+    pub shape: Shape,
 }
 
 impl Cuda {
-    /// Block sizes of all kernels launched so far, reductions apart, sorted by name.
-    pub fn launches(&self) -> Vec<BlockSize> {
+    /// Blocks of all kernels launched so far, reductions apart, sorted by name.
+    pub fn launches(&self) -> Vec<Launched> {
         let launches = lock(&self.shared.launches);
-        let all = launches.iter().map(|((_, sites, nrhs), Launch { function, block, .. })| BlockSize {
+        let all = launches.iter().map(|((_, sites, nrhs), Launch { function, shape })| Launched {
             launch: LaunchKey { kernel: function.name.into(), sites: *sites, nrhs: *nrhs },
-            block: *block,
+            shape: *shape,
         });
         let mut all: Vec<_> = all.collect();
         all.sort();
@@ -82,20 +127,25 @@ impl Cuda {
     /// As for [`Cuda::start`].
     pub(super) unsafe fn choose(&self, id: LaunchId, parts: &[&str], parameters: &mut [*mut c_void]) -> Result<Launch> {
         let (kernel, n, nrhs) = id;
-        let function = self.function(kernel, parts)?;
+        let function = self.function(kernel, parts, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
-        let fits = |sides: &u32| nrhs.is_multiple_of(*sides) && WARP * sides <= most;
-        let sides = (1..=MOST_SIDES).rev().find(fits).unwrap_or(1);
-        let (step, default) = (WARP * sides, (BLOCK / (WARP * sides)).max(1) * WARP * sides);
+        let default = default_shape(nrhs, most);
         // What is launched once or twice in a run is not worth a search.
-        let block = if function.hot {
+        let shape = if function.hot {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
-            let candidates: Vec<u32> = (1..=most / step).map(|steps| step * steps).collect();
-            let measure = |block| {
+            let mut shapes = candidates(Way::ONE, nrhs, most);
+            if nrhs > 1 {
+                for variant in function.variants {
+                    let most = self.most_threads(self.function(kernel, parts, variant.way)?)?.min(MOST_THREADS);
+                    shapes.extend(candidates(variant.way, nrhs, most));
+                }
+            }
+            let measure = |shape: Shape| {
+                let function = self.function(kernel, parts, shape.way)?;
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
-                unsafe { self.seconds(Launch { function, block, sides }, (n, nrhs), parameters) }
+                unsafe { self.seconds(Launch { function, shape }, (n, nrhs), parameters) }
             };
-            self.tuner().block(&launch, default, &candidates, measure).map_err(|error| match error {
+            self.tuner().shape(&launch, default, &shapes, measure).map_err(|error| match error {
                 SearchError::Failed(error) => error,
                 SearchError::NoTime => BackendError::Driver {
                     call: format!("timing {}", function.name),
@@ -106,7 +156,7 @@ impl Cuda {
         } else {
             default
         };
-        let launch = Launch { function, block, sides };
+        let launch = Launch { function: self.function(kernel, parts, shape.way)?, shape };
         lock(&self.shared.launches).insert(id, launch);
         Ok(launch)
     }
@@ -138,5 +188,37 @@ impl Cuda {
         };
         let one = batch(WARM_UP)?;
         batch((BATCH_SECONDS / one).clamp(WARM_UP as f64, MOST_LAUNCHES) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_site_and_side_is_some_threads() {
+        let ways = [(1, false), (2, false), (3, false), (4, false), (1, true), (2, true)];
+        for (sides, looped) in ways {
+            for nrhs in [1, 2, 3, 4, 5, 6, 7, 8, 12, 16] {
+                for shape in candidates(Way { sides, looped }, nrhs, 512) {
+                    let Grid { blocks: [x, y, z], threads: [along, groups, rows], .. } = grid(shape, 1000, nrhs, 0);
+                    assert!(shape.block().is_multiple_of(WARP) && shape.block() <= MOST_THREADS);
+                    assert!(y * z * along * rows >= 1000 && (y * z - 1) * along * rows < 1000, "{shape}");
+                    assert_eq!(if looped { 1 } else { x * groups * sides }, if looped { x } else { nrhs }, "{shape}");
+                }
+            }
+        }
+        assert_eq!(candidates(Way { sides: 2, looped: false }, 3, 512), []);
+        assert_eq!(candidates(Way { sides: 1, looped: true }, 1, 512), []);
+    }
+
+    #[test]
+    fn defaults() {
+        for (nrhs, text) in [(1, "128"), (2, "32x2x2"), (3, "32x3x1"), (4, "32x4x1"), (7, "128"), (12, "32x4x1")] {
+            assert_eq!(default_shape(nrhs, 512).to_string(), text);
+        }
+        assert_eq!(default_shape(4, 64).to_string(), "32x2x2");
+        let many = grid(default_shape(1, 512), u32::MAX / 2, 1, 0);
+        assert!(many.blocks[1] <= MOST_BLOCKS && many.blocks[2] > 1);
     }
 }

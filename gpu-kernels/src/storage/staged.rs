@@ -1,0 +1,153 @@
+//! Links of a site in the memory that threads of a block share: each thread's own, read from the field once and then for
+//! every right-hand side.
+use super::Precision;
+use super::links::LinkFormat;
+use super::reconstruct::Reconstruct;
+use crate::algebra::{Complex, Real, Su3};
+#[cfg(target_arch = "nvptx64")]
+use crate::memory::shared;
+use crate::memory::{Chunk, Global, HalfChunk};
+#[cfg(target_arch = "nvptx64")]
+use crate::sides::LOOPED_THREADS;
+use core::marker::PhantomData;
+
+/// Links that `R` keeps, packed as they are in the field. On a CPU they are read from the field.
+#[derive(Clone, Copy, Debug)]
+pub struct Staged<R>(PhantomData<R>);
+
+impl<R: Reconstruct> Reconstruct for Staged<R> {
+    const NAME: &'static str = R::NAME;
+    const KEPT: usize = R::KEPT;
+    const PHASE: bool = R::PHASE;
+    type Full = Staged<R::Full>;
+    const TEMPORAL: bool = R::TEMPORAL;
+    #[inline(always)]
+    fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+        R::expand(kept, phase)
+    }
+    #[inline(always)]
+    fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+        R::reduce(u, j)
+    }
+}
+
+/// Pairs of links in chunks, the last of which may be short.
+pub trait Slots: Copy {
+    /// Writes `bytes` bytes to the slots of this thread from number `slot` on.
+    ///
+    /// # Safety
+    /// The block keeps as many slots; `bytes` is the size of a pair.
+    #[cfg(target_arch = "nvptx64")]
+    unsafe fn keep(self, slot: usize, bytes: usize);
+    /// Reads them again, from the address of the thread's first slot.
+    ///
+    /// # Safety
+    /// As [`keep`](Self::keep).
+    #[cfg(target_arch = "nvptx64")]
+    unsafe fn kept(address: u32, slot: usize, bytes: usize) -> Self;
+}
+
+/// Bytes from a slot of a thread to its next one: 16 for each thread of the block.
+#[cfg(target_arch = "nvptx64")]
+const STRIDE: u32 = 16 * LOOPED_THREADS;
+
+impl<const K: usize> Slots for ([Chunk; K], HalfChunk) {
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    unsafe fn keep(self, slot: usize, bytes: usize) {
+        let at = first_slot() + slot as u32 * STRIDE;
+        let mut k = 0;
+        while k < K {
+            unsafe { shared::store16(at + k as u32 * STRIDE, self.0[k]) };
+            k += 1;
+        }
+        if bytes > 16 * K {
+            unsafe { shared::store8(at + K as u32 * STRIDE, self.1) };
+        }
+    }
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    unsafe fn kept(address: u32, slot: usize, bytes: usize) -> Self {
+        let at = address + slot as u32 * STRIDE;
+        let mut chunks = [Chunk::default(); K];
+        let mut k = 0;
+        while k < K {
+            chunks[k] = unsafe { shared::load16(at + k as u32 * STRIDE) };
+            k += 1;
+        }
+        let tail = if bytes > 16 * K { unsafe { shared::load8(at + K as u32 * STRIDE) } } else { HalfChunk::default() };
+        (chunks, tail)
+    }
+}
+
+/// The address of this thread's first slot.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub fn first_slot() -> u32 {
+    crate::device::staged_links() + 16 * crate::device::thread()
+}
+
+/// Slots of 16 bytes for a pair.
+const fn slots<P: Precision, R: LinkFormat<P>>() -> usize {
+    R::PAIR_BYTES.div_ceil(16)
+}
+/// Bytes that the four pairs of a site take.
+pub const fn staged_bytes<P: Precision, R: LinkFormat<P>>() -> usize {
+    4 * 16 * slots::<P, R>()
+}
+
+impl<P: Precision, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R> {
+    type Pair = R::Pair;
+    const UNIT: bool = R::UNIT;
+    const PAIR_BYTES: usize = R::PAIR_BYTES;
+    /// On a GPU `base` is the address of the thread's first slot.
+    #[inline(always)]
+    unsafe fn pair(base: Global, i: u32, mu: usize) -> R::Pair {
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            let _ = i;
+            R::Pair::kept(base.0 as u32, mu * slots::<P, R>(), R::PAIR_BYTES)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            R::pair(base, i, mu)
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> R::Pair {
+        unsafe { R::load_pair(tile, lane, mu) }
+    }
+    #[inline(always)]
+    fn forward(pair: &R::Pair) -> Su3<P::Real> {
+        R::forward(pair)
+    }
+    #[inline(always)]
+    fn backward(pair: &R::Pair) -> Su3<P::Real> {
+        R::backward(pair)
+    }
+    #[inline(always)]
+    unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
+        unsafe { R::store_pair(tile, lane, mu, forward, backward) }
+    }
+}
+
+/// Keeps the pairs of site `i`; where they are then.
+///
+/// # Safety
+/// As [`Stage::stage`](crate::sides::Stage::stage).
+#[inline(always)]
+pub unsafe fn stage<P: Precision, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
+    #[cfg(target_arch = "nvptx64")]
+    unsafe {
+        macro_rules! keep {
+            ($($mu:literal)*) => {$(R::pair(base, i, $mu).keep($mu * slots::<P, R>(), R::PAIR_BYTES);)*};
+        }
+        keep!(0 1 2 3);
+        Global(first_slot() as usize as *mut u8)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = i;
+        base
+    }
+}

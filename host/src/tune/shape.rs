@@ -1,0 +1,108 @@
+//! How the threads of a launch are arranged.
+use gpu_kernels::sides::{LOOPED_THREADS, Way};
+use std::fmt;
+use std::str::FromStr;
+
+/// The threads of a block, and what right-hand sides each of them has. As text `128`, `8x4x4` or, with several
+/// right-hand sides for each thread, `2:8x4x4` and `looped 2:128`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// How threads share right-hand sides.
+    pub way: Way,
+    /// Threads for sites in a row, for groups of right-hand sides of each of these, and for more rows: 8, 4 and 4 are 32
+    /// sites with four groups each, and the threads of a warp have eight sites with all of them.
+    pub threads: [u32; 3],
+}
+
+impl Shape {
+    /// All right-hand sides in a thread, `sides` at a time.
+    pub const fn looped(sides: u32) -> Self {
+        Shape { way: Way { sides, looped: true }, threads: [LOOPED_THREADS, 1, 1] }
+    }
+    /// Threads of a block.
+    pub fn block(&self) -> u32 {
+        self.threads.iter().product()
+    }
+    /// Sites of a block.
+    pub fn sites(&self) -> u32 {
+        self.threads[0] * self.threads[2]
+    }
+    /// Right-hand sides of a block out of `nrhs`.
+    pub fn sides(&self, nrhs: u32) -> u32 {
+        if self.way.looped { nrhs } else { self.way.sides * self.threads[1] }
+    }
+}
+
+/// So many sites with one right-hand side each.
+impl From<u32> for Shape {
+    fn from(block: u32) -> Self {
+        Shape { way: Way::ONE, threads: [block, 1, 1] }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let [along, groups, rows] = self.threads;
+        match self.way {
+            Way { sides, looped: true } => write!(f, "looped {sides}:")?,
+            Way { sides: 1, .. } => {}
+            Way { sides, .. } => write!(f, "{sides}:")?,
+        }
+        if groups == 1 && rows == 1 { write!(f, "{along}") } else { write!(f, "{along}x{groups}x{rows}") }
+    }
+}
+
+/// A text that is no [`Shape`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' says no threads of a block, as 128, 8x4x4, 2:8x4x4 and looped 2:128 do")]
+pub struct NoShape(String);
+
+impl FromStr for Shape {
+    type Err = NoShape;
+    fn from_str(text: &str) -> Result<Self, NoShape> {
+        let wrong = || NoShape(text.to_string());
+        let number = |text: &str| text.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(wrong);
+        let (way, threads) = text.split_once(':').unwrap_or(("1", text));
+        let (looped, sides) = match way.strip_prefix("looped ") {
+            Some(sides) => (true, sides),
+            None => (false, way),
+        };
+        let threads: Vec<u32> = threads.split('x').map(number).collect::<Result<_, _>>()?;
+        let threads = match threads[..] {
+            [along] => [along, 1, 1],
+            [along, groups, rows] => [along, groups, rows],
+            _ => return Err(wrong()),
+        };
+        Ok(Shape { way: Way { sides: number(sides)?, looped }, threads })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_again() {
+        let two = Shape { way: Way { sides: 2, looped: false }, threads: [8, 4, 4] };
+        for (shape, text) in [
+            (Shape::from(128), "128"),
+            (Shape { threads: [16, 2, 1], ..Shape::from(1) }, "16x2x1"),
+            (two, "2:8x4x4"),
+            (Shape { threads: [64, 1, 1], ..two }, "2:64"),
+            (Shape::looped(2), "looped 2:128"),
+        ] {
+            assert_eq!((shape.to_string().as_str(), text.parse()), (text, Ok(shape)));
+        }
+        for wrong in ["", "x", "8x4", "8x4x4x1", "0", "-8", "two:8", "looped 2", "looped:128", "2:", "4096"] {
+            assert!(wrong.parse::<Shape>().unwrap_err().to_string().contains(&format!("'{wrong}'")));
+        }
+    }
+
+    #[test]
+    fn what_a_block_has() {
+        let two: Shape = "2:8x4x4".parse().unwrap();
+        assert_eq!((two.block(), two.sites(), two.sides(16)), (128, 32, 8));
+        let looped = Shape::looped(2);
+        assert_eq!((looped.block(), looped.sites(), looped.sides(16)), (128, 128, 16));
+    }
+}
