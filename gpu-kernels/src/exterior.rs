@@ -365,7 +365,7 @@ crate::entry! { INSTANCES:
     reduce "exterior_colour_half" staggered_exterior_dot_half_12: StaggeredExteriorDot<Naive<Half, Recon12, Ghosts<Half>>>, registers 168;
     kernel "exterior_colour_half" staggered_exterior_half_8: StaggeredExterior<Naive<Half, Recon8, Ghosts<Half>>>, registers 168;
     reduce "exterior_colour_half" staggered_exterior_dot_half_8: StaggeredExteriorDot<Naive<Half, Recon8, Ghosts<Half>>>, registers 168;
-    kernel "exterior_colour_double" improved_exterior_double_18: StaggeredExterior<Improved<Double, Recon18, Ghosts<Double>>>, registers 168;
+    kernel "exterior_colour_double" improved_exterior_double_18: StaggeredExterior<Improved<Double, Recon18, Ghosts<Double>>>, registers 176;
     reduce "exterior_colour_double" improved_exterior_dot_double_18: StaggeredExteriorDot<Improved<Double, Recon18, Ghosts<Double>>>, registers 168;
     kernel "exterior_colour_double" improved_exterior_double_12: StaggeredExterior<Improved<Double, Recon12, Ghosts<Double>>>, registers 168;
     reduce "exterior_colour_double" improved_exterior_dot_double_12: StaggeredExteriorDot<Improved<Double, Recon12, Ghosts<Double>>>, registers 168;

@@ -1,6 +1,7 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{AntiHermitian, Projector, Scaled, ScaledColour, Spinor, Su3};
+use crate::algebra::{AntiHermitian, Projector, Real, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Global};
+use crate::sides::each_side;
 use crate::storage::{
     Block, CloverFormat, Colours, Element, LinkFormat, Precision, SiteFormat, Slots, Spinors, Staged, TILE,
     apply_clover, load_momentum, load_su3, stage, store_momentum, store_su3,
@@ -204,30 +205,38 @@ pub struct Direction<P: Precision, R: LinkFormat<P>> {
 }
 
 impl<P: Precision, R: LinkFormat<P>> Direction<P, R> {
-    /// U_μ(x), or `None` where that is 1.
+    /// U_μ(x) h for each h.
     ///
     /// # Safety
     /// As [`Links::direction`]; `across` says whether the hop crosses the boundary in t.
     #[inline(always)]
-    pub unsafe fn forward(&self, across: bool) -> Option<Su3<P::Real>> {
+    pub unsafe fn forward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
-            Some(pair) => Some(R::forward(&pair)),
-            None if across => Some(R::forward(&unsafe { self.links.pair(self.i, self.mu) })),
-            None => None,
+            Some(pair) => times(R::forward(&pair), h),
+            None if across => times(R::forward(&unsafe { self.links.pair(self.i, self.mu) }), h),
+            None => h,
         }
     }
-    /// U†_μ(x−μ̂), or `None` where that is 1.
+    /// U†_μ(x−μ̂) h for each h.
     ///
     /// # Safety
     /// As [`forward`](Self::forward).
     #[inline(always)]
-    pub unsafe fn backward(&self, across: bool) -> Option<Su3<P::Real>> {
+    pub unsafe fn backward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
-            Some(pair) => Some(R::backward(&pair)),
-            None if across => Some(R::backward(&unsafe { self.links.pair(self.i, self.mu) })),
-            None => None,
+            Some(pair) => times(R::backward(&pair), h),
+            None if across => times(R::backward(&unsafe { self.links.pair(self.i, self.mu) }), h),
+            None => h,
         }
     }
+}
+
+#[inline(always)]
+fn times<T: Real, const N: usize>(u: Su3<T>, mut h: [Scaled<T>; N]) -> [Scaled<T>; N] {
+    each_side!(k < N: {
+        h[k] = u * h[k];
+    });
+    h
 }
 
 impl<P: Precision, R: LinkFormat<P, Pair: Slots>> Links<P, R> {

@@ -5,7 +5,7 @@
 //! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
 //! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
 //! the longest hop.
-use crate::algebra::{Axis, HalfSpinor, Projector, Real, Scaled, Spinor, complex};
+use crate::algebra::{Axis, Projector, Real, Scaled, Spinor, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Site};
 use crate::memory::Global;
@@ -178,8 +178,7 @@ impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
             return None;
         }
         if self.open == 0 {
-            let zero = Scaled { value: HalfSpinor::ZERO, scale: P::Real::ONE };
-            return if self.blocks.leaves(x, mu, forward) { Some(zero) } else { None };
+            return if self.blocks.leaves(x, mu, forward) { Some(Scaled::ZERO) } else { None };
         }
         if !geometry.wraps(x, mu, forward) {
             return None;

@@ -1,7 +1,7 @@
 //! Wilson hopping term between the parities (Clark et al. 2009, eq. 1):
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂), and the forms of it that solvers need.
 use crate::Kernel;
-use crate::algebra::{Axis, Projector, Real, Spinor, complex};
+use crate::algebra::{Axis, Projector, Real, Scaled, Spinor, complex};
 use crate::field::{Field, Links};
 use crate::ghost::{Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
@@ -65,22 +65,21 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
         macro_rules! hop {
             ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
                 let across = $mu == 3 && g.crosses_end(&x, $forward);
-                let link = unsafe { $links.$which(across) };
                 let neighbour = g.neighbour(&x, $mu, $forward);
+                let mut hops = [Scaled::ZERO; N];
                 each_side!(k < N: {
                     let rhs = first + k as u32;
-                    let mut h = match unsafe { beyond.projected(g, &x, rhs, ($mu, $forward), $projector) } {
+                    hops[k] = match unsafe { beyond.projected(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
                         None => unsafe { self.input.projected(neighbour, rhs, $projector) },
                     };
                     if $mu == 3 {
-                        h = h.times(self.time_factor(across));
+                        hops[k] = hops[k].times(self.time_factor(across));
                     }
-                    let h = match link {
-                        Some(u) => u * h,
-                        None => h,
-                    };
-                    sums[k].add_projected(h, $projector);
+                });
+                let hops = unsafe { $links.$which(hops, across) };
+                each_side!(k < N: {
+                    sums[k].add_projected(hops[k], $projector);
                     sums[k] = beyond.settled(sums[k]);
                 });
             };
@@ -301,7 +300,7 @@ crate::entry! { INSTANCES:
     reduce "wilson_double" wilson_dslash_add_dots_double_12: WilsonDslashAddDots<Double, Recon12>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
     reduce "wilson_double" wilson_dslash_add_dots_double_8: WilsonDslashAddDots<Double, Recon8>, registers 255;
-    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 168;
+    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 176;
     reduce "wilson_single" wilson_dslash_add_dots_single_18: WilsonDslashAddDots<Single, Recon18>, registers 168;
     reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168;
     reduce "wilson_single" wilson_dslash_add_dots_single_12: WilsonDslashAddDots<Single, Recon12>, registers 168;

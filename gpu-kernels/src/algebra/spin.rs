@@ -221,6 +221,8 @@ impl<T: Real> Mul<Scaled<T>> for Su3<T> {
     }
 }
 impl<T: Real> Scaled<T> {
+    /// 0
+    pub const ZERO: Self = Scaled { value: HalfSpinor::ZERO, scale: T::ONE };
     /// One more factor.
     #[inline(always)]
     pub fn times(self, factor: T) -> Self {
