@@ -34,7 +34,7 @@
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
-use crate::reliable::{HISTORY, PROGRESS, ROUNDING, relative};
+use crate::reliable::{HISTORY, PROGRESS, ROUNDING, Trouble, failure, relative};
 use crate::traits::{LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 
@@ -233,11 +233,13 @@ pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
             return Err(SolveError::Cancelled { iteration, info: run.report()? });
         }
         let window = params.stagnation_window;
-        let stuck = (0..run.w.nrhs).find(|&j| window > 0 && run.w.active[j] && iteration - run.w.lowest_at[j] > window);
-        if let Some(rhs) = stuck {
-            let info = run.report()?;
-            return Err(SolveError::Stagnation { iterations: iteration, rhs, residual: info.true_residual[rhs], info });
+        let stuck = |j: &usize| window > 0 && run.w.active[*j] && iteration - run.w.lowest_at[*j] > window;
+        for rhs in (0..run.w.nrhs).filter(stuck).collect::<Vec<_>>() {
+            run.give_up(rhs, Trouble::Stagnation);
         }
+    }
+    if run.troubles.iter().any(Option::is_some) {
+        return Err(run.failure()?);
     }
     if params.check {
         run.measure()?;
@@ -258,6 +260,8 @@ struct Run<'a, S: VectorSpace, A: ?Sized> {
     params: &'a MultiShiftParams<'a>,
     w: &'a mut MultiShiftWorkspace<S>,
     info: MultiShiftInfo,
+    /// What happened to right-hand sides that were given up, and in which iteration.
+    troubles: Vec<Option<(Trouble, usize)>>,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
@@ -297,7 +301,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         };
         let info = MultiShiftInfo { whole, shifts: shifts.iter().map(one).collect() };
         let base = (0..shifts.len()).min_by(|i, j| shifts[*i].total_cmp(&shifts[*j])).unwrap_or(0);
-        let mut run = Self { space, operator, shifts, base, rhs, x, params, w, info };
+        let troubles = vec![None; n];
+        let mut run = Self { space, operator, shifts, base, rhs, x, params, w, info, troubles };
         for x in run.x.iter_mut() {
             space.zero(x)?;
         }
@@ -348,7 +353,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     /// One iteration of CG on the base system, and what follows from it for the others.
     fn iterate(&mut self) -> Result<(), SolveError<S::Error>> {
         let n = self.w.nrhs;
-        let w = &mut *self.w;
+        let mut w = &mut *self.w;
         self.operator.apply_curvature(
             self.space,
             self.shifts[self.base],
@@ -365,31 +370,56 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
                 continue;
             }
             let curvature = w.dots[j].re;
-            if !w.dots[j].is_finite() {
-                return Err(self.not_a_number(j)?);
+            let alpha = w.rho[j] / curvature;
+            let trouble = if !w.dots[j].is_finite() {
+                Some(Trouble::NotANumber)
+            } else {
+                (!(curvature > 0.0 && alpha.is_finite())).then_some(Trouble::NotPositive(curvature))
+            };
+            match trouble {
+                None => w.alpha[j] = alpha,
+                Some(trouble) => self.give_up(j, trouble),
             }
-            w.alpha[j] = w.rho[j] / curvature;
-            if !(curvature > 0.0 && w.alpha[j].is_finite()) {
-                let info = self.report()?;
-                return Err(SolveError::NotPositiveDefinite { curvature, iteration: info.iterations, rhs: j, info });
-            }
+            w = &mut *self.w;
         }
         for j in 0..n {
             w.left[j] = (-w.alpha[j]).into();
         }
         self.space.axpy_norm2(&w.left, &w.ap, &mut w.r, &mut w.norm2)?;
         self.info.whole.reductions += 1;
-        let bad = (0..n).find(|&j| w.active[j] && !w.norm2[j].is_finite());
         // x has not been touched in this iteration yet, and is free of what went wrong.
-        if let Some(rhs) = bad.or_else(|| self.recur()) {
-            return Err(self.not_a_number(rhs)?);
+        let lost: Vec<usize> = (0..n).filter(|&j| w.active[j] && !w.norm2[j].is_finite()).collect();
+        for rhs in lost {
+            self.give_up(rhs, Trouble::NotANumber);
+        }
+        for rhs in self.recur() {
+            self.give_up(rhs, Trouble::NotANumber);
         }
         Ok(self.update()?)
     }
 
-    /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with a right-hand side for which a ζ
+    /// Leaves x_ij as they are for all shifts; the other right-hand sides go on, where there are any.
+    fn give_up(&mut self, rhs: usize, trouble: Trouble) {
+        self.troubles[rhs] = Some((trouble, self.info.whole.iterations));
+        let w = &mut *self.w;
+        w.active[rhs] = false;
+        for at in (rhs..w.running.len()).step_by(w.nrhs) {
+            w.running[at] = false;
+            (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
+        }
+    }
+
+    /// What went wrong for the first of the right-hand sides that were given up.
+    fn failure(&mut self) -> Result<SolveError<S::Error>, S::Error> {
+        let mut info = self.report()?;
+        info.failed = (0..self.troubles.len()).filter(|&j| self.troubles[j].is_some()).collect();
+        Ok(failure(info, &self.troubles))
+    }
+
+    /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with the right-hand sides for which a ζ
     /// left the range of numbers.
-    fn recur(&mut self) -> Option<usize> {
+    fn recur(&mut self) -> Vec<usize> {
+        let mut lost = Vec::new();
         let n = self.w.nrhs;
         let w = &mut *self.w;
         let whole = &mut self.info.whole;
@@ -419,7 +449,9 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
                 }
                 let e = w.alpha[j] * (delta + w.momentum[j] * w.gap[at]);
                 if !e.is_finite() {
-                    return Some(j);
+                    lost.push(j);
+                    w.running[at] = false;
+                    continue;
                 }
                 let ratio = 1.0 / (1.0 + e);
                 w.gap[at] = e * ratio;
@@ -443,13 +475,22 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
                 w.momentum[j] = w.beta[j] / w.alpha[j];
             }
         }
-        None
+        lost.dedup();
+        lost
     }
 
     /// The vector updates of all systems that move.
     fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.nrhs;
-        let MultiShiftWorkspace { r, p, a, z, b, .. } = &mut *self.w;
+        let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
+        if self.troubles.iter().any(Option::is_some) {
+            // A residual that is not a number, times 0, is none either.
+            for j in 0..n {
+                let failed = self.troubles[j].is_some();
+                (left[j], right[j]) = (f64::from(u8::from(failed)).into(), f64::from(u8::from(!failed)).into());
+            }
+            self.space.axpby(left, self.rhs, right, r)?;
+        }
         let coefficients = a.chunks_exact(n).zip(z.chunks_exact(n)).zip(b.chunks_exact(n));
         let mut steps: Vec<_> = (self.x.iter_mut().zip(p).zip(coefficients))
             .map(|((x, p), ((a, z), b))| ShiftStep { a, z, b, x, p })
@@ -503,10 +544,5 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     fn no_convergence(&mut self) -> Result<SolveError<S::Error>, S::Error> {
         let info = self.report()?;
         Ok(SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info })
-    }
-
-    fn not_a_number(&mut self, rhs: usize) -> Result<SolveError<S::Error>, S::Error> {
-        let info = self.report()?;
-        Ok(SolveError::NotANumber { iteration: info.iterations, rhs, info })
     }
 }

@@ -175,6 +175,22 @@ pub(crate) enum Trouble {
     NotPositive(f64),
 }
 
+/// The error about the first right-hand side that was given up.
+pub(crate) fn failure<E: std::error::Error>(info: Box<Info>, troubles: &[Option<(Trouble, usize)>]) -> SolveError<E> {
+    let first = (0..troubles.len()).find_map(|j| Some((j, troubles[j]?)));
+    match first {
+        None => SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info },
+        Some((rhs, (Trouble::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
+        Some((rhs, (Trouble::Stagnation, iterations))) => {
+            SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
+        }
+        Some((rhs, (Trouble::Breakdown(what), iteration))) => SolveError::Breakdown { what, iteration, rhs, info },
+        Some((rhs, (Trouble::NotPositive(curvature), iteration))) => {
+            SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
+        }
+    }
+}
+
 /// A solve under way.
 pub(crate) struct Run<'a, Y: System> {
     system: &'a Y,
@@ -589,18 +605,7 @@ impl<'a, Y: System> Run<'a, Y> {
     /// What went wrong for the first of the right-hand sides that were given up.
     fn failure(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
         let info = self.take_info()?;
-        let first = info.failed.iter().find_map(|&j| Some((j, self.troubles[j]?)));
-        Ok(match first {
-            None => SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info },
-            Some((rhs, (Trouble::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
-            Some((rhs, (Trouble::Stagnation, iterations))) => {
-                SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
-            }
-            Some((rhs, (Trouble::Breakdown(what), iteration))) => SolveError::Breakdown { what, iteration, rhs, info },
-            Some((rhs, (Trouble::NotPositive(curvature), iteration))) => {
-                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
-            }
-        })
+        Ok(failure(info, &self.troubles))
     }
 
     /// The error of a right-hand side, or a first guess, that is not finite.

@@ -548,6 +548,15 @@ fn a_nan_is_reported_with_its_right_hand_side() {
         let answer = multishift_cg(&space, &operator, &[0.0, 1.0], &clean, &mut x, &params, &mut workspace, &mut ());
         assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 1, iteration, .. }) if iteration == from - 1));
         assert!(x.iter().flatten().all(|v| v.is_finite()));
+        // The others have gone on.
+        assert_eq!(answer.unwrap_err().info().unwrap().failed, [1]);
+        for (x, shift) in x.iter().zip([0.0, 1.0]) {
+            let mut shifted = a.clone();
+            (0..N).for_each(|i| shifted[i * N + i] += shift);
+            for j in [0, 2] {
+                assert!(residual(&shifted, space.rhs(&clean, j), space.rhs(x, j)) <= 1.1e-10);
+            }
+        }
     }
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
