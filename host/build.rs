@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 fn main() {
     let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let folder = manifest.join("../target/kernels");
-    println!("cargo::rerun-if-changed={}", folder.display());
+    // What is not there counts as changed, and this package and all that use it would be compiled at every build. A folder
+    // that cannot be made is not watched.
+    if folder.is_dir() || std::fs::create_dir_all(&folder).is_ok() {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
     println!("cargo::rerun-if-changed=build.rs");
     let mut modules: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()

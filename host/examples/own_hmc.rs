@@ -18,7 +18,7 @@ use ferrite::statistics::average;
 const SEED: u64 = 7;
 /// Length of a trajectory, and steps in it.
 const LENGTH: f64 = 1.0;
-const STEPS: usize = 12;
+const STEPS: usize = 20;
 
 /// H = S(U) + ½ Σ |P|².
 fn energy<B: Backend>(
