@@ -37,19 +37,58 @@ pub fn run(args: &[String]) -> Result<()> {
         Ok(_) if !no_mpi => Some(program(&root, "mpi", &["--features", "mpi"])?),
         _ => None,
     };
-    let (version, _) = process::capture(Command::new(&plain).arg("--version"))?;
+    let (archive, _) = pack(&root, &process::target(&root).join("dist"), &plain, with_mpi.as_deref())?;
+    println!("{}", archive.display());
+    Ok(())
+}
+
+/// Makes an archive of a program that is there already, unpacks it elsewhere, and uses it with an empty environment.
+pub fn check(root: &Path, program: &Path) -> Result<()> {
+    let scratch = process::target(root).join("dist-check");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).with_context(|| format!("{} cannot be removed", scratch.display()))?;
+    }
+    let (archive, name) = pack(root, &scratch, program, None)?;
+    let elsewhere = scratch.join("elsewhere");
+    fs::create_dir_all(&elsewhere).with_context(|| format!("{} cannot be made", elsewhere.display()))?;
+    process::run(Command::new("tar").arg("-C").arg(&elsewhere).arg("-xzf").arg(&archive))?;
+    let unpacked = elsewhere.join(&name);
+    for file in [
+        "share/man/man1/ferrite.1",
+        "share/man/man1/ferrite-solve.1",
+        "share/bash-completion/completions/ferrite",
+        "share/zsh/site-functions/_ferrite",
+        "share/fish/vendor_completions.d/ferrite.fish",
+        "share/doc/ferrite/README.md",
+        "share/doc/ferrite/docs/index.md",
+    ] {
+        let length = fs::metadata(unpacked.join(file)).map(|data| data.len());
+        if !length.as_ref().is_ok_and(|length| *length > 100) {
+            bail!("the archive has no {file}, or nothing in it");
+        }
+    }
+    let ferrite = |arguments: &str| {
+        let mut command = Command::new(unpacked.join("bin/ferrite"));
+        command.env_clear().current_dir(&elsewhere).args(arguments.split(' '));
+        command
+    };
+    process::run(&mut ferrite("info"))?;
+    process::run(&mut ferrite("generate weak-field --lattice 4,4,4,8 --seed 1 -o u.ildg --backend cpu"))?;
+    process::run(&mut ferrite("solve --gauge u.ildg --mass 0.1 --source random:1 --backend cpu -o x.npy"))
+}
+
+/// Puts the archive into `dist`; where it is, and the name of the folder in it.
+fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Result<(PathBuf, String)> {
+    let (version, _) = process::capture(Command::new(plain).arg("--version"))?;
     let version = version.trim().rsplit(' ').next().unwrap_or_default().to_string();
     if version.is_empty() {
         bail!("{} --version says nothing", plain.display());
     }
     let name = format!("ferrite-{version}-{}-{}", std::env::consts::OS, std::env::consts::ARCH);
-    let dist = process::target(&root).join("dist");
-    let folder = dist.join(&name);
-    assemble(&root, &folder, &plain, with_mpi.as_deref())?;
+    assemble(root, &dist.join(&name), plain, with_mpi)?;
     let archive = dist.join(format!("{name}.tar.gz"));
-    process::run(Command::new("tar").arg("-C").arg(&dist).arg("-czf").arg(&archive).arg(&name))?;
-    println!("{}", archive.display());
-    Ok(())
+    process::run(Command::new("tar").arg("-C").arg(dist).arg("-czf").arg(&archive).arg(&name))?;
+    Ok((archive, name))
 }
 
 /// Builds the program in a folder of its own, so that the one in target/release stays as it is.

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::process::{self, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, embed, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
 clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
-its commands, and the documentation without warnings. Stops at the first failure.
+its commands, an archive for other machines, and the documentation without warnings. Stops at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
@@ -117,6 +117,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     if let Some(why) = no_pages {
         steps.left_out("pages of the book", &why);
     }
+    steps.step("archive", || dist::check(root, &program))?;
     steps.step("examples", || embed::examples(root))?;
     steps.step("embedding", || embed::foreign(root))?;
     // The library without CUDA was built just now; of the program it is enough that it compiles.
