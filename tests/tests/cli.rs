@@ -438,7 +438,7 @@ fn every_flag_of_a_solve_is_a_key_of_its_input() {
     let room = Room::new();
     let help = room.run("solve --help").stdout;
     let flags = help.lines().filter_map(|line| line.trim_start().split("--").nth(1));
-    let keys: Vec<_> = flags.filter_map(|rest| rest.split([' ', '=', '[', ',']).next()).collect();
+    let keys: Vec<_> = flags.filter_map(|rest| rest.split([' ', '=', '[', ',', '.']).next()).collect();
     assert!(keys.contains(&"domain-overlap") && keys.contains(&"threads") && keys.len() > 40, "{keys:?}");
     for key in keys {
         // These say where keys come from, and how to talk.
