@@ -241,7 +241,7 @@ fn formats_of_wilson_operators() {
     one_row::<Single, Recon12T>();
     one_row::<Half, Recon18>();
     one_row::<Half, Recon12>();
-    one_row::<Fp16, Recon8>();
+    one_row::<Fp16, Recon18>();
     one_row::<Fp16, Recon12T>();
 }
 #[test]
