@@ -27,8 +27,8 @@ struct Memory(Vec<Chunk>);
 impl Memory {
     fn new(seed: u64, bytes: usize) -> Self {
         let mut stream = Philox::new(seed, 0, 0);
-        // Between 0.25 and 1 as a float of 32 bits, and by its upper half as one of 64 or 16; of both signs.
-        let mut word = || 0x3e80_0000 | (stream.next_u32() & 0x80ff_ffff);
+        // Of both signs; between 0.25 and 0.5 as a float of 32 bits, near 1.7 as two of 16.
+        let mut word = || 0x3e80_3e80 | (stream.next_u32() & 0x80ff_80ff);
         Memory((0..bytes.div_ceil(16)).map(|_| Chunk(std::array::from_fn(|_| word()))).collect())
     }
     fn address(&mut self) -> *mut u8 {
