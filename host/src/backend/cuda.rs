@@ -353,11 +353,11 @@ impl Cuda {
     }
 }
 
-/// How a reduction with these variants computes several right-hand sides.
+/// How a reduction computes several right-hand sides: in the first of its variants that takes as many, for reductions are
+/// not tuned; else one in each thread.
 fn sum_way(variants: &[Variant], nrhs: u32) -> Way {
     let fits = |variant: &&Variant| nrhs > 1 && nrhs.is_multiple_of(variant.way.sides);
-    let _ = variants.iter().find(fits);
-    Way::ONE
+    variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
