@@ -1,9 +1,10 @@
 //! Linear algebra on fields of one parity: whole iterations' worth of updates and sums in one pass over memory.
 //!
-//! Arithmetic is in the precision of the field, sums are in double. A kernel with coefficients is launched once per
-//! right-hand side, because each has its own coefficients and finished ones are left alone.
-use crate::algebra::{Complex, Real, complex};
+//! Arithmetic is in the precision of the field, sums are in double. Each right-hand side has coefficients of its own, so
+//! that one launch serves up to [`MOST_SIDES`](crate::per_side::MOST_SIDES) of them.
+use crate::algebra::Complex;
 use crate::field::Field;
+use crate::per_side::PerSide;
 use crate::storage::{
     Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
 };
@@ -18,9 +19,9 @@ pub struct Axpby<F: SiteFormat> {
     /// y
     pub y: Field<F>,
     /// a
-    pub a: Complex<F::Real>,
+    pub a: PerSide<Complex<F::Real>>,
     /// b
-    pub b: Complex<F::Real>,
+    pub b: PerSide<Complex<F::Real>>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for Axpby<F> {
@@ -28,7 +29,7 @@ unsafe impl<F: SiteFormat> Kernel for Axpby<F> {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let (a, b) = (self.a, self.b);
+            let (a, b) = (self.a.at(rhs), self.b.at(rhs));
             let x = self.x.load(i, rhs).each(|x| a * x);
             // Without b the old y is not read: it may be anything, even NaN.
             let sum = if b == Complex::ZERO { x } else { x.pairs(self.y.load_own(i, rhs), |x, y| b.mul_add(y, x)) };
@@ -46,7 +47,7 @@ pub struct AxpyNorm2<F: SiteFormat> {
     /// y
     pub y: Field<F>,
     /// a
-    pub a: Complex<F::Real>,
+    pub a: PerSide<Complex<F::Real>>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Reduction for AxpyNorm2<F> {
@@ -55,7 +56,7 @@ unsafe impl<F: SiteFormat> Reduction for AxpyNorm2<F> {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 1] {
         unsafe {
-            let a = self.a;
+            let a = self.a.at(rhs);
             let (x, y) = (self.x.load(i, rhs), self.y.load_own(i, rhs));
             let y = x.pairs(y, |x, y| a.mul_add(x, y));
             self.y.store(i, rhs, &y);
@@ -128,7 +129,7 @@ unsafe impl<F: SiteFormat> Reduction for SubNorm2<F> {
     }
 }
 
-/// The two vector updates that end an iteration of CG: x ← x + a p, then p ← r + b p.
+/// The two vector updates that end an iteration of CG, with real a and b: x ← x + a p, then p ← r + b p.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgUpdate<F: SiteFormat> {
@@ -139,9 +140,9 @@ pub struct CgUpdate<F: SiteFormat> {
     /// r
     pub r: Field<F>,
     /// a
-    pub a: Complex<F::Real>,
+    pub a: PerSide<F::Real>,
     /// b
-    pub b: Complex<F::Real>,
+    pub b: PerSide<F::Real>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for CgUpdate<F> {
@@ -149,10 +150,10 @@ unsafe impl<F: SiteFormat> Kernel for CgUpdate<F> {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let (a, b) = (self.a, self.b);
+            let (a, b) = (self.a.at(rhs), self.b.at(rhs));
             let (x, p, r) = (self.x.load_own(i, rhs), self.p.load_own(i, rhs), self.r.load(i, rhs));
-            self.x.store(i, rhs, &p.pairs(x, |p, x| a.mul_add(p, x)));
-            self.p.store(i, rhs, &p.pairs(r, |p, r| b.mul_add(p, r)));
+            self.x.store(i, rhs, &p.pairs(x, |p, x| p.scale_add(a, x)));
+            self.p.store(i, rhs, &p.pairs(r, |p, r| p.scale_add(b, r)));
         }
     }
 }
@@ -168,9 +169,9 @@ pub struct ShiftUpdate<F: SiteFormat, const N: usize> {
     /// p of each system
     pub p: [Field<F>; N],
     /// a of each system
-    pub a: [F::Real; N],
+    pub a: [PerSide<F::Real>; N],
     /// b of each system
-    pub b: [F::Real; N],
+    pub b: [PerSide<F::Real>; N],
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat, const N: usize> Kernel for ShiftUpdate<F, N> {
@@ -180,14 +181,11 @@ unsafe impl<F: SiteFormat, const N: usize> Kernel for ShiftUpdate<F, N> {
         let r = unsafe { self.r.load(i, rhs) };
         macro_rules! system {
             ($($k:literal)*) => {$(if $k < N {
-                let (a, b) = (self.a[$k], self.b[$k]);
+                let (a, b) = (self.a[$k].at(rhs), self.b[$k].at(rhs));
                 unsafe {
                     let (x, p) = (self.x[$k].load_own(i, rhs), self.p[$k].load_own(i, rhs));
-                    let sum = |a: F::Real, p: Complex<F::Real>, x: Complex<F::Real>| {
-                        complex(a.mul_add(p.re, x.re), a.mul_add(p.im, x.im))
-                    };
-                    self.x[$k].store(i, rhs, &p.pairs(x, |p, x| sum(a, p, x)));
-                    self.p[$k].store(i, rhs, &p.pairs(r, |p, r| sum(b, p, r)));
+                    self.x[$k].store(i, rhs, &p.pairs(x, |p, x| p.scale_add(a, x)));
+                    self.p[$k].store(i, rhs, &p.pairs(r, |p, r| p.scale_add(b, r)));
                 }
             })*};
         }
@@ -210,11 +208,11 @@ pub struct BicgstabStep<F: SiteFormat> {
     /// t
     pub t: Field<F>,
     /// α
-    pub alpha: Complex<F::Real>,
+    pub alpha: PerSide<Complex<F::Real>>,
     /// ω
-    pub omega: Complex<F::Real>,
+    pub omega: PerSide<Complex<F::Real>>,
     /// β
-    pub beta: Complex<F::Real>,
+    pub beta: PerSide<Complex<F::Real>>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel for BicgstabStep<F> {
@@ -222,7 +220,7 @@ unsafe impl<F: SiteFormat> Kernel for BicgstabStep<F> {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let (alpha, omega, beta) = (self.alpha, self.omega, self.beta);
+            let (alpha, omega, beta) = (self.alpha.at(rhs), self.omega.at(rhs), self.beta.at(rhs));
             let (x, p, s) = (self.x.load_own(i, rhs), self.p.load_own(i, rhs), self.r.load_own(i, rhs));
             let x = p.pairs(x, |p, x| alpha.mul_add(p, x));
             self.x.store(i, rhs, &s.pairs(x, |s, x| omega.mul_add(s, x)));
@@ -243,7 +241,7 @@ pub struct Convert<K, P: Precision, Q> {
     /// y
     pub y: Field<Sites<K, Q>>,
     /// f
-    pub factor: P::Real,
+    pub factor: PerSide<P::Real>,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
 unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Convert<K, P, Q> {
@@ -251,7 +249,8 @@ unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Convert<K, P, Q>
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let x = self.x.load(i, rhs).each(|x| x.scale(self.factor));
+            let factor = self.factor.at(rhs);
+            let x = self.x.load(i, rhs).each(|x| x.scale(factor));
             self.y.store(i, rhs, &K::cast::<P::Real, Q::Real>(x));
         }
     }
@@ -266,7 +265,7 @@ pub struct Accumulate<K, P, Q: Precision> {
     /// y
     pub y: Field<Sites<K, Q>>,
     /// f
-    pub factor: Q::Real,
+    pub factor: PerSide<Q::Real>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Accumulate<K, P, Q> {
@@ -274,7 +273,8 @@ unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Accumulate<K, P,
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            let x = K::cast::<P::Real, Q::Real>(self.x.load(i, rhs)).each(|x| x.scale(self.factor));
+            let factor = self.factor.at(rhs);
+            let x = K::cast::<P::Real, Q::Real>(self.x.load(i, rhs)).each(|x| x.scale(factor));
             self.y.store(i, rhs, &x.pairs(self.y.load_own(i, rhs), |x, y| x + y));
         }
     }

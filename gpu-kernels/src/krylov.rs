@@ -2,6 +2,7 @@
 use crate::algebra::Complex;
 use crate::field::Field;
 use crate::lattice::{Geometry, Region};
+use crate::per_side::PerSide;
 use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
@@ -38,7 +39,7 @@ pub struct MultiAxpy<F: SiteFormat> {
     /// x_k
     pub x: [Field<F>; 4],
     /// a_k
-    pub a: [Complex<F::Real>; 4],
+    pub a: [PerSide<Complex<F::Real>>; 4],
     /// y
     pub y: Field<F>,
 }
@@ -51,7 +52,7 @@ unsafe impl<F: SiteFormat> Kernel for MultiAxpy<F> {
             let mut y = self.y.load_own(i, rhs);
             macro_rules! add {
                 ($($k:literal)*) => {$(
-                    let a = self.a[$k];
+                    let a = self.a[$k].at(rhs);
                     y = self.x[$k].load(i, rhs).pairs(y, |x, y| a.mul_add(x, y));
                 )*};
             }

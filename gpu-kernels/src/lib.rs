@@ -10,7 +10,7 @@
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
-//! * [`sides`]: several right-hand sides of a site at a time
+//! * [`sides`]: several right-hand sides of a site at a time; [`per_side`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -42,6 +42,7 @@ pub mod krylov;
 pub mod lattice;
 pub mod memory;
 pub mod momenta;
+pub mod per_side;
 pub mod random;
 pub mod row;
 pub mod schwarz;

@@ -33,6 +33,14 @@ fn kernels_agree_with_the_reference_on_a_larger_lattice() {
     check(vec![checks::large_case()]);
 }
 
+#[test]
+fn right_hand_sides_that_share_launches_have_the_bits_of_each_alone() {
+    let mut report = Report::default();
+    checks::blocks(&Cpu::new(None), &mut report).unwrap();
+    print!("{}", report.table());
+    report.assert_passed();
+}
+
 #[cfg(feature = "cuda")]
 #[test]
 fn gpu_agrees_with_reference_and_cpu() {

@@ -52,6 +52,11 @@ impl<T: Real> Complex<T> {
     pub fn scale(self, b: T) -> Self {
         complex(self.re * b, self.im * b)
     }
+    /// self · b + c for real b.
+    #[inline(always)]
+    pub fn scale_add(self, b: T, c: Self) -> Self {
+        complex(self.re.mul_add(b, c.re), self.im.mul_add(b, c.im))
+    }
     /// |self|²
     #[inline(always)]
     pub fn norm_sqr(self) -> T {

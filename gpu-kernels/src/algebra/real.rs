@@ -28,13 +28,16 @@ pub trait Real:
     fn sqrt_or_zero(self) -> Self;
     /// 1 / self
     fn reciprocal(self) -> Self;
+    /// self, or `other` where `condition` is not 0. A compiler for GPUs might make the choice one of two addresses, and then
+    /// put what lies there into local memory; not this one.
+    fn or(self, other: Self, condition: u32) -> Self;
     /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
     /// it is made from in registers until then.
     fn settled(self) -> Self;
 }
 
 macro_rules! real {
-    ($t:ident, $register:ident) => {
+    ($t:ident, $register:ident, $select:literal) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -45,6 +48,25 @@ macro_rules! real {
                 return core::$t::math::mul_add(self, b, c);
                 #[cfg(not(target_arch = "nvptx64"))]
                 return $t::mul_add(self, b, c);
+            }
+            #[inline(always)]
+            fn or(self, other: Self, condition: u32) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    let out;
+                    // SAFETY: arithmetic on registers.
+                    unsafe {
+                        core::arch::asm!(
+                            "{{ .reg .pred %other; setp.ne.u32 %other, {3}, 0;",
+                            concat!($select, " {0}, {2}, {1}, %other; }}"),
+                            out($register) out, in($register) self, in($register) other, in(reg32) condition,
+                            options(pure, nomem, nostack)
+                        );
+                    }
+                    out
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                if condition == 0 { self } else { other }
             }
             #[inline(always)]
             fn settled(self) -> Self {
@@ -77,8 +99,8 @@ macro_rules! real {
         }
     };
 }
-real!(f32, reg32);
-real!(f64, reg64);
+real!(f32, reg32, "selp.f32");
+real!(f64, reg64, "selp.f64");
 
 /// Functions for which a GPU has instructions of its own: in single precision the fast approximations, good to a few
 /// units in the last place.

@@ -1,18 +1,18 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::{DeviceField, FieldKind};
+use super::sides::Sides;
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
-use gpu_kernels::algebra::{Complex, Real, complex};
 use gpu_kernels::blas::{
     Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
 };
-use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Spinors of one parity.
 pub type SpinorSpace<B, P> = FieldSpace<B, FourSpins, P>;
@@ -63,28 +63,77 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         }
         Ok(())
     }
-    /// Runs what `kernel` makes for each right-hand side.
-    fn each<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> T) -> Result {
-        for j in 0..self.nrhs {
-            self.domain.backend().launch(&kernel(j), self.domain.sites(), 1)?;
+    /// Runs what `kernel` makes for right-hand sides that go in one launch, until all of `sides` are done.
+    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides) -> T) -> Result {
+        for sides in Sides::groups(sides) {
+            self.domain.backend().launch(&kernel(&sides), self.domain.sites(), sides.count())?;
         }
         Ok(())
     }
-    /// x ← x + a p, p ← r + b p for N systems of right-hand side `j`.
+    /// The same for all right-hand sides.
+    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides) -> T) -> Result {
+        self.each(0..self.nrhs, kernel)
+    }
+    /// y ← a x + y for some right-hand sides.
+    fn add_for(
+        &self,
+        sides: Range<usize>,
+        a: &[Complex64],
+        x: &DeviceField<B, K, P>,
+        y: &DeviceField<B, K, P>,
+    ) -> Result {
+        let ones = vec![Complex64::ONE; self.nrhs];
+        let kernel =
+            |sides: &Sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
+        self.each(sides, kernel)
+    }
+    /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
         &self,
         steps: [&&ShiftStep<'_, DeviceField<B, K, P>>; N],
         r: &DeviceField<B, K, P>,
-        j: usize,
+        sides: Range<usize>,
     ) -> Result {
-        let kernel = ShiftUpdate::<Sites<K, P>, N> {
-            r: view(r, j),
-            x: steps.map(|step| view(step.x, j)),
-            p: steps.map(|step| view(step.p, j)),
-            a: steps.map(|step| P::Real::from_f64(step.a[j])),
-            b: steps.map(|step| P::Real::from_f64(step.b[j])),
-        };
-        Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
+        self.each(sides, |sides| ShiftUpdate::<Sites<K, P>, N> {
+            r: sides.of(r),
+            x: steps.map(|step| sides.of(step.x)),
+            p: steps.map(|step| sides.of(step.p)),
+            a: steps.map(|step| sides.real(step.a)),
+            b: steps.map(|step| sides.real(step.b)),
+        })
+    }
+    /// The same for any number of systems. None of them rests or is dropped for one of these right-hand sides.
+    fn advance(
+        &self,
+        steps: &[&ShiftStep<'_, DeviceField<B, K, P>>],
+        r: &DeviceField<B, K, P>,
+        sides: Range<usize>,
+    ) -> Result {
+        let mut rest = steps;
+        while let [step, others @ ..] = rest {
+            // Colour vectors have kernels for several systems at once.
+            rest = match rest {
+                [a, b, c, d, others @ ..] if K::SPINS == 1 => {
+                    self.shift_update_of([a, b, c, d], r, sides.clone())?;
+                    others
+                }
+                [a, b, others @ ..] if K::SPINS == 1 => {
+                    self.shift_update_of([a, b], r, sides.clone())?;
+                    others
+                }
+                _ => {
+                    self.each(sides.clone(), |sides| CgUpdate {
+                        x: sides.of(step.x),
+                        p: sides.of(step.p),
+                        r: sides.of(r),
+                        a: sides.real(step.a),
+                        b: sides.real(step.b),
+                    })?;
+                    others
+                }
+            };
+        }
+        Ok(())
     }
     /// [`multi_dot`](VectorSpace::multi_dot) of vectors that need not lie side by side.
     pub(crate) fn products(
@@ -104,22 +153,21 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             return self.norm2(y, norm2);
         }
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
-        for j in 0..self.nrhs {
-            for (group, xs) in xs.chunks(4).enumerate() {
-                let x = std::array::from_fn(|k| view(xs[k.min(xs.len() - 1)], j));
-                let kernel = MultiDot { x, y: view(y, j) };
-                backend.reduce(&kernel, sites, 1, j * width + 8 * group)?;
-            }
-            backend.reduce(&Norm2 { x: view(y, j) }, sites, 1, j * width + 8 * groups)?;
+        for (group, xs) in xs.chunks(4).enumerate() {
+            let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
+            backend.reduce(&MultiDot { x, y: y.view() }, sites, self.nrhs as u32, 8 * group * self.nrhs)?;
         }
+        backend.reduce(&Norm2 { x: y.view() }, sites, self.nrhs as u32, 8 * groups * self.nrhs)?;
         let mut sums = vec![0.0; self.nrhs * width];
         self.domain.sums(&mut sums)?;
-        for (j, sums) in sums.chunks_exact(width).enumerate() {
-            for i in 0..xs.len() {
-                dots[i * self.nrhs + j] = Complex64::new(sums[2 * i], sums[2 * i + 1]);
+        let (products, norms) = sums.split_at(8 * groups * self.nrhs);
+        for i in 0..xs.len() {
+            for j in 0..self.nrhs {
+                let first = 8 * (i / 4 * self.nrhs + j) + 2 * (i % 4);
+                dots[i * self.nrhs + j] = Complex64::new(products[first], products[first + 1]);
             }
-            norm2[j] = sums[8 * groups];
         }
+        norm2.copy_from_slice(norms);
         Ok(())
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
@@ -130,37 +178,37 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         y: &mut DeviceField<B, K, P>,
     ) -> Result {
         let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
-        let of = |i: usize, j: usize| a[i * self.nrhs + j];
+        let of = |i: usize| &a[i * self.nrhs..][..self.nrhs];
         for first in (0..full).step_by(4) {
-            self.each(|j| MultiAxpy {
-                x: std::array::from_fn(|k| view(xs[first + k], j)),
-                a: std::array::from_fn(|k| coefficient(of(first + k, j))),
-                y: view(y, j),
+            self.all(|sides| MultiAxpy {
+                x: std::array::from_fn(|k| sides.of(xs[first + k])),
+                a: std::array::from_fn(|k| sides.complex(of(first + k))),
+                y: sides.of(y),
             })?;
         }
         for (i, x) in xs.iter().enumerate().skip(full) {
-            let a: Vec<_> = (0..self.nrhs).map(|j| of(i, j)).collect();
-            self.axpy(&a, x, y)?;
+            self.axpy(of(i), x, y)?;
         }
         Ok(())
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
-        Ok(backend.reduce(&Norm2 { x: view(x, 0) }, sites, self.nrhs as u32, 0)?)
+        Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs as u32, 0)?)
     }
-    /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
+    /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: impl Fn(usize) -> R,
+        kernel: impl Fn(&Sides) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        for j in 0..self.nrhs {
-            self.domain.backend().reduce(&kernel(j), self.domain.sites(), 1, j * N)?;
+        for sides in Sides::groups(0..self.nrhs) {
+            let slot = sides.first() * N;
+            self.domain.backend().reduce(&kernel(&sides), self.domain.sites(), sides.count(), slot)?;
         }
         self.take_sums(take)
     }
-    /// The same where the kernel of the first right-hand side does all of them: where there are no coefficients.
+    /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
     fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
         &self,
         kernel: R,
@@ -179,13 +227,6 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         }
         Ok(())
     }
-}
-
-fn coefficient<T: Real>(c: Complex64) -> Complex<T> {
-    Complex { re: T::from_f64(c.re), im: T::from_f64(c.im) }
-}
-fn view<B: Backend, K: FieldKind, P: Precision>(x: &DeviceField<B, K, P>, rhs: usize) -> Field<Sites<K, P>> {
-    x.view().from_rhs(rhs)
 }
 
 impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P> {
@@ -211,28 +252,28 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
-        self.each(|j| Axpby { x: view(x, j), y: view(y, j), a: coefficient(a[j]), b: coefficient(b[j]) })
+        self.all(|sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(b) })
     }
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(Norm2 { x: view(x, 0) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(Norm2 { x: x.view() }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = DotNorm2 { x: view(x, 0), y: view(y, 0) };
+        let kernel = DotNorm2 { x: x.view(), y: y.view() };
         self.sum_all(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
-        let kernel = |j: usize| AxpyNorm2 { x: view(x, j), y: view(y, j), a: coefficient(a[j]) };
+        let kernel = |sides: &Sides| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
         self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = DotNorm2 { x: view(x, 0), y: view(y, 0) };
+        let kernel = DotNorm2 { x: x.view(), y: y.view() };
         self.sum_all(kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
         })
     }
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(SubNorm2 { b: view(b, 0), r: view(r, 0) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(SubNorm2 { b: b.view(), r: r.view() }, |j, [norm2]| out[j] = norm2)
     }
     fn cg_update(
         &self,
@@ -242,40 +283,26 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         x: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        let real = |c: f64| coefficient(Complex64::new(c, 0.0));
-        self.each(|j| CgUpdate { x: view(x, j), p: view(p, j), r: view(r, j), a: real(alpha[j]), b: real(beta[j]) })
+        self.all(|sides| CgUpdate {
+            x: sides.of(x),
+            p: sides.of(p),
+            r: sides.of(r),
+            a: sides.real(alpha),
+            b: sides.real(beta),
+        })
     }
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
-        let real = |c: f64| P::Real::from_f64(c);
-        let backend = self.domain.backend();
+        // Most systems go on for all right-hand sides, which then share a launch.
+        let goes = |step: &ShiftStep<'_, _>, j: usize| !step.rests(j) && step.z[j] != 0.0;
+        let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs).all(|j| goes(step, j)));
+        self.advance(&whole, r, 0..self.nrhs)?;
         for j in 0..self.nrhs {
-            let moving = steps.iter().filter(|step| !step.rests(j));
+            let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
+            self.advance(&going, r, j..j + 1)?;
             // Those that were dropped just now get their last contribution and no direction.
-            let (last, going): (Vec<_>, Vec<_>) = moving.partition(|step| step.z[j] == 0.0);
-            for step in last {
-                let (one, a) = (Complex64::ONE, coefficient(step.a[j].into()));
-                let kernel = Axpby { x: view(step.p, j), y: view(step.x, j), a, b: coefficient(one) };
-                backend.launch(&kernel, self.domain.sites(), 1)?;
-            }
-            let mut rest = &going[..];
-            while let [step, others @ ..] = rest {
-                // Colour vectors have kernels for several systems at once.
-                rest = match rest {
-                    [a, b, c, d, others @ ..] if K::SPINS == 1 => {
-                        self.shift_update_of([a, b, c, d], r, j)?;
-                        others
-                    }
-                    [a, b, others @ ..] if K::SPINS == 1 => {
-                        self.shift_update_of([a, b], r, j)?;
-                        others
-                    }
-                    _ => {
-                        let (a, b) = (complex(real(step.a[j]), P::Real::ZERO), complex(real(step.b[j]), P::Real::ZERO));
-                        let kernel = CgUpdate { x: view(step.x, j), p: view(step.p, j), r: view(r, j), a, b };
-                        backend.launch(&kernel, self.domain.sites(), 1)?;
-                        others
-                    }
-                };
+            for step in others.iter().filter(|step| !step.rests(j) && step.z[j] == 0.0) {
+                let a: Vec<_> = step.a.iter().map(Complex64::from).collect();
+                self.add_for(j..j + 1, &a, step.p, step.x)?;
             }
         }
         Ok(())
@@ -302,24 +329,24 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         r: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        self.each(|j| BicgstabStep {
-            x: view(x, j),
-            r: view(r, j),
-            p: view(p, j),
-            v: view(v, j),
-            t: view(t, j),
-            alpha: coefficient(alpha[j]),
-            omega: coefficient(omega[j]),
-            beta: coefficient(beta[j]),
+        self.all(|sides| BicgstabStep {
+            x: sides.of(x),
+            r: sides.of(r),
+            p: sides.of(p),
+            v: sides.of(v),
+            t: sides.of(t),
+            alpha: sides.complex(alpha),
+            omega: sides.complex(omega),
+            beta: sides.complex(beta),
         })
     }
 }
 
 impl<B: Backend, K: FieldKind, P: Precision, Q: Precision> ConvertFrom<FieldSpace<B, K, Q>> for FieldSpace<B, K, P> {
     fn convert(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
-        self.each(|j| Convert { x: view(from, j), y: view(to, j), factor: Q::Real::from_f64(scale[j]) })
+        self.all(|sides| Convert { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
     }
     fn accumulate(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
-        self.each(|j| Accumulate { x: view(from, j), y: view(to, j), factor: P::Real::from_f64(scale[j]) })
+        self.all(|sides| Accumulate { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
     }
 }

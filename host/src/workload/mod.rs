@@ -332,12 +332,21 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
         return Ok(());
     }
     if K::SPINS == 1 {
-        // Multi-shift CG takes its systems four, two and one at a time.
+        // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
+        // each side alone.
         let [mut p, mut q, mut s, mut t] = random_fields::<B, K, P, 4>(domain, nrhs)?;
-        for systems in [2, 4] {
+        let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
+        (fewer[0], dropped[0]) = (0.0, 0.0);
+        for (a, z, systems) in [
+            (&minus, &ones, 2),
+            (&minus, &ones, 4),
+            (&fewer, &dropped, 1),
+            (&fewer, &dropped, 2),
+            (&fewer, &dropped, 4),
+        ] {
             visit(operation("shift_update", (1 + 4 * systems) * one, 8.0 * systems as f64), &mut || {
                 let pairs = [(&mut w, &mut p), (&mut v, &mut q), (&mut y, &mut s), (&mut u, &mut t)];
-                let mut steps = pairs.map(|(x, p)| ShiftStep { a: &minus, z: &ones, b: &half, x, p });
+                let mut steps = pairs.map(|(x, p)| ShiftStep { a, z, b: &half, x, p });
                 space.shift_update(&x, &mut steps[..systems])
             })?;
         }

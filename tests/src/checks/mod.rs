@@ -1,4 +1,5 @@
 //! Checks of kernels against the reference, on any backend.
+mod blocks;
 mod clover;
 mod dynamics;
 mod fat_links;
@@ -12,6 +13,7 @@ mod staggered_solves;
 mod temporal;
 mod wilson;
 
+pub use blocks::blocks;
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use dynamics::dynamics;
 pub use fat_links::{fat_links, link_cases, singular_matrices};
