@@ -176,6 +176,7 @@ mod gpu {
     /// Adds up what the threads of a block have, and what the blocks have where this one is the last to be done.
     #[inline(always)]
     unsafe fn finish<K: Reduction>(values: K::Values, at: (u32, u32, u32), rhs: u32, sums: Sums) {
+        const { assert!(K::Values::COUNT as u32 * K::THREADS / 32 <= 64, "as many sums as the block has memory for") };
         let (thread, block, blocks) = at;
         let count = K::Values::COUNT as u32;
         unsafe {

@@ -30,7 +30,8 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     const NAME: &'static [&'static str];
     /// What is summed: `[f64; K]`.
     type Values: Values;
-    /// Threads per block on a GPU, at most 256. Fixed for a kernel, because the order of the sum depends on it.
+    /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares. Fixed for a
+    /// kernel, because the order of the sum depends on it.
     const THREADS: u32 = 256;
     /// Most blocks per right-hand side on a GPU; also part of the order of the sum.
     const BLOCKS: u32 = 1056;
@@ -83,7 +84,14 @@ macro_rules! values {
         }
     )*};
 }
-values! { 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 8: 0 1 2 3 4 5 6 7; }
+values! {
+    1: 0;
+    2: 0 1;
+    3: 0 1 2;
+    4: 0 1 2 3;
+    8: 0 1 2 3 4 5 6 7;
+    16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+}
 
 /// One compiled kernel: what [`entry!`](crate::entry) records about it.
 #[derive(Clone, Copy, Debug)]

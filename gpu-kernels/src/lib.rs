@@ -8,7 +8,7 @@
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types
 //! * [`lattice`]: sites, parities and neighbours
-//! * [`wilson`], [`clover`], [`blas`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
+//! * [`wilson`], [`clover`], [`blas`], [`block`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
 //! * [`sides`]: several right-hand sides of a site at a time; [`per_side`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
@@ -26,6 +26,7 @@ extern crate std;
 
 pub mod algebra;
 pub mod blas;
+pub mod block;
 pub mod clover;
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -69,6 +70,7 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
         krylov::INSTANCES,
         smeared::INSTANCES,
         blas::INSTANCES,
+        block::INSTANCES,
         transfer::INSTANCES,
         gauge::INSTANCES,
         heatbath::INSTANCES,

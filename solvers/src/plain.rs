@@ -136,4 +136,27 @@ impl VectorSpace for PlainSpace {
         }
         Ok(())
     }
+    fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), LengthError> {
+        self.check(x)?;
+        self.check(y)?;
+        for (k, out) in out.iter_mut().enumerate() {
+            let (x, y) = (self.part(x, k / self.nrhs), self.part(y, k % self.nrhs));
+            let pieces = x.chunks(PIECE).zip(y.chunks(PIECE));
+            *out = pieces.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x.conj() * y).sum::<Complex64>()).sum();
+        }
+        Ok(())
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), LengthError> {
+        self.check(x)?;
+        self.check(y)?;
+        for (k, a) in a.iter().enumerate() {
+            let y = y[k % self.nrhs * self.length..][..self.length].iter_mut();
+            self.part(x, k / self.nrhs).iter().zip(y).for_each(|(x, y)| *y += a * x);
+        }
+        Ok(())
+    }
+    fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), LengthError> {
+        self.zero(y)?;
+        self.block_axpy(a, x, y)
+    }
 }

@@ -71,6 +71,16 @@ use num_complex::Complex64;
 ///         out[0] = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
 ///         Ok(())
 ///     }
+///     // With one right-hand side there is nothing to mix.
+///     fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Infallible> {
+///         self.dot(x, y, out)
+///     }
+///     fn block_axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Infallible> {
+///         self.axpy(a, x, y)
+///     }
+///     fn block_scale(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Infallible> {
+///         self.axpby(a, x, &[Complex64::ZERO], y)
+///     }
 /// }
 ///
 /// let (mut x, mut norm2) = (Line.allocate()?, [0.0]);
@@ -207,6 +217,15 @@ pub trait VectorSpace {
         }
         Ok(())
     }
+
+    /// `out`_{iN+j} ← (x_i, y_j) for all pairs of right-hand sides, in one reduction: the Gram matrix X†Y.
+    fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Self::Error>;
+
+    /// y_j ← y_j + Σ_i x_i a_{iN+j}: the block Y + X A. x and y are different blocks.
+    fn block_axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error>;
+
+    /// y_j ← Σ_i x_i a_{iN+j}: the block X A. x and y are different blocks, and the old y is not read.
+    fn block_scale(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error>;
 
     /// All of [`Dots`] for given x, y and w.
     fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {

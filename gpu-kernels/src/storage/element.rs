@@ -3,7 +3,8 @@ use super::{TILE, double_words, one_double};
 use crate::algebra::{AntiHermitian, Complex, Real, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// A real number type as matrices are kept in: each complex number of the matrices of a tile in a row.
+/// A real number type as matrices and tables of coefficients are kept in, complex number by complex number; those of a
+/// tile's matrices in rows.
 pub trait Element: Real {
     /// For entry points.
     const NAME: &'static str;

@@ -31,7 +31,7 @@ pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
 pub use staged::{Slots, Staged, stage, staged_bytes};
 
-use crate::algebra::{Colour, Complex, Projector, Real, Scaled, ScaledColour, Spinor};
+use crate::algebra::{Colour, Complex, Projector, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile: those of one warp.
@@ -42,7 +42,7 @@ pub(crate) const STRIDE: usize = 16 * TILE;
 /// A precision of storage, with the arithmetic that goes with it.
 pub trait Precision: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
-    type Real: Real;
+    type Real: Element;
     /// `double`, `single`, `half`, `fp16`
     const NAME: &'static str;
     /// Bytes of one four-spin spinor.

@@ -1,5 +1,5 @@
 //! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
-use super::Precision;
+use super::{Element, Precision};
 use crate::algebra::{Colour, Complex, Real, Spinor, to_degrand_rossi, to_device_basis};
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 /// How one kind of field is kept.
 pub trait SiteFormat: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
-    type Real: Real;
+    type Real: Element;
     /// What lives on a site.
     type Value: SiteValue<Self::Real>;
     /// For entry points: `spinor`, `colour`.
@@ -30,6 +30,8 @@ pub trait SiteFormat: Copy + Send + Sync + 'static {
 
 /// Complex numbers on a site, taken together.
 pub trait SiteValue<T: Real>: Copy {
+    /// All components 0.
+    const ZERO: Self;
     /// Applies `f` to every component.
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self;
     /// Applies `f` to every pair of components.
@@ -99,6 +101,7 @@ pub type Spinors<P> = Sites<FourSpins, P>;
 pub type Colours<P> = Sites<OneSpin, P>;
 
 impl<T: Real> SiteValue<T> for Spinor<T> {
+    const ZERO: Self = Spinor::ZERO;
     #[inline(always)]
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
         self.map(f)
@@ -150,6 +153,7 @@ impl SiteKind for FourSpins {
 }
 
 impl<T: Real> SiteValue<T> for Colour<T> {
+    const ZERO: Self = Colour::ZERO;
     #[inline(always)]
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
         self.map(f)

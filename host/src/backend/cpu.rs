@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Most values that a reduction sums.
-const MOST_VALUES: usize = 8;
+const MOST_VALUES: usize = 16;
 /// Sites that one task takes. Fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
 

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::Buffer;
+use gpu_kernels::block::Coefficients;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
@@ -87,4 +88,10 @@ pub(crate) fn host_array(buffer: &impl Buffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
+}
+/// A table of `count` complex numbers.
+pub(crate) fn coefficients<T: Element>(buffer: &impl Buffer, count: usize) -> Coefficients<T> {
+    assert!(T::BYTES * count <= buffer.bytes(), "the buffer holds the table");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Coefficients::new(buffer.address()) }
 }

@@ -207,6 +207,15 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn multi_axpy(&self, a: &[Complex64], xs: &[AnyField<B, K>], y: &mut AnyField<B, K>) -> Result {
         all_of_format!(self, xs, y; |s, xs, y| s.add_all(a, &xs, y))
     }
+    fn gram(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, out: &mut [Complex64]) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.gram(x, y, out))
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.block_axpy(a, x, y))
+    }
+    fn block_scale(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.block_scale(a, x, y))
+    }
     fn bicgstab_step(
         &self,
         alpha: &[Complex64],

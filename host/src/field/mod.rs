@@ -4,6 +4,7 @@ mod clover;
 mod device;
 mod gauge;
 pub mod host;
+mod matrices;
 mod sides;
 mod space;
 mod thin;

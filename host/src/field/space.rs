@@ -11,6 +11,7 @@ use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
 pub struct FieldSpace<B: Backend, K, P> {
     domain: Domain<B>,
     nrhs: usize,
+    /// Coefficients of block updates, made when first needed.
+    pub(super) table: RefCell<Option<B::Buffer>>,
     format: PhantomData<(K, P)>,
 }
 
@@ -30,7 +33,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
-        FieldSpace { domain: domain.clone(), nrhs, format: PhantomData }
+        FieldSpace { domain: domain.clone(), nrhs, table: RefCell::default(), format: PhantomData }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain<B> {
@@ -317,6 +320,15 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     }
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {
         self.add_all(a, &xs.iter().collect::<Vec<_>>(), y)
+    }
+    fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
+        self.products_of_all(x, y, out)
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result {
+        self.combine(a, x, y, true)
+    }
+    fn block_scale(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result {
+        self.combine(a, x, y, false)
     }
     fn bicgstab_step(
         &self,

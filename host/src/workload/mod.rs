@@ -351,6 +351,12 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
             })?;
         }
     }
+    // Sums and updates of block solvers; the mean of all vectors stays as large as they are.
+    let (mean, mut products) =
+        (vec![Complex64::new(1.0 / nrhs as f64, 0.0); nrhs * nrhs], vec![Complex64::ZERO; nrhs * nrhs]);
+    let flops = 4.0 * nrhs as f64;
+    visit(operation("gram", 2 * one, flops), &mut || space.gram(&x, &z, &mut products))?;
+    visit(operation("block_scale", 2 * one, flops), &mut || space.block_scale(&mean, &x, &mut y))?;
     // The solver's true residuals are in double or single.
     let mut others: Vec<_> = precisions_of::<K>(options).collect();
     if !others.contains(&IterationPrecision::Double) {

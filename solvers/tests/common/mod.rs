@@ -137,6 +137,20 @@ impl VectorSpace for Space {
         }
         Ok(())
     }
+    fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
+        self.reductions.set(self.reductions.get() + 1);
+        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).gram(x, y, out).map_err(|_| Broken)
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).block_axpy(a, x, y).map_err(|_| Broken)?;
+        self.round(y);
+        Ok(())
+    }
+    fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).block_scale(a, x, y).map_err(|_| Broken)?;
+        self.round(y);
+        Ok(())
+    }
 }
 
 impl ConvertFrom<Space> for Space {

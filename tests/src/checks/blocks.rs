@@ -1,6 +1,7 @@
-//! Blocks of right-hand sides: the bits of each alone, however many share a launch.
+//! Blocks of right-hand sides: the bits of each alone, however many share a launch, and what mixes them.
 use super::Kind;
 use crate::accuracy::Accuracy;
+use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
@@ -29,6 +30,7 @@ pub fn blocks<B: Backend>(backend: &B, report: &mut Report) -> Result {
             let format = format!("{} {}", <$precision as gpu_kernels::storage::Precision>::NAME, $kind::NAME);
             let scope = Scope { format, detail: format!("{lattice} {nrhs} rhs") };
             each_alone::<B, $kind, $precision>(&domain, &hosts, &scope, report)?;
+            matrices::<B, $kind, $precision>(&domain, &hosts, &scope, report)?;
         })*};
     }
     use gpu_kernels::storage::SiteKind;
@@ -150,4 +152,92 @@ fn operations<B: Backend, K: Kind, P: Accuracy>(
     }
     to!(Double Single Half);
     Ok((downloads, sums))
+}
+
+/// Products of all pairs and combinations of a block's vectors, against plain loops over what the device holds.
+fn matrices<B: Backend, K: Kind, P: Accuracy>(
+    domain: &Domain<B>,
+    hosts: &[Vec<HostField<K::Host>>],
+    scope: &Scope,
+    report: &mut Report,
+) -> Result {
+    let n = hosts[0].len();
+    let space = FieldSpace::<B, K, P>::new(domain, n);
+    let [mut x, mut y] = [FullField::<B, K, P>::zero(domain, n)?, FullField::zero(domain, n)?];
+    x.upload(&hosts[0])?;
+    y.upload(&hosts[1])?;
+    let (xs, ys) = (x.download()?, y.download()?);
+
+    let tol = P::stored_sum(K::Host::COMPONENTS * domain.local().volume());
+    let mut products = vec![Complex64::ZERO; n * n];
+    for parity in 0..2 {
+        let [xs, ys] = [&xs, &ys].map(|all| all.iter().map(|f| on_parity(parity, f)).collect::<Vec<_>>());
+        let [x_norms, y_norms] = [&xs, &ys].map(|all| all.iter().map(norm2).collect::<Vec<_>>());
+        space.gram(x.parity(parity), y.parity(parity), &mut products)?;
+        for (k, product) in products.iter().enumerate() {
+            let (i, j) = (k / n, k % n);
+            let (expected, scale) = (dot(&xs[i], &ys[j]), (x_norms[i] * y_norms[j]).sqrt());
+            report.number(scope, "gram, real part", product.re, expected.re, scale, tol);
+            report.number(scope, "gram, imaginary part", product.im, expected.im, scale, tol);
+        }
+        // The same vectors twice: norms on the diagonal.
+        space.gram(x.parity(parity), x.parity(parity), &mut products)?;
+        for (i, norm) in x_norms.iter().enumerate() {
+            report.number(scope, "gram, norm", products[i * n + i].re, *norm, *norm, tol);
+        }
+    }
+
+    // Different for every pair. Their squares add up to 1.
+    let a: Vec<_> = (0..n * n)
+        .map(|k| {
+            Complex64::from_polar(1.0 / (n as f64).sqrt(), 0.7 * (k / n) as f64 + 1.1 * ((k % n) * (k / n + 1)) as f64)
+        })
+        .collect();
+    let terms = |j: usize| (0..n).map(|i| (a[i * n + j], &xs[i])).collect::<Vec<_>>();
+    for parity in 0..2 {
+        space.block_axpy(&a, x.parity(parity), y.parity_mut(parity))?;
+    }
+    let all: Vec<_> = (0..n).map(|j| [vec![(Complex64::ONE, &ys[j])], terms(j)].concat()).collect();
+    combined::<K, P>(report, scope, "block_axpy", y.download()?, &all);
+
+    // The old content does not count, not even a NaN.
+    y.upload(&ys.iter().map(|f| combine(&[(f64::NAN.into(), f)])).collect::<Vec<_>>())?;
+    for parity in 0..2 {
+        space.block_scale(&a, x.parity(parity), y.parity_mut(parity))?;
+    }
+    combined::<K, P>(report, scope, "block_scale", y.download()?, &(0..n).map(terms).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Terms of a sum of fields.
+type Terms<'a, T> = Vec<(Complex64, &'a HostField<T>)>;
+
+/// Notes sums of many terms. Beside storage, every term is added to each component by two operations that round, as in the
+/// reference; a partial sum is no larger than the terms' magnitudes together. A component of a product is up to √2 times
+/// as large as the factors' magnitudes, and so is one after a rotation of spins.
+fn combined<K: Kind, P: Accuracy>(
+    report: &mut Report,
+    scope: &Scope,
+    name: &str,
+    got: Vec<HostField<K::Host>>,
+    terms: &[Terms<K::Host>],
+) {
+    let expected: Vec<_> = terms.iter().map(|terms| combine(terms)).collect();
+    let peak = |site: &[Complex64]| site.iter().fold(0.0, |peak: f64, z| peak.max(z.re.abs()).max(z.im.abs()));
+    let mut tol = P::sum_of(K::SPINS);
+    // How much larger than the sum its terms are: as a whole, and at the worst site.
+    let (mut whole, mut worst) = (0.0f64, 0.0f64);
+    for (terms, sum) in terms.iter().zip(&expected) {
+        let magnitudes: f64 = terms.iter().map(|(a, f)| a.norm() * norm2(f).sqrt()).sum();
+        whole = whole.max(magnitudes / norm2(sum).sqrt());
+        let width = K::Host::COMPONENTS;
+        for (k, site) in sum.numbers().chunks(width).enumerate() {
+            let peaks: f64 = terms.iter().map(|(a, f)| a.norm() * peak(&f.numbers()[k * width..][..width])).sum();
+            worst = worst.max(peaks / peak(site));
+        }
+    }
+    let roundings = 2.0 * 2.0 * terms[0].len() as f64 * P::UNIT;
+    tol.relative += roundings * whole;
+    tol.worst += 2.0 * roundings * worst;
+    report.fields(scope, name, got, &expected, tol);
 }

@@ -1,0 +1,155 @@
+//! Blocks of vectors taken as matrices with a vector in each column: X†Y, and X times a small matrix. Block solvers are
+//! made of these.
+//!
+//! Vectors are read several times, by neighbouring blocks of threads at nearly the same time, so that all but the first
+//! come from the second-level cache. Larger tiles would read less often; their sums and vectors have to fit into registers.
+use crate::algebra::Complex;
+use crate::field::Field;
+use crate::lattice::Divisor;
+use crate::memory::{Access, Global};
+use crate::sides::each_side;
+use crate::storage::{Colours, Double, Element, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
+use crate::{Kernel, Reduction};
+use core::marker::PhantomData;
+
+/// Pairs of vectors in a tile of [`Gram`]: so many x, so many y.
+pub const GRAM_TILE: [usize; 2] = [4, 2];
+
+/// (x_i, y_j) of all pairs of two blocks, in tiles of 4 × 2 pairs. A tile takes the place of a right-hand side: tile
+/// a C + b, with C tiles along j, has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and imaginary parts, j
+/// running fastest. Where a tile reaches beyond the last vector, that one stands in for those that are not there.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Gram<F> {
+    /// x
+    pub x: Field<F>,
+    /// y. May be x.
+    pub y: Field<F>,
+    /// Number of the last x.
+    pub last_x: u32,
+    /// Number of the last y.
+    pub last_y: u32,
+    /// C
+    pub along: Divisor,
+}
+// SAFETY: reads only.
+unsafe impl<F: SiteFormat> Reduction for Gram<F> {
+    const NAME: &'static [&'static str] = &["gram", F::KIND, F::NAME];
+    type Values = [f64; 16];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, tile: u32) -> [f64; 16] {
+        let (a, b) = self.along.divide(tile);
+        let (first_x, first_y) = (GRAM_TILE[0] as u32 * a, GRAM_TILE[1] as u32 * b);
+        let y = |k: u32| unsafe { self.y.load(i, (first_y + k).min(self.last_y)) };
+        let (left, right) = (y(0), y(1));
+        let row = |k: u32| {
+            let x = unsafe { self.x.load(i, (first_x + k).min(self.last_x)) };
+            let (left, right) = (x.dot(left), x.dot(right));
+            [left.re, left.im, right.re, right.im]
+        };
+        let ([a, b, c, d], [e, f, g, h], [j, k, l, m], [n, o, p, q]) = (row(0), row(1), row(2), row(3));
+        [a, b, c, d, e, f, g, h, j, k, l, m, n, o, p, q]
+    }
+}
+
+/// A table of complex numbers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Coefficients<T> {
+    base: Global,
+    format: PhantomData<T>,
+}
+
+impl<T: Element> Coefficients<T> {
+    /// The table at `base`.
+    ///
+    /// # Safety
+    /// The table lies there, for as long as a kernel that holds the view or a copy of it runs.
+    pub unsafe fn new(base: *mut u8) -> Self {
+        Coefficients { base: Global(base), format: PhantomData }
+    }
+    /// Number `k`; nothing may write it while the kernel runs.
+    #[inline(always)]
+    unsafe fn at(&self, k: u32) -> Complex<T> {
+        unsafe { T::load(self.base, k as usize * T::BYTES, Access::Shared) }
+    }
+}
+
+/// y_j ← y_j + Σ_i x_i a_ij, or the same without the old y, which is not read then. Instead of a right-hand side each
+/// call has [`OUTPUTS`](Self::OUTPUTS) of the y_j, for which each x_i is read once.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct BlockUpdate<F: SiteFormat> {
+    /// x
+    pub x: Field<F>,
+    /// y, other vectors than x.
+    pub y: Field<F>,
+    /// a_ij is number i N + j.
+    pub a: Coefficients<F::Real>,
+    /// N
+    pub count: u32,
+    /// 1: y is added to; 0: it is not read.
+    pub add: u32,
+}
+impl<F: SiteFormat> BlockUpdate<F> {
+    /// How many y_j a call computes: as many as registers hold beside an x.
+    pub const OUTPUTS: u32 = if size_of::<F::Value>() > 96 { 2 } else { 4 };
+
+    #[inline(always)]
+    unsafe fn outputs<const N: usize>(&self, i: u32, first: u32) {
+        let last = self.count - 1;
+        let mut y = [F::Value::ZERO; N];
+        if self.add != 0 {
+            each_side!(k < N: {
+                y[k] = unsafe { self.y.load_own(i, (first + k as u32).min(last)) };
+            });
+        }
+        let mut row = 0;
+        while row < self.count {
+            let x = unsafe { self.x.load(i, row) };
+            each_side!(k < N: {
+                // Beyond the last y, numbers of the last one are computed again, and not written.
+                let a = unsafe { self.a.at(row * self.count + (first + k as u32).min(last)) };
+                y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
+            });
+            row += 1;
+        }
+        each_side!(k < N: {
+            if first + (k as u32) < self.count {
+                unsafe { self.y.store(i, first + k as u32, &y[k]) };
+            }
+        });
+    }
+}
+// SAFETY: call (i, group) writes elements (i, j) of its own y_j only, and reads no others of y.
+unsafe impl<F: SiteFormat> Kernel for BlockUpdate<F> {
+    const NAME: &'static [&'static str] = &["block_update", F::KIND, F::NAME];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, group: u32) {
+        unsafe {
+            match Self::OUTPUTS {
+                2 => self.outputs::<2>(i, 2 * group),
+                _ => self.outputs::<4>(i, 4 * group),
+            }
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    reduce "block" gram_spinor_double: Gram<Spinors<Double>>, registers 0;
+    reduce "block" gram_spinor_single: Gram<Spinors<Single>>, registers 0;
+    reduce "block" gram_spinor_half: Gram<Spinors<Half>>, registers 0;
+    reduce "block" gram_spinor_fp16: Gram<Spinors<Fp16>>, registers 0;
+    reduce "block" gram_colour_double: Gram<Colours<Double>>, registers 0;
+    reduce "block" gram_colour_single: Gram<Colours<Single>>, registers 0;
+    reduce "block" gram_colour_half: Gram<Colours<Half>>, registers 0;
+    kernel "block" block_update_spinor_double: BlockUpdate<Spinors<Double>>, registers 0;
+    kernel "block" block_update_spinor_single: BlockUpdate<Spinors<Single>>, registers 0;
+    kernel "block" block_update_spinor_half: BlockUpdate<Spinors<Half>>, registers 0;
+    kernel "block" block_update_spinor_fp16: BlockUpdate<Spinors<Fp16>>, registers 0;
+    kernel "block" block_update_colour_double: BlockUpdate<Colours<Double>>, registers 0;
+    kernel "block" block_update_colour_single: BlockUpdate<Colours<Single>>, registers 0;
+    kernel "block" block_update_colour_half: BlockUpdate<Colours<Half>>, registers 0;
+}

@@ -1,0 +1,89 @@
+//! Blocks of vectors as matrices: what block solvers need of a space.
+use super::device::{DeviceField, FieldKind};
+use super::sides::{Sides, coefficient};
+use super::space::FieldSpace;
+use crate::backend::{Backend, view};
+use crate::domain::Result;
+use gpu_kernels::block::{BlockUpdate, GRAM_TILE, Gram};
+use gpu_kernels::lattice::Divisor;
+use gpu_kernels::storage::{Element, Precision, Sites};
+use num_complex::Complex64;
+use solvers::VectorSpace;
+
+impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
+    /// [`gram`](VectorSpace::gram): one launch and one wait for up to 16 right-hand sides.
+    pub(super) fn products_of_all(
+        &self,
+        x: &DeviceField<B, K, P>,
+        y: &DeviceField<B, K, P>,
+        out: &mut [Complex64],
+    ) -> Result {
+        let n = self.nrhs();
+        let [high, wide] = GRAM_TILE;
+        // A launch has room for the sums of 16 × 16 products, as many sides as go together elsewhere.
+        for rows in Sides::groups(0..n) {
+            for columns in Sides::groups(0..n) {
+                let (m, k) = (rows.count() as usize, columns.count() as usize);
+                let along = k.div_ceil(wide);
+                let tiles = m.div_ceil(high) * along;
+                let kernel = Gram {
+                    x: rows.of(x),
+                    y: columns.of(y),
+                    last_x: rows.count() - 1,
+                    last_y: columns.count() - 1,
+                    along: Divisor::new(along as u32),
+                };
+                self.domain().backend().reduce(&kernel, self.domain().sites(), tiles as u32, 0)?;
+                let mut sums = vec![0.0; 2 * high * wide * tiles];
+                self.domain().sums(&mut sums)?;
+                for (tile, sums) in sums.chunks_exact(2 * high * wide).enumerate() {
+                    for (pair, sum) in sums.chunks_exact(2).enumerate() {
+                        let (i, j) = (tile / along * high + pair / wide, tile % along * wide + pair % wide);
+                        if i < m && j < k {
+                            out[(rows.first() + i) * n + columns.first() + j] = Complex64::new(sum[0], sum[1]);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// y_j ← Σ_i x_i a_ij, with the old y_j before it if `add`.
+    pub(super) fn combine(
+        &self,
+        a: &[Complex64],
+        x: &DeviceField<B, K, P>,
+        y: &mut DeviceField<B, K, P>,
+        add: bool,
+    ) -> Result {
+        let (n, backend) = (self.nrhs(), self.domain().backend());
+        let numbers: Vec<u8> = a[..n * n].iter().flat_map(|&a| bytes::<P::Real>(a)).collect();
+        let mut table = self.table.borrow_mut();
+        let table = match &mut *table {
+            Some(table) => table,
+            none => none.insert(backend.allocate(numbers.len(), "coefficients of a block")?),
+        };
+        // In the order of the work: the launch before has read what was there.
+        backend.upload(&numbers, table, 0)?;
+        let kernel = BlockUpdate::<Sites<K, P>> {
+            x: x.view(),
+            y: y.view(),
+            a: view::coefficients(table, n * n),
+            count: n as u32,
+            add: add.into(),
+        };
+        let groups = kernel.count.div_ceil(BlockUpdate::<Sites<K, P>>::OUTPUTS);
+        Ok(backend.launch(&kernel, self.domain().sites(), groups)?)
+    }
+}
+
+/// A number as tables keep it.
+fn bytes<T: Element>(c: Complex64) -> Vec<u8> {
+    let c = coefficient::<T>(c);
+    let parts = [c.re, c.im].map(T::to_f64);
+    match T::BYTES {
+        8 => parts.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect(),
+        _ => parts.iter().flat_map(|x| x.to_ne_bytes()).collect(),
+    }
+}
