@@ -59,6 +59,8 @@ const SOLVE: Schema = &[
     ("phases", Kind::Word),
     ("spread-boundary", Kind::Switch),
     ("source", Kind::Texts),
+    ("sources", Kind::Count),
+    ("batch", Kind::Count),
     ("solver", Kind::Word),
     ("precision", Kind::Word),
     ("reconstruct", Kind::Word),
@@ -97,6 +99,7 @@ const GLOBAL: Schema = &[
     ("transport", Kind::Word),
     ("no-overlap", Kind::Switch),
     ("share-gpus", Kind::Switch),
+    ("memory", Kind::Word),
 ];
 
 /// Where a value was typed.

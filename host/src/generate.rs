@@ -56,10 +56,20 @@ pub fn random(section: impl Into<Section>, seed: u64) -> HostGauge {
 
 /// A source with independent normal components, ⟨|η|²⟩ = 2 each.
 pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> HostField<T> {
+    noise_source(section, seed, 0)
+}
+
+/// How many independent sources [`noise_source`] makes of a seed.
+pub const NOISE_SOURCES: u32 = 1 << 24;
+
+/// Source `number` of a seed, below [`NOISE_SOURCES`]; the first is [`random_source`], and all are independent.
+pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: u32) -> HostField<T> {
     let section = section.into();
     let mut source = HostField::<T>::zero(section.local);
+    // The number stands above the bits that tell uses apart.
+    let substream = SOURCE | (number % NOISE_SOURCES) << 8;
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
-        let mut stream = Philox::new(seed, section.global_index(index) as u64, SOURCE);
+        let mut stream = Philox::new(seed, section.global_index(index) as u64, substream);
         for component in bytemuck::cast_slice_mut::<_, Complex64>(std::slice::from_mut(site)) {
             *component = normal(&mut stream);
         }

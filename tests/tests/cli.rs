@@ -3,7 +3,7 @@
 mod program;
 
 use program::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -303,6 +303,103 @@ fn several_right_hand_sides() {
     room.json("solve --gauge weak.ildg --mass 0.2 --source file:b.npy -o again.npy --precision single");
     assert!(distance(&npy(&room.path("again.npy")), &all) < 1e-9);
     room.fails(2, &format!("solve --gauge weak.ildg --mass 0.2 {sources} -o x.lime"), &["--output", "x.lime", ".npy"]);
+}
+
+#[test]
+fn all_components_of_a_point() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.3 --precision single";
+    let all = format!("{solve} --source point:1,2,3,4 --sources 12");
+    let report = room.json(&format!("{all} -o x.npy --save-source b.npy --plot x.svg"));
+    assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([12]), &Value::Null));
+    assert_eq!(report["sources"].as_array().unwrap().len(), 12);
+    assert_eq!(report["sources"][5], "point:1,2,3,4,1,2");
+    assert_eq!(report["iterations_per_source"].as_array().unwrap().len(), 12);
+    assert!(report["true_residuals"].as_array().unwrap().iter().all(|r| r.as_f64() <= Some(1e-10)));
+    assert!(recheck(&room, "--mass 0.3", "x.npy", "b.npy") <= 1e-10);
+    // Each as by itself.
+    let whole = npy(&room.path("x.npy"));
+    for (number, component) in [(0, "0,0"), (5, "1,2"), (11, "3,2")] {
+        room.json(&format!("{solve} --source point:1,2,3,4,{component} -o one.npy"));
+        let one = npy(&room.path("one.npy"));
+        assert!(distance(&whole[number * one.len()..(number + 1) * one.len()], &one) < 1e-9, "{component}");
+    }
+    // In batches of any size.
+    let report = room.json(&format!("{all} --batch 5 -o y.npy --plot y.svg"));
+    assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([5, 5, 2]), &json!("asked")));
+    assert_eq!(report["history"].as_array().unwrap().len(), 12);
+    assert!(distance(&npy(&room.path("y.npy")), &whole) < 1e-9);
+    // With the clover term, defect correction, guesses, and an odd number of noise vectors.
+    let noise = format!("{solve} --operator clover --csw 1 --correction defect --source random:3 --sources 5");
+    let report = room.json(&format!("{noise} -o n.npy --plot n.svg"));
+    assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([3, 2]), &json!("size")));
+    assert_eq!(report["sources"], json!(["random:3", "random:3,1", "random:3,2", "random:3,3", "random:3,4"]));
+    let vectors = npy(&room.path("n.npy"));
+    let length = vectors.len() / 5;
+    for (number, source) in [(0, "random:3"), (4, "random:3,4")] {
+        room.json(&format!("{solve} --operator clover --csw 1 --source {source} -o one.npy"));
+        assert!(distance(&vectors[number * length..(number + 1) * length], &npy(&room.path("one.npy"))) < 1e-9);
+    }
+    assert!(distance(&vectors[..length], &vectors[length..2 * length]) > 0.5);
+    let again = room.json(&format!("{noise} --guess n.npy --batch 2"));
+    assert_eq!(again["batches"], json!([2, 2, 1]));
+    // Guesses are those of the batch, in other batches than before.
+    assert!(again["iterations"].as_u64().unwrap() < report["iterations"].as_u64().unwrap() / 2, "{again}");
+    // No batch converges, and all right-hand sides are told.
+    let few = room.run(&format!("{all} --batch 4 --max-iterations 2 -o f.npy --json --backend cpu"));
+    assert_eq!((few.code, object(&few)["true_residuals"].as_array().unwrap().len()), (Some(1), 12), "{}", few.stderr);
+    assert!(!room.path("f.npy").exists());
+}
+
+#[test]
+fn batches_are_as_large_as_memory_allows() {
+    let room = Room::with_weak_field();
+    fs::write(room.path("run.toml"), "gauge = 'weak.ildg'\nmass = 0.3\nsource = 'point:0,0,0,0'\nsources = 12\n")
+        .unwrap();
+    let needed = |batch: usize| {
+        let check = room.json(&format!("check run.toml --set batch={batch}"));
+        assert_eq!(check["batches"][0].as_u64(), Some(batch as u64));
+        check["memory"]["needed_bytes"].as_u64().unwrap()
+    };
+    let (twelve, six, one) = (needed(12), needed(6), needed(1));
+    assert!(one < six && six < twelve);
+    let reference = room.json("solve --config run.toml -o x.npy");
+    assert_eq!(reference["batches"], json!([12]));
+    let less = |bytes: u64, expected: Value, because: &str| {
+        let report = room.json(&format!("solve --config run.toml --memory {} -o y.npy", bytes - 1));
+        assert_eq!((&report["batches"], &report["batches_limited_by"]), (&expected, &json!(because)), "{bytes}");
+        assert!(distance(&npy(&room.path("y.npy")), &npy(&room.path("x.npy"))) < 1e-9);
+    };
+    less(twelve, json!([6, 6]), "memory");
+    less(six, json!([4, 4, 4]), "memory");
+    let run = room.run(&format!("solve --config run.toml --backend cpu --memory {}", twelve - 1));
+    assert!(run.stdout.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stdout);
+    assert!(run.stderr.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stderr);
+    assert!(run.stdout.contains("  point:0,0,0,0,3,2: "), "{}", run.stdout);
+    let check = room.json(&format!("check run.toml --memory {}", twelve - 1));
+    assert_eq!((&check["batches"], &check["ok"]), (&json!([6, 6]), &json!(true)));
+    // What was asked for is not made smaller.
+    let asked = format!("solve --config run.toml --backend cpu --batch 12 --memory {}", twelve - 1);
+    room.fails(2, &asked, &["with 12 right-hand sides needs", "batches of 8 fit"]);
+    let little = format!("solve --config run.toml --backend cpu --memory {}", one - 1);
+    room.fails(2, &little, &["with 1 right-hand side needs", "links in double"]);
+    for (flags, part) in [
+        ("--sources 13", "a point has 12 components"),
+        ("--sources 0", "1 to 4096"),
+        ("--sources 2 --source random:1 --source random:2", "give one source with it"),
+        ("--batch 65", "1 to 64"),
+        ("--batch none", "--batch"),
+        ("--memory 20GB", "20GiB"),
+    ] {
+        room.fails(2, &format!("solve --config run.toml {flags}"), &[part]);
+    }
+    room.fails(
+        2,
+        "solve --gauge weak.ildg --mass 0 --source point:0,0,0,0",
+        &["with --sources 12 point:x,y,z,t will do"],
+    );
+    let many = "apply --gauge weak.ildg --mass 0.1 --source random:1 --sources 65 -o a.npy";
+    room.fails(2, many, &["65 sources", "at most 64"]);
 }
 
 #[test]

@@ -152,6 +152,47 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, "rhmc run.toml --out whole --resume --backend cpu", &["state.toml:2:14", "trajectory"]);
 }
 
+/// A noise vector gives the same condensate in whatever batch it is solved.
+#[test]
+fn condensates_in_batches() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), QUARKS).unwrap();
+    let run = "rhmc run.toml --set trajectories=1 --set measure.condensate=5";
+    let made = |folder: &str, flags: &str| {
+        room.json(&format!("{run} --out {folder} {flags}"));
+        let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
+        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        (first["run"]["measure"]["batches"].clone(), lines(&room, folder).swap_remove(0))
+    };
+    let (batches, whole) = made("whole", "");
+    assert_eq!(batches, json!([3, 2]));
+    for (folder, flags, expected) in
+        [("single", "--set measure.batch=1", json!([1, 1, 1, 1, 1])), ("together", "--set measure.batch=5", json!([5]))]
+    {
+        let (batches, line) = made(folder, flags);
+        assert_eq!(batches, expected, "{folder}");
+        assert_eq!(line["plaquette"], whole["plaquette"]);
+        for (a, b) in line["condensate"].as_array().unwrap().iter().zip(whole["condensate"].as_array().unwrap()) {
+            assert_eq!(b["noise"].as_array().unwrap().len(), 5);
+            for (a, b) in a["noise"].as_array().unwrap().iter().zip(b["noise"].as_array().unwrap()) {
+                for (key, part) in [("even", 0), ("even", 1), ("odd", 0), ("odd", 1)] {
+                    // To the residual of 1e-8 that solves are asked for.
+                    assert!((number(&a[key][part]) - number(&b[key][part])).abs() < 1e-6, "{folder}: {a} {b}");
+                }
+            }
+        }
+        assert_ne!(whole["condensate"][0]["noise"][0], whole["condensate"][0]["noise"][4]);
+    }
+    // The memory of more noise vectors than a force has vectors is known before the start.
+    let check = |n: usize| room.json(&format!("check run.toml --set measure.condensate={n} --set measure.batch={n}"));
+    assert_eq!(check(5)["batches"], json!([5]));
+    let memory = |n: usize| check(n)["memory"]["needed_bytes"].as_u64().unwrap();
+    assert!(memory(5) == memory(1) && memory(64) > memory(5));
+    let less = format!("check run.toml --set measure.condensate=64 --memory {}", memory(64) - 1);
+    assert_eq!(room.json(&less)["batches"], json!([16, 16, 16, 16]));
+    room.fails(2, &format!("{run} --out no --set measure.batch=0"), &["measure.batch", "1 to 64"]);
+}
+
 #[test]
 fn pure_gauge_fields_and_single_precision() {
     let room = Room::new();

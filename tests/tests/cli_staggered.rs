@@ -165,6 +165,44 @@ fn several_masses_and_shifts() {
 }
 
 #[test]
+fn three_colours_of_a_point() {
+    let room = Room::with_weak_field();
+    let base = "solve --gauge weak.ildg --operator asqtad --u0 0.9 --mass 0.1 --precision single";
+    let all = format!("{base} --source point:1,0,2,3 --sources 3");
+    let report = room.json(&format!("{all} -o x.npy"));
+    assert_eq!((&report["batches"], &report["sources"][2]), (&json!([3]), &json!("point:1,0,2,3,2")));
+    assert_eq!(shape(&room.path("x.npy")), [3, 8, 4, 4, 4, 3]);
+    let whole = npy(&room.path("x.npy"));
+    let length = whole.len() / 3;
+    for colour in 0..3 {
+        room.json(&format!("{base} --source point:1,0,2,3,{colour} -o one.npy"));
+        let one = npy(&room.path("one.npy"));
+        assert!(distance(&whole[colour * length..(colour + 1) * length], &one) < 1e-8, "{colour}");
+    }
+    let report = room.json(&format!("{all} --batch 1 -o y.npy"));
+    assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([1, 1, 1]), &json!("asked")));
+    assert!(distance(&npy(&room.path("y.npy")), &whole) < 1e-8);
+    // Of several masses, too: by mass, and then by source.
+    let masses = "solve --gauge weak.ildg --operator asqtad --u0 0.9 --masses 0.1,0.3 --source random:2 --sources 3";
+    room.json(&format!("{masses} -o m.npy"));
+    let split = room.json(&format!("{masses} --batch 2 -o n.npy"));
+    assert_eq!((&split["batches"], &split["output_axes"]), (&json!([2, 1]), &json!([2, 3])));
+    assert_eq!(split["systems"][1]["true_residuals"].as_array().unwrap().len(), 3);
+    assert!(distance(&npy(&room.path("n.npy")), &npy(&room.path("m.npy"))) < 1e-8);
+    // Memory splits them as well.
+    let input = "gauge = 'weak.ildg'\noperator = 'staggered'\nmass = 0.1\nsource = 'point:0,0,0,0'\nsources = 3\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+    let needed = |batch: usize| {
+        room.json(&format!("check run.toml --set batch={batch}"))["memory"]["needed_bytes"].as_u64().unwrap()
+    };
+    let (three, two) = (needed(3), needed(2));
+    let report = room.json(&format!("solve --config run.toml --memory {}", three - 1));
+    assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([2, 1]), &json!("memory")));
+    assert_eq!(room.json(&format!("solve --config run.toml --memory {}", two - 1))["batches"], json!([1, 1, 1]));
+    room.fails(2, &format!("{base} --source point:0,0,0,0 --sources 4"), &["a point has 3 components, not 4"]);
+}
+
+#[test]
 fn links_are_made_saved_and_used() {
     let room = Room::with_weak_field();
     for (operator, flags, read) in

@@ -3,12 +3,15 @@
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
+use ferrite::field::host::Spinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Request};
+use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Request, SolveFailure, in_batches};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
+use solvers::{Iteration, Observer, SolveError};
+use std::ops::ControlFlow;
 
 fn case() -> Case {
     Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).unwrap(), 20, 0.2), 21)
@@ -77,4 +80,51 @@ fn iteration_counts_are_what_they_were() {
         }
     }
     assert!(off.is_empty(), "{off:#?}");
+}
+
+/// Ends the second batch after two iterations.
+struct Stop(usize);
+impl Observer for Stop {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        if self.0 == 2 && event.iteration == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn batches_come_out_as_one_solve() {
+    let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let gauge = generate::weak_field(lattice, 1, 0.2);
+    let sources: Vec<_> = (0..3).map(|number| generate::noise_source(lattice, 5, number)).collect();
+    let request = Request::new(WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic));
+    let configuration = Configuration::new(&domain, &gauge);
+    let solve = |sizes: &[usize], stop: &mut Stop| {
+        in_batches(sizes, &sources, None, |sources, guess| {
+            stop.0 += 1;
+            configuration.solve(sources, guess, &request, stop)
+        })
+    };
+    let (together, whole) = solve(&[3], &mut Stop(9)).unwrap();
+    let (apart, report) = solve(&[1, 1, 1], &mut Stop(9)).unwrap();
+    assert!(report.converged && report.true_residual.len() == 3 && report.info.history.len() == 3);
+    // A batch is asked for what its most demanding right-hand side needs: an iteration more or less for the others.
+    for (apart, together) in report.info.iterations_per_rhs.iter().zip(&whole.info.iterations_per_rhs) {
+        assert!(apart.abs_diff(*together) <= 2, "{apart} {together}");
+    }
+    assert_eq!(Some(&report.info.iterations), report.info.iterations_per_rhs.iter().max());
+    assert!(report.info.reductions > whole.info.reductions);
+    for (a, b) in together.iter().zip(&apart) {
+        let off = a.numbers().iter().zip(b.numbers()).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>();
+        // Two residuals of 1e-10, over the smallest singular value of M, which is near the mass on weak fields.
+        assert!(off.sqrt() < 2.0 * 1e-10 / 0.2 * sources[0].norm2().sqrt(), "{off}");
+    }
+    // What comes after a batch that was stopped is left out.
+    let Err(SolveFailure::Unfinished { error, solutions, report }) = solve(&[1, 1, 1], &mut Stop(0)) else {
+        panic!("it was stopped")
+    };
+    assert!(matches!(error, SolveError::Cancelled { .. }));
+    assert!(report.true_residual[0] <= 1e-10 && report.true_residual[1] > 1e-10);
+    assert_eq!((report.true_residual[2], report.info.iterations_per_rhs[2], solutions[2].norm2()), (1.0, 0, 0.0));
+    assert!(!report.converged && report.info.failed.contains(&2));
+    assert!(in_batches::<Spinor>(&[], &[], None, |_, _| unreachable!()).is_err());
 }

@@ -345,3 +345,55 @@ fn sources_at_other_times_and_noise() {
         assert!((mean / (8.0 * point.re) - 1.0).abs() < 0.15, "{t}: {mean} {point}");
     }
 }
+
+/// Correlators do not depend on how many components of a source are solved together, which memory decides.
+#[test]
+fn batches_of_components() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 5 --noise 0.3 -o cfg.ildg");
+    let wilson = "configurations = [\"cfg.ildg\"]\n[solve]\noperator = \"clover\"\ncsw = 1.0\nmass = 0.3\n\
+                  precision = \"single\"\ntol = 1e-10\n";
+    let staggered = "configurations = [\"cfg.ildg\"]\n[solve]\noperator = \"asqtad\"\nmass = 0.1\ntol = 1e-10\n";
+    fs::write(room.path("wilson.toml"), wilson).unwrap();
+    fs::write(room.path("staggered.toml"), staggered).unwrap();
+    let made = |input: &str, flags: &str, folder: &str| {
+        room.json(&format!("spectrum {input}.toml --out {input}.{folder} {flags}"));
+        lines(&room, &format!("{input}.{folder}")).swap_remove(0)
+    };
+    for (input, names, sizes) in [
+        (
+            "wilson",
+            &["g5", "gx", "nucleon.positive"][..],
+            &[json!([12]), json!(vec![1; 12]), json!([4, 4, 4]), json!([5, 5, 2])][..],
+        ),
+        ("staggered", &["pion", "vector"][..], &[json!([3]), json!([1, 1, 1]), json!([2, 1])][..]),
+    ] {
+        let whole = made(input, "", "whole");
+        assert_eq!(whole["batches"], sizes[0]);
+        for expected in &sizes[1..] {
+            let batch = &expected[0];
+            let split = made(input, &format!("--batch {batch}"), &format!("{batch}"));
+            assert_eq!(&split["batches"], expected);
+            for name in names {
+                let (a, b) = (correlator(&split, name, [0; 3]), correlator(&whole, name, [0; 3]));
+                // Solutions with residuals of 1e-10 times the condition of M, of which the nucleon has three.
+                let scale = b.iter().map(|z| z.norm()).fold(0.0, f64::max);
+                let off = a.iter().zip(&b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+                assert!(off < 1e-8 * scale, "{input} in batches of {batch}: {name} is off by {off:e} of {scale:e}");
+            }
+        }
+        // The key of the input does the same; less memory makes smaller batches.
+        let check = |flags: &str| room.json(&format!("check {input}.toml {flags}"));
+        let needed = check("")["memory"]["needed_bytes"].as_u64().unwrap();
+        let less = format!("--memory {}", needed - 1);
+        let half = if input == "wilson" { json!([6, 6]) } else { json!([2, 1]) };
+        assert_eq!((&check(&less)["batches"], &check(&less)["batches_limited_by"]), (&half, &json!("memory")));
+        assert_eq!(made(input, &less, "less")["batches"], half);
+        assert_eq!(check("--set batch=2")["batches"][0], 2);
+    }
+    let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6");
+    assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as asked for"), "{}", run.stderr);
+    room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "--batch N"]);
+    room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);
+    room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);
+}

@@ -2,7 +2,7 @@
 use super::device::{Device, DeviceChoice, on_device};
 use super::fields::Source;
 use super::layout::Layout;
-use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, name_of};
 use super::solve::{OperatorFlags, inputs, reconstruction};
 use super::{Context, Failure, Outcome, fields, staggered};
 use crate::config::Settings;
@@ -131,6 +131,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
 /// Operator, fields and where the images go.
 fn checked(settings: &mut Settings) -> Outcome<(Plan, PathBuf)> {
     let plan = Plan::from_settings(settings);
+    are_together(settings, plan.as_ref().map_or(0, |plan| plan.sources.len()));
     settings.finish("the command line")?;
     let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
     let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };

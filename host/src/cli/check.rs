@@ -51,35 +51,40 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     settings.set(&args.set);
     context.add_to(&mut settings);
     let what = args.file.display().to_string();
-    let (device, lattice, nrhs, needs, operator, name, clover) = if staggered::is_chosen(&settings) {
+    let (device, lattice, batches, needs, operator, name, clover) = if staggered::is_chosen(&settings) {
         let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
-        let (plan, needs) = (&solve.plan, solve.memory(solve.plan.lattice));
-        let device = solve.device.open(&context.world)?;
-        (device, plan.lattice, plan.sources.len(), needs, plan.kind.name(), plan.kind.title(), Value::Null)
+        let (plan, device) = (&solve.plan, solve.device.open(&context.world)?);
+        let needs = |together: usize| solve.memory(plan.lattice, together);
+        let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
+        let needs = needs(batches.largest());
+        (device, plan.lattice, batches, needs, plan.kind.name(), plan.kind.title(), Value::Null)
     } else {
         let solve = Solve::from_settings(&mut settings, &what)?;
-        let (plan, nrhs) = (&solve.plan, solve.plan.sources.len());
+        let (plan, device) = (&solve.plan, solve.device.open(&context.world)?);
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        let needs = request.memory(plan.lattice(), &ProcessGrid::SINGLE, nrhs);
-        let device = solve.device.open(&context.world)?;
-        (device, plan.lattice(), nrhs, needs, plan.operator_name(), plan.operator.name(), plan.clover())
+        let needs = |together: usize| request.memory(plan.lattice(), &ProcessGrid::SINGLE, together);
+        let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
+        let needs = needs(batches.largest());
+        (device, plan.lattice(), batches, needs, plan.operator_name(), plan.operator.name(), plan.clover())
     };
     let object = json!({
         "kind": "solve",
         "lattice": lattice.size(),
         "operator": operator,
         "clover": clover,
-        "sources": nrhs,
+        "sources": batches.sizes.iter().sum::<usize>(),
     });
-    let head = format!("{name} operator on {lattice}");
+    let object = staggered::merged(object, batches.json());
+    let head = format!("{name} operator on {lattice}, {}", batches.describe());
     answer(&args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
 }
 
 fn spectrum(args: &Arguments, context: &Context) -> Outcome {
     let checked = super::spectrum::check(&args.file, &args.set, context)?;
-    let super::spectrum::Checked { device, needs, lattice, configurations } = checked;
+    let super::spectrum::Checked { device, needs, batches, lattice, configurations } = checked;
     let object = json!({ "kind": "spectrum", "lattice": lattice.size(), "configurations": configurations });
-    let head = format!("{} on {lattice}", count(configurations, "configuration"));
+    let object = staggered::merged(object, batches.json());
+    let head = format!("{} on {lattice}, {}", count(configurations, "configuration"), batches.describe());
     answer(args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
 }
 
@@ -96,7 +101,8 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {}, {with}", input.trajectories, input.lattice);
-    let needs = rhmc::memory(&input, &layout);
+    let (batches, needs) = rhmc::plan(&input, &layout, device.memory()?.free);
+    let object = staggered::merged(object, batches.json());
     answer(args, context, &device, &needs, object, (&head, &format!("the run on {}", input.lattice)))
 }
 

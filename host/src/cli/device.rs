@@ -35,10 +35,20 @@ pub struct DeviceChoice {
     pub layout: LayoutChoice,
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are always shared"))]
     share: bool,
+    /// `--memory`
+    memory: Option<usize>,
 }
 
 /// An open device.
-pub enum Device {
+pub struct Device {
+    /// What computes.
+    pub what: What,
+    /// How much of its memory may be used, if that is limited.
+    limit: Option<usize>,
+}
+
+/// What computes.
+pub enum What {
     /// Threads.
     Cpu(Cpu),
     /// A GPU.
@@ -49,17 +59,17 @@ pub enum Device {
 /// Runs `$body` with `$backend` bound to whichever backend the device is: static dispatch starts here.
 macro_rules! on_device {
     ($device:expr, $backend:ident => $body:expr) => {
-        match $device {
-            $crate::cli::device::Device::Cpu($backend) => $body,
+        match &$device.what {
+            $crate::cli::device::What::Cpu($backend) => $body,
             #[cfg(feature = "cuda")]
-            $crate::cli::device::Device::Cuda($backend) => $body,
+            $crate::cli::device::What::Cuda($backend) => $body,
         }
     };
 }
 pub(crate) use on_device;
 
 impl DeviceChoice {
-    /// Takes the keys `backend`, `device`, `threads` and `tuning`; notes mistakes in `settings`.
+    /// Takes the keys `backend`, `device`, `threads`, `tuning` and `memory`; notes mistakes in `settings`.
     pub fn from_settings(settings: &mut Settings) -> Self {
         let kinds = [("auto", Kind::Auto), ("cuda", Kind::Cuda), ("cpu", Kind::Cpu)];
         let kind = settings.choice("backend", &kinds).unwrap_or(Kind::Auto);
@@ -71,20 +81,22 @@ impl DeviceChoice {
         }
         let layout = LayoutChoice::from_settings(settings);
         let share = settings.is_on("share-gpus");
-        DeviceChoice { kind, device, threads, tuning, layout, share }
+        let memory = settings.parsed("memory", super::text::parse_bytes);
+        DeviceChoice { kind, device, threads, tuning, layout, share, memory }
     }
     /// *Collective.* Opens the device of each process and gives the threads of host work their number.
     pub fn open(&self, world: &World) -> Outcome<Device> {
         let threads = self.start_threads(world)?;
-        let device = world.agree(self.device(world.network().node_rank(), threads))?;
+        let what = world.agree(self.device(world.network().node_rank(), threads))?;
+        let device = Device { what, limit: self.memory };
         debug!("computing on {}", device.describe());
         if world.size() > 1 {
             map(world, &device)?;
         }
         Ok(device)
     }
-    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<Device> {
-        let cpu = || Device::Cpu(Cpu::new(threads));
+    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<What> {
+        let cpu = || What::Cpu(Cpu::new(threads));
         match self.kind {
             Kind::Cpu => Ok(cpu()),
             Kind::Cuda => self.gpu(node_rank),
@@ -125,7 +137,7 @@ impl DeviceChoice {
         Ok(threads)
     }
     #[cfg(feature = "cuda")]
-    fn gpu(&self, node_rank: usize) -> Outcome<Device> {
+    fn gpu(&self, node_rank: usize) -> Outcome<What> {
         let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
         let device = match self.device {
             Some(device) => device,
@@ -144,10 +156,10 @@ impl DeviceChoice {
             warn!("{problem}; kernels run with default block sizes");
         }
         self_test(&cuda)?;
-        Ok(Device::Cuda(cuda))
+        Ok(What::Cuda(cuda))
     }
     #[cfg(not(feature = "cuda"))]
-    fn gpu(&self, _: usize) -> Outcome<Device> {
+    fn gpu(&self, _: usize) -> Outcome<What> {
         let message = "this program was built without CUDA (cargo feature `cuda`): build it with that feature, or run \
                        with --backend cpu";
         Err(Failure::refused(message))
@@ -227,18 +239,18 @@ impl Device {
     }
     /// What is known of launch parameters; a CPU has none.
     pub fn tuner(&self) -> Option<&Tuner> {
-        match self {
-            Device::Cpu(_) => None,
+        match &self.what {
+            What::Cpu(_) => None,
             #[cfg(feature = "cuda")]
-            Device::Cuda(cuda) => Some(cuda.tuner()),
+            What::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
     /// Blocks of the kernels launched so far, as an array of objects; none on a CPU.
     pub fn launches(&self) -> Value {
-        match self {
-            Device::Cpu(_) => json!([]),
+        match &self.what {
+            What::Cpu(_) => json!([]),
             #[cfg(feature = "cuda")]
-            Device::Cuda(cuda) => {
+            What::Cuda(cuda) => {
                 let launches = cuda.launches();
                 let object = |l: &ferrite::backend::Launched| {
                     json!({
@@ -250,9 +262,10 @@ impl Device {
             }
         }
     }
-    /// Free and total memory.
+    /// Free and total memory; no more than may be used is free.
     pub fn memory(&self) -> Outcome<Memory> {
-        Ok(on_device!(self, b => b.memory())?)
+        let Memory { free, total } = on_device!(self, b => b.memory())?;
+        Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit)), total })
     }
     /// *Collective.* Refuses before the start what some process's device cannot hold.
     pub fn require_all(&self, world: &World, needs: &[(&str, usize)], what: &str) -> Outcome {

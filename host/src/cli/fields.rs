@@ -15,18 +15,19 @@ use std::path::{Path, PathBuf};
 pub enum Source {
     /// One at a site and component: spin and colour, or colour.
     Point([usize; 4], Vec<usize>),
-    /// Normal random numbers.
-    Random(u64),
+    /// Normal random numbers: seed, and which of those that the seed has.
+    Random(u64, u32),
     /// From a file; the number counts its fields.
     File(PathBuf, usize),
 }
 
 impl Source {
-    /// `point:x,y,z,t,spin,colour` (without spin for colour vectors), `random:SEED` or `file:PATH`.
+    /// `point:x,y,z,t,spin,colour` (without spin for colour vectors), `random:SEED`, `random:SEED,NUMBER` or `file:PATH`.
     pub fn parse<T: Fermion>(text: &str) -> Result<Self, String> {
         let point = format!("point:x,y,z,t,{}", T::AXES.join(","));
         let expected = format!("expected {point}, random:SEED or file:PATH");
         let (kind, rest) = text.split_once(':').ok_or_else(|| format!("'{text}': {expected}"))?;
+        let noise = generate::NOISE_SOURCES;
         match kind {
             "point" => {
                 let numbers: Option<Vec<usize>> = rest.split(',').map(|n| n.trim().parse().ok()).collect();
@@ -34,15 +35,66 @@ impl Source {
                     Some(&[x, y, z, t, ref component @ ..]) if component.len() == T::SHAPE.len() => {
                         Ok(Source::Point([x, y, z, t], component.to_vec()))
                     }
-                    _ => Err(format!("'{text}': expected {} whole numbers, {point}", 4 + T::SHAPE.len())),
+                    _ => {
+                        let (numbers, all) = (4 + T::SHAPE.len(), T::COMPONENTS);
+                        Err(format!(
+                            "'{text}': expected {numbers} whole numbers, {point}; with --sources {all} point:x,y,z,t will do"
+                        ))
+                    }
                 }
             }
-            "random" => match rest.parse() {
-                Ok(seed) => Ok(Source::Random(seed)),
-                Err(_) => Err(format!("'{text}': expected a seed from 0 to 2^64 - 1, random:SEED")),
-            },
+            "random" => {
+                let (seed, number) = rest.split_once(',').unwrap_or((rest, "0"));
+                match (seed.trim().parse(), number.trim().parse()) {
+                    (Ok(seed), Ok(number)) if number < noise => Ok(Source::Random(seed, number)),
+                    _ => Err(format!(
+                        "'{text}': expected a seed from 0 to 2^64 - 1, random:SEED, or random:SEED,NUMBER for another of \
+                         its {noise} sources, from 0"
+                    )),
+                }
+            }
             "file" if !rest.is_empty() => Ok(Source::File(rest.into(), 0)),
             _ => Err(format!("'{text}': {expected}")),
+        }
+    }
+    /// `n` sources that begin with one as typed: components of a point, spin by spin, from the first on where none is named;
+    /// noise with consecutive numbers.
+    pub fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<Self>, String> {
+        let is_bare = text.starts_with("point:") && text.split(',').count() == 4;
+        let first = match is_bare {
+            true => Self::parse::<T>(&format!("{text}{}", ",0".repeat(T::SHAPE.len())))?,
+            false => Self::parse::<T>(text)?,
+        };
+        match first {
+            Source::Point(site, component) => {
+                components_exist::<T>(&component)?;
+                let begin = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
+                let (there, all) = (T::COMPONENTS - begin, T::COMPONENTS);
+                if n > there {
+                    let from = if begin > 0 { format!(", {there} from this one on") } else { String::new() };
+                    return Err(format!("a point has {all} components{from}, not {n}"));
+                }
+                let component = |mut index: usize| {
+                    let mut numbers: Vec<usize> = Vec::new();
+                    for extent in T::SHAPE.iter().rev() {
+                        numbers.push(index % extent);
+                        index /= extent;
+                    }
+                    numbers.reverse();
+                    numbers
+                };
+                Ok((begin..begin + n).map(|index| Source::Point(site, component(index))).collect())
+            }
+            Source::Random(seed, number) => {
+                let last = u32::try_from(n).ok().and_then(|n| number.checked_add(n));
+                match last.filter(|last| *last <= generate::NOISE_SOURCES) {
+                    Some(last) => Ok((number..last).map(|number| Source::Random(seed, number)).collect()),
+                    None => Err(format!("a seed has {} sources", generate::NOISE_SOURCES)),
+                }
+            }
+            Source::File(..) => {
+                Err("--sources belongs to point and random sources; a file has as many as it holds".into())
+            }
         }
     }
     /// Checks the source against the lattice; a file with several fields becomes several sources.
@@ -54,14 +106,10 @@ impl Source {
                         "site (x, y, z, t) = {site:?} is outside the lattice {lattice}, which counts from 0"
                     ));
                 }
-                for ((value, extent), axis) in component.iter().zip(T::SHAPE).zip(T::AXES) {
-                    if value >= extent {
-                        return Err(format!("{axis} {value}: {axis}s are 0 to {}", extent - 1));
-                    }
-                }
+                components_exist::<T>(component)?;
                 Ok(vec![self])
             }
-            Source::Random(_) => Ok(vec![self]),
+            Source::Random(..) => Ok(vec![self]),
             Source::File(path, _) => {
                 let block = files::inspect_block::<T>(&path).map_err(|e| e.to_string())?;
                 let single = || files::inspect(&path, &ReadOptions::default());
@@ -104,7 +152,7 @@ impl Source {
                 let why = format!("site {site:?}, component {component:?} is outside the lattice {lattice}");
                 Failure::refused(why).shared()
             }),
-            Source::Random(seed) => Ok(generate::random_source(section, *seed)),
+            Source::Random(seed, number) => Ok(generate::noise_source(section, *seed, *number)),
             Source::File(path, number) => {
                 let read = match files::inspect_block_with::<T>(path, network) {
                     Ok(Some(_)) => files::read_block_part(path, *number, &section, network),
@@ -117,6 +165,15 @@ impl Source {
     }
 }
 
+fn components_exist<T: Fermion>(component: &[usize]) -> Result<(), String> {
+    for ((value, extent), axis) in component.iter().zip(T::SHAPE).zip(T::AXES) {
+        if value >= extent {
+            return Err(format!("{axis} {value}: {axis}s are 0 to {}", extent - 1));
+        }
+    }
+    Ok(())
+}
+
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -124,7 +181,8 @@ impl std::fmt::Display for Source {
                 let numbers: Vec<_> = site.iter().chain(component).map(usize::to_string).collect();
                 write!(f, "point:{}", numbers.join(","))
             }
-            Source::Random(seed) => write!(f, "random:{seed}"),
+            Source::Random(seed, 0) => write!(f, "random:{seed}"),
+            Source::Random(seed, number) => write!(f, "random:{seed},{number}"),
             Source::File(path, 0) => write!(f, "file:{}", path.display()),
             Source::File(path, n) => write!(f, "file:{} (field {n})", path.display()),
         }
@@ -242,5 +300,42 @@ pub fn file_precision(text: &str) -> Result<Precision, String> {
         "single" => Ok(Precision::Single),
         "double" => Ok(Precision::Double),
         other => Err(format!("'{other}' is none of single, double")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::field::host::{ColourVector, Spinor};
+
+    fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<String>, String> {
+        Source::several::<T>(text, n).map(|all| all.iter().map(Source::to_string).collect())
+    }
+
+    #[test]
+    fn sources_count_on() {
+        let all = several::<Spinor>("point:1,2,3,4", 12).unwrap();
+        assert_eq!((all[0].as_str(), all[11].as_str()), ("point:1,2,3,4,0,0", "point:1,2,3,4,3,2"));
+        assert_eq!(several::<Spinor>("point:1,2,3,4,0,2", 2).unwrap(), ["point:1,2,3,4,0,2", "point:1,2,3,4,1,0"]);
+        assert_eq!(several::<ColourVector>("point:0,0,0,1", 3).unwrap()[2], "point:0,0,0,1,2");
+        assert_eq!(several::<Spinor>("random:7", 2).unwrap(), ["random:7", "random:7,1"]);
+        assert_eq!(several::<Spinor>("random:7,5", 2).unwrap(), ["random:7,5", "random:7,6"]);
+        assert_eq!(Source::parse::<Spinor>("random:7,1"), Ok(Source::Random(7, 1)));
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_are() {
+        for (text, n, part) in [
+            ("point:0,0,0,0", 13, "a point has 12 components, not 13"),
+            ("point:0,0,0,0,3,1", 3, "2 from this one on"),
+            ("point:0,0,0,0,4,0", 1, "spins are 0 to 3"),
+            ("point:0,0,0", 12, "6 whole numbers"),
+            ("random:1,16777215", 2, "a seed has 16777216 sources"),
+            ("random:1,16777216", 1, "expected a seed"),
+            ("file:b.npy", 2, "as many as it holds"),
+        ] {
+            let why = several::<Spinor>(text, n).expect_err(text);
+            assert!(why.contains(part), "{why}");
+        }
     }
 }

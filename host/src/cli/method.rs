@@ -1,4 +1,5 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
+use super::batch::BatchChoice;
 use super::fields::Source;
 use super::layout::Layout;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
@@ -27,6 +28,9 @@ pub struct MethodFlags {
     /// A first guess of the solution: .npy or .lime, with one field per source
     #[arg(long, value_name = "FILE")]
     guess: Option<String>,
+    /// Right-hand sides that are solved together, 1 to 64 [default: up to 16, as many as memory allows]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    batch: Option<String>,
     /// Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]
     #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
     outer: Option<String>,
@@ -56,6 +60,7 @@ impl MethodFlags {
             ("tol", &self.tol),
             ("max-iterations", &self.max_iterations),
             ("guess", &self.guess),
+            ("batch", &self.batch),
             ("outer", &self.outer),
             ("correction", &self.correction),
             ("delta", &self.delta),
@@ -75,6 +80,8 @@ pub struct Scheme {
     pub tol: f64,
     /// First guesses, one per source.
     pub guess: Option<Vec<Source>>,
+    /// How many right-hand sides go together.
+    pub batch: BatchChoice,
     method: Method,
     max_iterations: usize,
     outer: IterationPrecision,
@@ -123,6 +130,7 @@ impl Scheme {
         }
         Scheme {
             guess: guess::<T>(settings, wanted.as_ref()),
+            batch: BatchChoice::from_settings(settings, "batch"),
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             positive: false,
@@ -254,6 +262,7 @@ mod tests {
         Scheme {
             tol: 1e-10,
             guess: None,
+            batch: BatchChoice::default(),
             method: Method::Bicgstab,
             max_iterations: 10,
             outer: IterationPrecision::Double,

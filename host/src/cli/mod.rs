@@ -1,6 +1,7 @@
 //! What the user types, and how the program answers: standard output for results, standard error for everything else,
 //! and an exit code that is a contract (see [`failure::Code`]).
 pub mod apply;
+mod batch;
 pub mod bench;
 pub mod check;
 pub mod convert;
@@ -77,6 +78,9 @@ pub struct Global {
     /// Threads of the CPU [default: all]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
+    /// How much of the device's memory may be used, such as 20GiB [default: what is free]
+    #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
+    pub memory: Option<String>,
     /// Block sizes of kernels on a GPU: on takes those that `ferrite tune` has measured, off the defaults [default: on]
     #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
     pub tuning: Option<String>,
@@ -170,6 +174,7 @@ impl Context {
         settings.flag("backend", self.global.backend.as_deref());
         settings.flag("device", self.global.device.as_deref());
         settings.flag("threads", self.global.threads.as_deref());
+        settings.flag("memory", self.global.memory.as_deref());
         settings.flag("tuning", self.global.tuning.as_deref());
         settings.flag("grid", self.global.grid.as_deref());
         settings.flag("transport", self.global.transport.as_deref());

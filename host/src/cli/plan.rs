@@ -298,35 +298,58 @@ fn wilson(settings: &mut Settings) -> Option<WilsonParams> {
     isotropic.map(|params| WilsonParams { anisotropy, ..params })
 }
 
+/// Most right-hand sides of one command: they are all in the host's memory.
+const MOST_SOURCES: usize = 4096;
+
 /// All sources, checked against the lattice.
 pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Source>> {
     let given = settings.all("source");
+    let several = settings.count("sources", 1..=MOST_SOURCES);
     if given.is_empty() {
         let component = T::AXES.join(",");
         settings.missing(format!("no source: give --source point:x,y,z,t,{component}, random:SEED or file:PATH"));
         return None;
     }
+    if settings.was_given("sources") && several.is_none() {
+        // What the sources would be nobody knows.
+        return None;
+    }
+    if given.len() > 1 && several.is_some() {
+        settings.conflict("sources", "source", "give one source with it, from which the others follow");
+        return None;
+    }
     let mut sources = Vec::new();
     let mut sound = true;
     for setting in &given {
-        let source = Source::parse::<T>(setting.text()).and_then(|source| match lattice {
+        let typed = match several {
+            Some(n) => Source::several::<T>(setting.text(), n),
+            None => Source::parse::<T>(setting.text()).map(|source| vec![source]),
+        };
+        let checked = |source: Source| match lattice {
             Some(lattice) => source.check::<T>(lattice),
             None => Ok(vec![source]),
-        });
-        match source {
-            Ok(all) => sources.extend(all),
+        };
+        match typed.and_then(|typed| typed.into_iter().map(checked).collect::<Result<Vec<_>, _>>()) {
+            Ok(all) => sources.extend(all.into_iter().flatten()),
             Err(why) => {
                 settings.wrong(setting, why);
                 sound = false;
             }
         }
     }
-    let most = ferrite::backend::MAX_RHS;
-    if sources.len() > most {
-        settings.wrong(&given[0], format!("{} sources, but at most {most} can be solved together", sources.len()));
+    if sources.len() > MOST_SOURCES {
+        settings.wrong(&given[0], format!("{} sources, but one command takes at most {MOST_SOURCES}", sources.len()));
         sound = false;
     }
     sound.then_some(sources)
+}
+
+/// Refuses more sources than kernels can treat at once, for commands that do not split them.
+pub fn are_together(settings: &mut Settings, sources: usize) {
+    let most = ferrite::backend::MAX_RHS;
+    if let (true, Some(setting)) = (sources > most, settings.get("source")) {
+        settings.wrong(&setting, format!("{sources} sources, but at most {most} can be applied to together"));
+    }
 }
 
 /// An output file for `fields` fermion fields: its format must be known from the name and its folder writable.

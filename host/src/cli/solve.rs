@@ -1,5 +1,7 @@
 //! `ferrite solve`.
+use super::batch::{Batches, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice, on_device};
+use super::fields::Source;
 use super::layout::Layout;
 use super::method::{MethodFlags, Scheme};
 use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
@@ -13,7 +15,9 @@ use ferrite::dirac::TimeBoundary;
 use ferrite::domain::DeviceError;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{GaugeFile, ReadOptions};
-use ferrite::solve::{Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure};
+use ferrite::solve::{
+    Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure, in_batches,
+};
 use serde_json::{Value, json};
 use solvers::SolveError;
 use std::path::{Path, PathBuf};
@@ -24,6 +28,7 @@ Examples:
   ferrite solve --gauge weak.ildg --mass 0.05 --source random:1 -o solution.npy --plot convergence.svg
   ferrite solve --gauge weak.ildg --kappa 0.12 --source point:0,0,0,0,0,0 --source point:0,0,0,0,0,1 \\
       --solver cg --precision half -o solutions.npy
+  ferrite solve --gauge weak.ildg --mass 0.05 --source point:0,0,0,0 --sources 12 -o propagator.npy
   ferrite solve --gauge weak.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o solution.npy
   ferrite solve --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source point:0,0,0,0,0 -o column.npy
   ferrite solve --gauge lat.milc --operator hisq --masses 0.01,0.02,0.05,0.1 --source random:1 --precision half -o all.npy
@@ -35,6 +40,7 @@ The clover operator adds i/2 sum_{mu<nu} c sigma F to M, with c = csw / u0^3 in 
 coefficients c = CR/xi_0 in the spatial and c = CT in the temporal planes.
 Staggered operators are M = m + D/2, half of MILC's 2m + D. With --shifts s1,s2,... the systems (M^+ M + s) x = b are
 solved, with --masses those of M; multi-shift CG solves all together, then each is refined by itself.
+Several right-hand sides are solved together, up to 16 if memory allows, else in smaller batches; --batch says how many.
 Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
 Paths are relative to the working directory.
 
@@ -82,6 +88,10 @@ pub struct OperatorFlags {
     /// right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
+    /// Right-hand sides from one source: with point:x,y,z,t its components, 12 or, of staggered quarks, 3; with random:SEED
+    /// so many noise vectors
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    sources: Option<String>,
     /// double, single, half or fp16 [default: double]
     #[arg(long, value_name = "NAME")]
     precision: Option<String>,
@@ -125,6 +135,7 @@ impl OperatorFlags {
             ("u0", &self.u0),
             ("clover-r", &self.clover_r),
             ("clover-t", &self.clover_t),
+            ("sources", &self.sources),
             ("precision", &self.precision),
             ("reconstruct", &self.reconstruct),
             ("output", &self.output),
@@ -312,9 +323,16 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
     let nrhs = plan.sources.len();
-    let needs = largest.memory(layout.local(), layout.grid(), nrhs);
-    let task = format!("the solve on {} with {}", plan.lattice(), text::count(nrhs, "right-hand side"));
-    device.require_all(world, &needs, &task)?;
+    let needs = |together: usize| largest.memory(layout.local(), layout.grid(), together);
+    let task = format!("the solve on {}", plan.lattice());
+    let batches = solve.scheme.batch.on((&device, world), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
+    if batches.are_several() {
+        info!("{}", batches.describe());
+    }
+    // Sources and solutions, and guesses.
+    let fields = if solve.scheme.guess.is_some() { 3 } else { 2 };
+    let host = fields * nrhs * 192 + 576;
+    world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
 
     let (file, sources) = inputs(plan, &layout, world)?;
     let reconstruction = reconstruction(plan, &file)?;
@@ -329,7 +347,11 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let result = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
-        Configuration::new(&domain, &file.gauge).solve(&sources, guess.as_deref(), &request, &mut watch)
+        let configuration = Configuration::new(&domain, &file.gauge);
+        in_batches(&batches.sizes, &sources, guess.as_deref(), |sources, guess| {
+            watch.next_batch(sources.len());
+            configuration.solve(sources, guess, &request, &mut watch)
+        })
     });
     watch.finish();
     let (solutions, report, error) = ended(result)?;
@@ -353,7 +375,6 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         };
-        let updates: Vec<usize> = watch.updates.iter().map(|(iteration, _)| *iteration).collect();
         let picture = plot::Convergence {
             title: format!(
                 "{} operator on {}, m = {:.6}, {boundary}",
@@ -362,14 +383,32 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
                 plan.operator.wilson().mass
             ),
             subtitle: solve.scheme.describe(&report),
-            history: report.info.history.iter().map(|h| solve.scheme.iterations_of(h, &updates)).collect(),
+            history: histories(&solve.scheme, &report, &watch),
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
         world.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
-    print(context, &solve, (&device, &layout), &report, written)?;
+    print(context, &solve, (&device, &layout), (&report, &batches), written)?;
     end(plan.output.as_ref(), solve.scheme.tol, &report, error.as_ref(), written)
+}
+
+/// Residuals by right-hand side, with the iterations that they belong to.
+pub fn histories(scheme: &Scheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
+    let one = |(j, history): (usize, &Vec<f64>)| scheme.iterations_of(history, &watch.iterations_of_updates(j));
+    report.info.history.iter().enumerate().map(one).collect()
+}
+
+/// A line for each of several right-hand sides.
+pub fn lines(sources: &[Source], report: &Report) -> String {
+    if sources.len() < 2 {
+        return String::new();
+    }
+    let each = report.info.iterations_per_rhs.iter().zip(&report.true_residual);
+    let line = |(source, (iterations, residual)): (&Source, (&usize, &f64))| {
+        format!("  {source}: {}, {residual:.3e}\n", text::count(*iterations, "iteration"))
+    };
+    sources.iter().zip(each).map(line).collect()
 }
 
 /// The result, as text or JSON.
@@ -377,7 +416,7 @@ fn print(
     context: &Context,
     solve: &Solve,
     (device, layout): (&Device, &Layout),
-    report: &Report,
+    (report, batches): (&Report, &Batches),
     written: Option<&PathBuf>,
 ) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
@@ -422,7 +461,7 @@ fn print(
         "output": written,
         "plot": solve.plot,
     });
-    context.output.result("ferrite.solve/1", object, || {
+    context.output.result("ferrite.solve/1", staggered::merged(object, batches.json()), || {
         let mut text = format!(
             "{} operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
@@ -430,18 +469,14 @@ fn print(
             plan.lattice(),
             operator.mass,
             operator.kappa(),
-            text::count(plan.sources.len(), "right-hand side"),
+            batches.describe(),
             solve.scheme.describe(report),
             if report.converged { "converged" } else { "NOT converged" },
             text::count(info.iterations, "iteration"),
             text::count(info.reliable_updates, "reliable update"),
             solve.scheme.tol
         );
-        if report.true_residual.len() > 1 {
-            for (source, residual) in plan.sources.iter().zip(&report.true_residual) {
-                text += &format!("  {source}: {residual:.3e}\n");
-            }
-        }
+        text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
         if let Some(path) = written {
             text += &format!("solution: {}\n", path.display());

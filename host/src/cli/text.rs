@@ -24,7 +24,33 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
+/// A number of bytes, or of KiB, MiB or GiB.
+pub fn parse_bytes(text: &str) -> Result<usize, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let (number, power) =
+        units.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?.trim_end(), *power))).unwrap_or((text, 0));
+    match number.replace('_', "").parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok((x * 2f64.powi(power)) as usize),
+        _ => Err(format!("'{text}' is not an amount of memory, for example 20GiB or 500MiB")),
+    }
+}
+
 /// `1 mistake`, `2 mistakes`.
 pub fn count(n: usize, word: &str) -> String {
     format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_memory() {
+        assert_eq!(parse_bytes("1000"), Ok(1000));
+        assert_eq!(parse_bytes("1.5GiB"), Ok(3 << 29));
+        assert_eq!(parse_bytes("20 MiB"), Ok(20 << 20));
+        for wrong in ["", "GiB", "-1GiB", "nan", "20GB", "0"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

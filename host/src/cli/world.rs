@@ -25,7 +25,8 @@ struct Place {
 const SEPARATOR: char = '\n';
 
 impl World {
-    fn of(network: impl Network + 'static) -> Self {
+    /// The processes of a network.
+    pub fn of(network: impl Network + 'static) -> Self {
         World { network: Arc::new(network) }
     }
     /// This process, from 0.

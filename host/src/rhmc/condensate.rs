@@ -2,9 +2,9 @@
 use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
-use crate::backend::Backend;
+use crate::backend::{Backend, Cpu};
 use crate::domain::Result;
-use crate::field::{ColourSpace, FullColour};
+use crate::field::{ColourSpace, DeviceColour, FullColour};
 use gpu_kernels::random::purpose;
 use gpu_kernels::storage::{Double, Element, Recon18};
 use num_complex::Complex64;
@@ -15,6 +15,15 @@ use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg}
 pub fn noise<B: Backend>(out: &mut FullColour<B, Double>, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
+}
+
+/// Bytes of device memory that the vectors of [`condensate`] take at its peak for `n` of noise, with `sites` sites of each
+/// parity. Links come on top.
+pub fn condensate_bytes(sites: usize, n: usize) -> usize {
+    // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
+    let vectors = 8 * DeviceColour::<Cpu, Double>::bytes_for(sites, n);
+    let transfer = 2 * 48 * sites * n;
+    vectors + transfer
 }
 
 /// *Collective.* (2/V) Σ_{n even} ξ†(n) (M⁻¹ ξ)(n) and the same over odd sites, M = m + ½ D, for each vector ξ of a block.

@@ -1,4 +1,5 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
+mod batch;
 mod configuration;
 mod ladder;
 mod memory;
@@ -8,6 +9,7 @@ mod run;
 mod shifts;
 mod staggered;
 
+pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches};
 pub use configuration::Configuration;
 pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};

@@ -1,4 +1,5 @@
 //! The input of `ferrite rhmc`, checked.
+use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
 use super::super::text;
 use super::super::{Failure, Outcome};
@@ -52,6 +53,7 @@ pub const SCHEMA: Schema = &[
     ("precision.action-tol", Kind::Number),
     ("measure.condensate", Kind::Count),
     ("measure.condensate-tol", Kind::Number),
+    ("measure.batch", Kind::Count),
     ("measure.every", Kind::Count),
     ("measure.reversibility", Kind::Count),
     ("measure.kernels", Kind::Count),
@@ -90,6 +92,8 @@ pub struct Measure {
     pub condensate: usize,
     /// Residual of its solves.
     pub condensate_tol: f64,
+    /// How many noise vectors go together.
+    pub batch: BatchChoice,
     /// After every so many trajectories.
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
@@ -179,6 +183,7 @@ impl Input {
         let measure = Measure {
             condensate: s.count("measure.condensate", 0..=1000).unwrap_or(1),
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
+            batch: BatchChoice::from_settings(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
             kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),

@@ -5,8 +5,10 @@ mod record;
 mod replay;
 mod settings;
 
+use super::batch::{Batches, Needs};
 use super::device::{Device, on_device};
 use super::layout::Layout;
+use super::world::World;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, progress};
 use clap::Args;
 use ferrite::backend::{Backend, Cpu};
@@ -15,6 +17,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::field::{DeviceColour, ThinGauge};
 use ferrite::files::{Precision, ReadOptions};
 use ferrite::generate;
+use ferrite::rhmc::condensate::condensate_bytes;
 use ferrite::rhmc::fermions::Pseudofermions;
 use ferrite::rhmc::functions::rational_functions;
 use ferrite::rhmc::links::MovingLinks;
@@ -118,6 +121,8 @@ struct Run<'a> {
     begin: Instant,
     max_hours: Option<f64>,
     replay: Option<Replay>,
+    /// Noise vectors of a condensate.
+    batches: Batches,
 }
 
 /// How a run ended.
@@ -151,7 +156,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End> {
     let Job { input, layout, device, out, resume, max_hours } = *job;
     let (world, begin) = (&context.world, Instant::now());
-    device.require_all(world, &memory(input, layout), "the run")?;
+    let batches = batches(input, layout, (device, world))?;
     let precision = if input.single_links { Precision::Single } else { Precision::Double };
     let (folder, state, gauge) = if resume {
         let (folder, state, gauge) = Folder::open(out, precision, layout, world, |state| goes_on(state, input, out))?;
@@ -173,7 +178,7 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     };
     interrupt::listen();
     let names = [device.name().to_string(), device.describe()];
-    let run = Run { input, layout, context, device: names, begin, max_hours, replay };
+    let run = Run { input, layout, context, device: names, begin, max_hours, replay, batches };
     on_device!(device, backend => if input.single_links {
         run.make::<_, f32>(backend, folder, state, &gauge)
     } else {
@@ -211,8 +216,36 @@ fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<Hos
     })
 }
 
-/// Device memory, with names for what takes it.
-pub fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
+/// What condensates are solved for.
+const NOISE_VECTOR: &str = "noise vector";
+
+/// Noise vectors for each condensate.
+fn noise_vectors(input: &Input) -> usize {
+    if input.groups.is_empty() { 0 } else { input.measure.condensate }
+}
+
+/// *Collective.* How the noise vectors of a condensate are split, if the run fits at all.
+fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -> Outcome<Batches> {
+    let n = noise_vectors(input);
+    let needs = |together: usize| memory(input, layout, together);
+    let found = input.measure.batch.on((device, world), n, needs, ("the run", NOISE_VECTOR))?;
+    if found.are_several() {
+        info!("condensates: {}", found.describe_as(NOISE_VECTOR));
+    }
+    Ok(found)
+}
+
+/// How the noise vectors of a condensate are split where so much memory is free, and what the run then needs of it.
+pub fn plan(input: &Input, layout: &Layout, free: usize) -> (Batches, Needs) {
+    let n = noise_vectors(input);
+    let needs = |together: usize| memory(input, layout, together);
+    let found = input.measure.batch.within(free, n, needs);
+    let needs = needs(found.largest());
+    (found, needs)
+}
+
+/// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
+fn memory(input: &Input, layout: &Layout, together: usize) -> Needs {
     let sites = layout.local().half_volume();
     let thin = 2 * ThinGauge::<Cpu>::bytes_for(sites);
     let improved = input.groups.iter().any(|group| group.operator.paths.is_some());
@@ -223,7 +256,9 @@ pub fn memory(input: &Input, layout: &Layout) -> Vec<(&'static str, usize)> {
         // Solutions, directions, and pairs of vectors for all poles, of which there are rarely more.
         let poles = 24;
         let most = input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(1);
-        needs.push(("vectors of solvers and forces", (4 * poles + 8) * most * vector));
+        // Condensates are measured when there is no force.
+        let vectors = ((4 * poles + 8) * most * vector).max(condensate_bytes(sites, together));
+        needs.push(("vectors of solvers, forces and condensates", vectors));
         needs.push(("links of operators", 4 * thin));
     }
     if improved {
@@ -286,7 +321,7 @@ impl Run<'_> {
             let mut line = record.line(input);
             if records.is_empty() {
                 // A start may change them, so each one tells them.
-                line["run"] = settings::settings(input, &self.device, self.layout);
+                line["run"] = settings::settings(input, &self.device, self.layout, &self.batches);
             }
             folder.add(&line, world)?;
             let links = self.download(&chain)?;
@@ -334,7 +369,7 @@ impl Run<'_> {
             Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
             None => Ok(None),
         };
-        record::measure(chain, self.input, number, given)
+        record::measure(chain, (self.input, &self.batches.sizes), number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
     fn look_at_spectrum<B: Backend, T: Element>(

@@ -13,9 +13,6 @@ use gpu_kernels::storage::{Double, Element};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 
-/// Noise vectors that a solver advances together.
-const TOGETHER: usize = 8;
-
 /// Observables of links.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -47,10 +44,11 @@ pub struct Record {
     pub whole: f64,
 }
 
-/// *Collective.* Measures everything. `given` has noise for condensates, counted over groups, masses and vectors, or none.
+/// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
+/// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
 pub fn measure<B: Backend, T: Element>(
     chain: &Chain<B, T>,
-    input: &Input,
+    (input, batches): (&Input, &[usize]),
     number: u32,
     given: impl Fn(usize) -> Done<Option<HostColour>>,
 ) -> Done<Measured> {
@@ -61,23 +59,22 @@ pub fn measure<B: Backend, T: Element>(
     let traces = mean_traces(&thin, &rectangles)?;
     let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
     let (mut condensates, mut count) = (Vec::new(), 0);
-    let vectors: Vec<u32> = (0..input.measure.condensate as u32).collect();
     for group in &input.groups {
         for quarks in &group.quarks {
             let mut found = Vec::new();
-            for block in vectors.chunks(TOGETHER) {
-                let mut field = FullColour::<B, Double>::zero(chain.domain(), block.len())?;
-                noise(&mut field, block[0], input.plan.seed, number)?;
+            for together in batches.iter().copied() {
+                let mut field = FullColour::<B, Double>::zero(chain.domain(), together)?;
+                noise(&mut field, found.len() as u32, input.plan.seed, number)?;
                 let mut from_files = Vec::new();
-                for _ in block {
+                for _ in 0..together {
                     from_files.extend(given(count)?);
                     count += 1;
                 }
                 match from_files.len() {
                     0 => {}
-                    n if n == block.len() => field.upload(&from_files)?,
+                    n if n == together => field.upload(&from_files)?,
                     n => {
-                        let why = format!("trajectory {number}: {n} noise vectors are given of {}", block.len());
+                        let why = format!("trajectory {number}: {n} noise vectors are given of {together}");
                         return Err(Failure::refused(why).shared());
                     }
                 }

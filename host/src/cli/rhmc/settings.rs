@@ -1,4 +1,5 @@
 //! What a run is, for the first line after each start.
+use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::input::{Group, Input, Start};
 use ferrite::dirac::{StaggeredPhases, TimeBoundary};
@@ -8,7 +9,7 @@ use ferrite::rhmc::trajectory::LevelPlan;
 use serde_json::{Value, json};
 
 /// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
-pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout) -> Value {
+pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
     let plan = &input.plan;
     let start = match &input.start {
         Start::Cold => "cold".into(),
@@ -39,7 +40,7 @@ pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout)
             Unitarise::Always => "always",
             Unitarise::Never => "never",
         },
-        "measure": { "every": input.measure.every, "condensate": input.measure.condensate },
+        "measure": { "every": input.measure.every, "condensate": input.measure.condensate, "batches": batches.sizes },
         "backend": backend,
         "device": device,
         "layout": layout.describe(),

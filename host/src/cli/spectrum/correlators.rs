@@ -132,12 +132,13 @@ impl Correlators {
 }
 
 fn about<T>(propagator: &Propagator<T>) -> Value {
-    let report = propagator.report.as_ref();
+    let (report, batches) = propagator.solved.as_ref().map(|(report, batches)| (report, batches)).unzip();
     json!({
         "lattice": lattice(propagator).size(),
         "plaquette": propagator.plaquette,
         "true_residual": report.map(solve::worst),
         "iterations": report.map(|report| report.info.iterations),
+        "batches": batches.map(|batches| &batches.sizes),
         "seconds": report.map(|report| report.total_seconds),
     })
 }

@@ -1,4 +1,5 @@
 //! The input of `ferrite spectrum`, checked.
+use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
 use super::super::staggered;
 use super::super::{Context, Failure, Outcome};
@@ -19,6 +20,7 @@ const SCHEMA: Schema = &[
     ("seed", Kind::Count),
     ("nucleon", Kind::Switch),
     ("propagators", Kind::Text),
+    ("batch", Kind::Count),
     ("shell.width", Kind::Number),
     ("shell.steps", Kind::Count),
     ("shell.ape-weight", Kind::Number),
@@ -26,9 +28,10 @@ const SCHEMA: Schema = &[
 ];
 
 /// Keys of a solve that have no meaning here.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "gauge",
     "source",
+    "sources",
     "output",
     "save-source",
     "plot",
@@ -114,6 +117,8 @@ pub struct Input {
     pub nucleon: bool,
     /// Folder of propagators that are kept.
     pub propagators: Option<PathBuf>,
+    /// How many components of a source go together.
+    pub batch: BatchChoice,
     /// Whether quarks are staggered.
     pub staggered: bool,
     /// Where it is computed.
@@ -129,6 +134,7 @@ impl Input {
         s.file(&args.input)?;
         s.set(&args.set);
         s.flags("configurations", &args.configurations);
+        s.flag("batch", args.batch.as_deref());
         context.add_to(&mut s);
         let device = DeviceChoice::from_settings(&mut s);
         let mut solve = s.solve();
@@ -136,6 +142,9 @@ impl Input {
             if let Some(setting) = solve.get(key) {
                 s.wrong(&setting, "belongs to `ferrite solve`");
             }
+        }
+        if let Some(setting) = solve.get("batch") {
+            s.wrong(&setting, "is no key of the solve here: give batch = N before all tables, or --batch N");
         }
         context.add_to(&mut solve);
         let staggered = staggered::is_chosen(&solve);
@@ -169,6 +178,7 @@ impl Input {
                 s.wrong(&setting, why);
             }
         }
+        let batch = BatchChoice::from_settings(&mut s, "batch");
         let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
         s.finish(&args.input.display().to_string())?;
         Ok(Input {
@@ -181,6 +191,7 @@ impl Input {
             shell_sink,
             nucleon,
             propagators,
+            batch,
             staggered,
             device,
             solve,

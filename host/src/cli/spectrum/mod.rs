@@ -4,10 +4,12 @@ mod input;
 mod quarks;
 mod result;
 
+use super::batch::{Batches, Needs};
 use super::device::Device;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt};
 use clap::Args;
+use comms::ProcessGrid;
 use correlators::Correlators;
 use ferrite::lattice::Lattice;
 use input::Input;
@@ -22,7 +24,8 @@ Examples:
   ferrite spectrum pion.toml cfg.000100.ildg cfg.000200.ildg --out spectrum
   ferrite spectrum pion.toml run/cfg.*.ildg --out spectrum --set solve.mass=0.02
 
-Solves for all 12 components of a source (3 for staggered quarks) on each configuration, and makes mesons with all 16
+Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, where memory does
+not allow that, in batches, and makes mesons with all 16
 products of gamma matrices, nucleons, or local staggered mesons of the propagators. The folder has one line of JSON for
 each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by the jackknife over
 configurations. Configurations that have a line already are left out, so that the same command goes on.";
@@ -39,6 +42,9 @@ pub struct Arguments {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
+    /// Components of a source that are solved together, 1 to 64 [default: all that memory allows]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    batch: Option<String>,
     /// Another value for a key of the input, such as solve.mass=0.02 or origin=0,0,0,8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -52,7 +58,9 @@ pub struct Checked {
     /// Where it is to be computed.
     pub device: Device,
     /// Device memory, with names for what takes it.
-    pub needs: quarks::Needs,
+    pub needs: Needs,
+    /// How the components of a source are split.
+    pub batches: Batches,
     /// The lattice of the configurations.
     pub lattice: Lattice,
     /// How many there are.
@@ -61,14 +69,18 @@ pub struct Checked {
 
 /// Checks an input and the headers of its configurations.
 pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked> {
-    let args = Arguments { input: path.into(), configurations: Vec::new(), out: PathBuf::new(), set: set.to_vec() };
+    let (input, out) = (path.into(), PathBuf::new());
+    let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (input, what) = (Input::read(&args, context)?, path.display().to_string());
     let all = input.configurations.iter().map(|one| quarks::check(&input, one, &what)).collect::<Outcome<Vec<_>>>()?;
-    let Some((lattice, needs)) = all.into_iter().next() else {
+    let Some((lattice, solve)) = all.into_iter().next() else {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
     };
     let device = input.device.open(&context.world)?;
-    Ok(Checked { device, needs, lattice, configurations: input.configurations.len() })
+    let needs = |together: usize| solve.memory(lattice, &ProcessGrid::SINGLE, together);
+    let batches = input.batch.within(device.memory()?.free, solve.components(), needs);
+    let needs = needs(batches.largest());
+    Ok(Checked { device, needs, batches, lattice, configurations: input.configurations.len() })
 }
 
 /// *Collective.* The configurations with their names from the root, as the first process finds them.

@@ -1,4 +1,5 @@
 //! Propagators: solved, or read where they are kept.
+use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
 use super::super::device::{Device, on_device};
 use super::super::layout::Layout;
 use super::super::plan::gauge_header;
@@ -13,7 +14,7 @@ use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::files::ReadOptions;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Reconstruction, Report};
+use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
 use ferrite::spectrum::sources::{noise_wall, wall};
 use ferrite::{generate, smear};
 use serde_json::{Value, json};
@@ -31,15 +32,41 @@ pub struct Propagator<T> {
     pub boundary: TimeBoundary,
     /// Mean plaquette of the links; `None` where they were not read.
     pub plaquette: Option<f64>,
-    /// What the solver said; `None` where the fields were read.
-    pub report: Option<Report>,
+    /// What the solver said, and how the right-hand sides were split; `None` where the fields were read.
+    pub solved: Option<(Report, Batches)>,
 }
 
-/// Device memory, with names for what takes it.
-pub type Needs = Vec<(&'static str, usize)>;
+/// The solve on a configuration.
+pub enum Solver {
+    /// Of Wilson quarks.
+    Wilson(Box<Solve>),
+    /// Of staggered ones.
+    Staggered(Box<StaggeredSolve>),
+}
 
-/// Whether the input fits a configuration, as far as its header tells; its lattice, and the memory for it.
-pub fn check(input: &Input, configuration: &Path, what: &str) -> Outcome<(Lattice, Needs)> {
+impl Solver {
+    /// How many components a source has.
+    pub fn components(&self) -> usize {
+        match self {
+            Solver::Wilson(_) => Spinor::COMPONENTS,
+            Solver::Staggered(_) => ColourVector::COMPONENTS,
+        }
+    }
+    /// Device memory for `together` right-hand sides on a process's part of the lattice, as long as the links have not been
+    /// seen: with 18 reals, the most.
+    pub fn memory(&self, local: Lattice, grid: &ProcessGrid, together: usize) -> Needs {
+        match self {
+            Solver::Wilson(solve) => {
+                let reconstruction = solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+                solve.request(reconstruction).memory(local, grid, together)
+            }
+            Solver::Staggered(solve) => solve.memory(local, together),
+        }
+    }
+}
+
+/// Whether the input fits a configuration, as far as its header tells; its lattice, and the solve.
+pub fn check(input: &Input, configuration: &Path, what: &str) -> Outcome<(Lattice, Solver)> {
     let mut settings = input.solve_settings(configuration);
     // Before the sources, which would say so for each component.
     if let Some(header) = gauge_header(&mut settings, "gauge", &ReadOptions::default()) {
@@ -47,11 +74,10 @@ pub fn check(input: &Input, configuration: &Path, what: &str) -> Outcome<(Lattic
     }
     Ok(if input.staggered {
         let solve = StaggeredSolve::from_settings(&mut settings, what)?;
-        (solve.plan.lattice, solve.memory(solve.plan.lattice))
+        (solve.plan.lattice, Solver::Staggered(Box::new(solve)))
     } else {
         let solve = Solve::from_settings(&mut settings, what)?;
-        let request = solve.request(solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        (solve.plan.lattice(), request.memory(solve.plan.lattice(), &ProcessGrid::SINGLE, 12))
+        (solve.plan.lattice(), Solver::Wilson(Box::new(solve)))
     })
 }
 
@@ -75,23 +101,29 @@ pub fn wilson(
     let there = kept.as_ref().map(|kept| kept.read(12, &layout, world)).transpose()?.flatten();
     if let (Some(fields), None) = (&there, input.shell) {
         let fields = fields.clone();
-        return Ok(Propagator { fields, layout, boundary, plaquette: None, report: None });
+        return Ok(Propagator { fields, layout, boundary, plaquette: None, solved: None });
     }
     let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
     let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
-    let (solutions, report) = if let Some(fields) = there {
+    let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
     } else {
         let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        let needs = largest.memory(layout.local(), layout.grid(), 12);
-        device.require_all(world, &needs, &format!("the solve on {}", plan.lattice()))?;
+        let needs = |together: usize| largest.memory(layout.local(), layout.grid(), together);
+        let task = format!("the solve on {}", plan.lattice());
+        let batches = input.batch.on((device, world), 12, needs, (&task, RIGHT_HAND_SIDE))?;
+        info!("{}: {}", configuration.typed.display(), batches.describe());
         let request = solve.request(solve::reconstruction(plan, &file)?);
         let source = |k| spinor_source(input, &layout, links.as_ref(), (configuration, k));
         let sources: Vec<HostSpinor> = (0..12).map(source).collect();
         let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
         let result = on_device!(device, backend => {
             let domain = layout.domain(backend)?;
-            Configuration::new(&domain, &file.gauge).solve(&sources, None, &request, &mut watch)
+            let links = Configuration::new(&domain, &file.gauge);
+            in_batches(&batches.sizes, &sources, None, |sources, guess| {
+                watch.next_batch(sources.len());
+                links.solve(sources, guess, &request, &mut watch)
+            })
         });
         watch.finish();
         let (solutions, report, error) = solve::ended(result)?;
@@ -99,7 +131,7 @@ pub fn wilson(
         if let Some(kept) = kept {
             kept.write(&solutions, "quark propagator", &layout, world)?;
         }
-        (solutions, Some(report))
+        (solutions, Some((report, batches)))
     };
     let fields = match (&links, input.shell) {
         (Some(links), Some(shell)) if input.shell_sink => {
@@ -107,7 +139,7 @@ pub fn wilson(
         }
         _ => solutions,
     };
-    Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), report })
+    Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), solved })
 }
 
 /// *Collective.* Propagators of staggered quarks from a point.
@@ -126,19 +158,23 @@ pub fn staggered(
     let (boundary, plaquette) = (plan.boundary, None);
     let kept = Kept::of(input, configuration);
     if let Some(fields) = kept.as_ref().map(|kept| kept.read(3, &layout, world)).transpose()?.flatten() {
-        return Ok(Propagator { fields, layout, boundary, plaquette, report: None });
+        return Ok(Propagator { fields, layout, boundary, plaquette, solved: None });
     }
-    device.require_all(world, &solve.memory(layout.local()), &format!("the solve on {}", plan.lattice))?;
+    let needs = |together: usize| solve.memory(layout.local(), together);
+    let task = format!("the solve on {}", plan.lattice);
+    let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
+    info!("{}: {}", configuration.typed.display(), batches.describe());
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
     let sources: Vec<HostColour> = plan.fields(&plan.sources, &layout)?;
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+    let of_sources = (&batches.sizes[..], &sources[..], None);
     let (fields, report, error) =
-        one_mass(&solve, (device, &layout), (&links, reconstruction, u0), (&sources, None), &mut watch)?;
+        one_mass(&solve, (device, &layout), (&links, reconstruction, u0), of_sources, &mut watch)?;
     finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
     if let Some(kept) = kept {
         kept.write(&fields, "staggered quark propagator", &layout, world)?;
     }
-    Ok(Propagator { fields, layout, boundary, plaquette, report: Some(report) })
+    Ok(Propagator { fields, layout, boundary, plaquette, solved: Some((report, batches)) })
 }
 
 /// Says what a solver did; an error unless it converged.

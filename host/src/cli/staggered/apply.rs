@@ -4,7 +4,7 @@ use super::result::{describe, headline, merged};
 use super::{Kind, StaggeredPlan, on_links, refused};
 use crate::cli::apply::{Images, report};
 use crate::cli::device::{DeviceChoice, on_device};
-use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
 use crate::cli::{Context, Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::Form;
@@ -57,6 +57,7 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
 /// Operator, fields and where the images go.
 fn checked(settings: &mut Settings) -> Outcome<(StaggeredPlan, PathBuf)> {
     let plan = StaggeredPlan::for_apply(settings);
+    are_together(settings, plan.as_ref().map_or(0, |plan| plan.sources.len()));
     settings.finish("the command line")?;
     let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
     let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };

@@ -9,19 +9,20 @@ pub use links::{HostLinks, configuration, improvement};
 pub use plan::{Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
 pub use result::merged;
 
+use super::batch::{Needs, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice, on_device};
 use super::layout::Layout;
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::progress::Watch;
-use super::{Context, Failure, Outcome, fields, interrupt, target, text};
+use super::{Context, Failure, Outcome, fields, interrupt, target};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration};
+use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
 pub use links::read_links;
 use plan::Masses;
 use solvers::SolveError;
@@ -135,8 +136,8 @@ impl StaggeredSolve {
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
         Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, save_source, plot })
     }
-    /// Memory at the peak, with names for what takes it.
-    pub fn memory(&self, local: Lattice) -> Vec<(&'static str, usize)> {
+    /// Memory at the peak for `nrhs` right-hand sides together, with names for what takes it.
+    pub fn memory(&self, local: Lattice, nrhs: usize) -> Needs {
         let plan = &self.plan;
         let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
         let in_u3 = matches!(plan.kind, Kind::Hisq(_));
@@ -144,7 +145,7 @@ impl StaggeredSolve {
         let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
         request.staggered_memory(
             local.half_volume(),
-            plan.sources.len(),
+            nrhs,
             plan.kind != Kind::Naive,
             (plan.masses.count() > 1).then_some(plan.masses.count()),
         )
@@ -173,8 +174,16 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let device = solve.device.open(world)?;
     let layout = plan.cut(&solve.device, world)?;
     let nrhs = plan.sources.len();
-    let task = format!("the solve on {} with {}", plan.lattice, text::count(nrhs, "right-hand side"));
-    device.require_all(world, &solve.memory(layout.local()), &task)?;
+    let needs = |together: usize| solve.memory(layout.local(), together);
+    let task = format!("the solve on {}", plan.lattice);
+    let batches = solve.scheme.batch.on((&device, world), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
+    if batches.are_several() {
+        info!("{}", batches.describe());
+    }
+    // Sources and guesses, and solutions of all systems.
+    let fields = nrhs * (1 + plan.masses.count() + usize::from(solve.scheme.guess.is_some()));
+    let host = fields * 48 + 2 * 576;
+    world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
     let sources = plan.fields(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields(fields, &layout)).transpose()?;
@@ -185,40 +194,41 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     if let Masses::One(_) = plan.masses {
         let of_links = (&links, reconstruction, u0);
-        let (solutions, report, error) =
-            one_mass(&solve, (&device, &layout), of_links, (&sources, guess.as_deref()), &mut watch)?;
-        return result::one(context, &solve, (&device, &layout), u0, (&solutions, &report, error.as_ref()), &watch);
+        let sources = (&batches.sizes[..], &sources[..], guess.as_deref());
+        let (solutions, report, error) = one_mass(&solve, (&device, &layout), of_links, sources, &mut watch)?;
+        let solved = (&solutions[..], &report, error.as_ref());
+        return result::one(context, &solve, (&device, &layout), u0, solved, (&watch, &batches));
     }
     let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
     let result = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, &links, u0)?;
-        match &plan.masses {
+        shifts_in_batches(&batches.sizes, &sources, |sources| match &plan.masses {
             Masses::Shifts(_, shifts) => {
-                configuration.solve_shifts(&sources, shifts, plan.strategy, &request, &mut watch)
+                configuration.solve_shifts(sources, shifts, plan.strategy, &request, &mut watch)
             }
             Masses::Several(masses) => {
-                configuration.solve_masses(&sources, masses, plan.strategy, &request, &mut watch)
+                configuration.solve_masses(sources, masses, plan.strategy, &request, &mut watch)
             }
             Masses::One(_) => unreachable!("handled above"),
-        }
+        })
     });
     watch.finish();
     let (solutions, report) = result.map_err(refused)?;
     kept(reconstruction, report.reconstruction);
-    result::several(context, &solve, (&device, &layout), u0, &solutions, &report)
+    result::several(context, &solve, (&device, &layout), u0, (&solutions, &report), &batches)
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.
 pub type Solved = (Vec<HostColour>, Report, Option<SolveError<DeviceError>>);
 
 /// *Collective.* Solves with the only mass of a plan, on its links with reconstruction and tadpole factor, for these sources
-/// and guesses.
+/// and guesses, in batches of these sizes.
 pub fn one_mass(
     solve: &StaggeredSolve,
     (device, layout): (&Device, &Layout),
     (links, reconstruction, u0): (&HostLinks, Reconstruction, f64),
-    (sources, guess): (&[HostColour], Option<&[HostColour]>),
+    (sizes, sources, guess): (&[usize], &[HostColour], Option<&[HostColour]>),
     watch: &mut Watch,
 ) -> Outcome<Solved> {
     let plan = &solve.plan;
@@ -226,7 +236,10 @@ pub fn one_mass(
     let result = on_device!(device, backend => {
         let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, links, u0)?;
-        configuration.solve(sources, guess, &request, watch)
+        in_batches(sizes, sources, guess, |sources, guess| {
+            watch.next_batch(sources.len());
+            configuration.solve(sources, guess, &request, watch)
+        })
     });
     watch.finish();
     let (solutions, report, error) = match result {

@@ -1,11 +1,12 @@
 //! What a staggered solve prints and writes.
 use super::plan::{Masses, PHASES, STRATEGIES, StaggeredPlan};
 use super::{Kind, LinkFiles, StaggeredSolve, Tadpole};
+use crate::cli::batch::Batches;
 use crate::cli::device::Device;
 use crate::cli::layout::Layout;
 use crate::cli::plan::{BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::progress::Watch;
-use crate::cli::solve::{announce, climbs, end, worst};
+use crate::cli::solve::{announce, climbs, end, histories, lines, worst};
 use crate::cli::{Code, Context, Failure, Outcome, fields, text};
 use crate::plot;
 use ferrite::domain::DeviceError;
@@ -66,7 +67,7 @@ pub fn one(
     (device, layout): (&Device, &Layout),
     u0: f64,
     (solutions, report, error): (&[HostColour], &Report, Option<&SolveError<DeviceError>>),
-    watch: &Watch,
+    (watch, batches): (&Watch, &Batches),
 ) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
     announce(report);
@@ -80,11 +81,10 @@ pub fn one(
         written = Some(path);
     }
     if let Some(path) = &solve.plot {
-        let updates: Vec<usize> = watch.updates.iter().map(|(iteration, _)| *iteration).collect();
         let picture = plot::Convergence {
             title: format!("{}, m = {mass:.6}", headline(plan, u0)),
             subtitle: solve.scheme.describe(report),
-            history: report.info.history.iter().map(|h| solve.scheme.iterations_of(h, &updates)).collect(),
+            history: histories(&solve.scheme, report, watch),
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
@@ -118,22 +118,19 @@ pub fn one(
         "output": written,
         "plot": solve.plot,
     });
-    context.output.result("ferrite.solve/1", merged(object, describe(plan, u0)), || {
+    let object = merged(merged(object, describe(plan, u0)), batches.json());
+    context.output.result("ferrite.solve/1", object, || {
         let mut text = format!(
             "{}\nm = {mass:.6}, {}\n{}\n{} after {}, {}\ntrue residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
             headline(plan, u0),
-            text::count(plan.sources.len(), "right-hand side"),
+            batches.describe(),
             solve.scheme.describe(report),
             if report.converged { "converged" } else { "NOT converged" },
             text::count(info.iterations, "iteration"),
             text::count(info.reliable_updates, "reliable update"),
             solve.scheme.tol
         );
-        if report.true_residual.len() > 1 {
-            for (source, residual) in plan.sources.iter().zip(&report.true_residual) {
-                text += &format!("  {source}: {residual:.3e}\n");
-            }
-        }
+        text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
         files(&mut text, written, solve.plot.as_ref());
         text
@@ -156,8 +153,8 @@ pub fn several(
     solve: &StaggeredSolve,
     (device, layout): (&Device, &Layout),
     u0: f64,
-    solutions: &[Vec<HostColour>],
-    report: &ShiftsReport,
+    (solutions, report): (&[Vec<HostColour>], &ShiftsReport),
+    batches: &Batches,
 ) -> Outcome {
     let plan = &solve.plan;
     let (what, plural, values, mass) = match &plan.masses {
@@ -217,8 +214,12 @@ pub fn several(
         "output": written,
         "output_axes": plan.block(),
     });
-    context.output.result("ferrite.solve_shifts/1", merged(object, describe(plan, u0)), || {
+    let object = merged(merged(object, describe(plan, u0)), batches.json());
+    context.output.result("ferrite.solve_shifts/1", object, || {
         let mut text = headline(plan, u0) + "\n";
+        if plan.sources.len() > 1 {
+            text += &format!("{}\n", batches.describe());
+        }
         if let Some(mass) = mass {
             text += &format!("(M^+ M + s) x = b at m = {mass:.6}\n");
         }

@@ -1,0 +1,283 @@
+//! Many right-hand sides in batches: how many at once, and the results of all batches together.
+//!
+//! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
+//! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
+use super::report::{Report, SolveFailure};
+use super::run::Solved;
+use super::shifts::{ShiftsReport, SolvedShifts};
+use crate::domain::DeviceError;
+use crate::field::host::{ColourVector, Fermion, HostColour, HostField};
+use solvers::{Info, SolveError};
+
+/// Sizes of batches, the largest first: numbers that kernels share out evenly over the threads of a block. 12 and 3 are
+/// the components of a source. More than 16 together bring little more, because the links' share of what is read is
+/// small by then.
+pub const BATCH_SIZES: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+
+/// Splits `n` right-hand sides into batches of [`BATCH_SIZES`], none larger than `most`, or than one where that is 0: as
+/// few batches as possible, and of those ways the one whose largest batch is smallest, because it needs least memory. The
+/// larger ones come first.
+///
+/// ```
+/// use ferrite::solve::batches;
+/// assert_eq!(batches(12, 16), [12]);
+/// assert_eq!(batches(12, 8), [6, 6]);
+/// assert_eq!(batches(5, 16), [3, 2]);
+/// ```
+pub fn batches(n: usize, most: usize) -> Vec<usize> {
+    let sizes: Vec<usize> = BATCH_SIZES.into_iter().filter(|size| *size <= most.max(1)).collect();
+    // For each number so far: how many batches, the size of the largest, and the size of the last one added.
+    let mut best = vec![(0, 0, 0)];
+    for k in 1..=n {
+        let with = |size: &usize| {
+            let (count, largest, _) = best[k.checked_sub(*size)?];
+            Some((count + 1, largest.max(*size), *size))
+        };
+        // There is always a batch of one.
+        best.extend(sizes.iter().filter_map(with).min());
+    }
+    let mut split = Vec::new();
+    let mut rest = n;
+    while let Some((_, _, last)) = best.get(rest).filter(|(_, _, last)| *last > 0) {
+        split.push(*last);
+        rest -= last;
+    }
+    split.sort_unstable_by(|a, b| b.cmp(a));
+    split
+}
+
+/// The largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, such as that the memory it needs is free; `None` if
+/// not even one right-hand side fits.
+pub fn largest_batch(n: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    BATCH_SIZES.into_iter().find(|size| *size <= n && fits(*size))
+}
+
+/// Solves for the first `sizes[0]` sources together, then for the next `sizes[1]`, and so on, by `solve`, which is given
+/// sources and guesses of a batch. `sizes` add up to the number of sources. Solutions and reports come out as those of one
+/// solve: counts of iterations are those of each right-hand side, and of the slowest; work and times add up.
+///
+/// A batch that does not converge does not keep the others from being solved. After an observer has stopped one, the
+/// others are left as they are: at their guess, or at zero.
+///
+/// # Errors
+/// [`SolveFailure`]; of the batch that was stopped or the first one that failed, with the best iterates of all.
+pub fn in_batches<T: Fermion>(
+    sizes: &[usize],
+    sources: &[HostField<T>],
+    guess: Option<&[HostField<T>]>,
+    mut solve: impl FnMut(&[HostField<T>], Option<&[HostField<T>]>) -> Solved<T>,
+) -> Solved<T> {
+    let (mut solutions, mut whole) = (Vec::new(), None::<Report>);
+    let mut failure: Option<SolveError<DeviceError>> = None;
+    for batch in ranges(sizes, sources.len()) {
+        let (sources, guess) = (&sources[batch.clone()], guess.map(|guess| &guess[batch]));
+        if let (Some(SolveError::Cancelled { .. }), Some(whole)) = (&failure, &mut whole) {
+            solutions.extend(guess.map_or_else(|| zeros(sources), <[_]>::to_vec));
+            whole.left_out(sources.len(), guess.is_some());
+            continue;
+        }
+        let (found, report) = match solve(sources, guess) {
+            Ok(solved) => solved,
+            Err(SolveFailure::Unfinished { error, solutions, report }) => {
+                // That it was stopped says more than why one before did not converge.
+                if failure.is_none() || matches!(error, SolveError::Cancelled { .. }) {
+                    failure = Some(error);
+                }
+                (solutions, *report)
+            }
+            Err(other) => return Err(other),
+        };
+        solutions.extend(found);
+        whole = Some(match whole {
+            None => report,
+            Some(whole) => whole.beside(report),
+        });
+    }
+    match (whole, failure) {
+        (Some(report), None) => Ok((solutions, report)),
+        (Some(report), Some(error)) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
+        (None, _) => Err(SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides"))),
+    }
+}
+
+/// The same for several shifts or masses, whose solutions come by shift and then by right-hand side.
+///
+/// # Errors
+/// Of the first batch that could not begin.
+pub fn shifts_in_batches(
+    sizes: &[usize],
+    sources: &[HostColour],
+    mut solve: impl FnMut(&[HostColour]) -> SolvedShifts,
+) -> SolvedShifts {
+    let mut whole: Option<(Vec<Vec<HostColour>>, ShiftsReport)> = None;
+    for batch in ranges(sizes, sources.len()) {
+        let sources = &sources[batch];
+        whole = Some(match whole {
+            None => solve(sources)?,
+            Some((mut solutions, mut report)) if report.cancelled => {
+                solutions.iter_mut().for_each(|of_shift| of_shift.extend(zeros::<ColourVector>(sources)));
+                report.shifts.iter_mut().for_each(|shift| shift.true_residual.extend(vec![1.0; sources.len()]));
+                (solutions, report)
+            }
+            Some((mut solutions, report)) => {
+                let (found, next) = solve(sources)?;
+                solutions.iter_mut().zip(found).for_each(|(all, more)| all.extend(more));
+                (solutions, report.beside(next))
+            }
+        });
+    }
+    whole.ok_or(SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides")))
+}
+
+/// Where batches begin and end, and a last one for what they leave of `n`.
+fn ranges(sizes: &[usize], n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut begin = 0;
+    let all = sizes.iter().copied().chain([n]);
+    all.map(move |size| {
+        let end = (begin + size).min(n);
+        std::mem::replace(&mut begin, end)..end
+    })
+    .filter(|range| !range.is_empty())
+}
+
+fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
+    like.iter().map(|field| HostField::zero(field.lattice())).collect()
+}
+
+impl Report {
+    /// The report of this batch of right-hand sides and of another one that was solved after it.
+    fn beside(self, next: Report) -> Report {
+        // Batches that had to go up the ladder say in which formats answers were possible.
+        let formats = if next.climbs.len() > self.climbs.len() { &next } else { &self };
+        let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
+        let seconds = self.seconds + next.seconds;
+        let info = beside(self.info, next.info);
+        Report {
+            gflops: info.flops / seconds * 1e-9,
+            info,
+            true_residual: [self.true_residual, next.true_residual].concat(),
+            converged: self.converged && next.converged,
+            precision,
+            outer,
+            climbs: [self.climbs, next.climbs].concat(),
+            reconstruction,
+            seconds,
+            total_seconds: self.total_seconds + next.total_seconds,
+        }
+    }
+    /// With `n` right-hand sides more for which nothing was done.
+    fn left_out(&mut self, n: usize, guessed: bool) {
+        // What zero leaves is the source; nobody has looked what a guess leaves.
+        let residual = if guessed { f64::NAN } else { 1.0 };
+        let before = self.info.iterations_per_rhs.len();
+        self.converged = false;
+        self.true_residual.extend(vec![residual; n]);
+        self.info.converged = false;
+        self.info.failed.extend(before..before + n);
+        self.info.true_residual.extend(vec![residual; n]);
+        self.info.iterations_per_rhs.extend(vec![0; n]);
+        self.info.history.extend(vec![vec![residual]; n]);
+    }
+}
+
+/// The solvers' own accounts of two batches.
+fn beside(first: Info, next: Info) -> Info {
+    let before = first.iterations_per_rhs.len();
+    let mut work = first.preconditioner;
+    work += next.preconditioner;
+    Info {
+        iterations: first.iterations.max(next.iterations),
+        iterations_per_rhs: [first.iterations_per_rhs, next.iterations_per_rhs].concat(),
+        converged: first.converged && next.converged,
+        failed: first.failed.into_iter().chain(next.failed.into_iter().map(|j| before + j)).collect(),
+        true_residual: [first.true_residual, next.true_residual].concat(),
+        history: [first.history, next.history].concat(),
+        reductions: first.reductions + next.reductions,
+        reliable_updates: first.reliable_updates + next.reliable_updates,
+        restarts: first.restarts + next.restarts,
+        precise_applications: first.precise_applications + next.precise_applications,
+        sloppy_applications: first.sloppy_applications + next.sloppy_applications,
+        preconditioner: work,
+        flops: first.flops + next.flops,
+    }
+}
+
+impl ShiftsReport {
+    /// The report of this batch of right-hand sides and of another one that was solved after it.
+    fn beside(mut self, next: ShiftsReport) -> ShiftsReport {
+        for (mine, theirs) in self.shifts.iter_mut().zip(next.shifts) {
+            mine.iterations = mine.iterations.max(theirs.iterations);
+            mine.refinement_iterations = mine.refinement_iterations.max(theirs.refinement_iterations);
+            mine.reliable_updates += theirs.reliable_updates;
+            mine.true_residual.extend(theirs.true_residual);
+            mine.climbs.extend(theirs.climbs);
+            mine.failure = mine.failure.take().or(theirs.failure);
+        }
+        let seconds = self.seconds + next.seconds;
+        ShiftsReport {
+            shifts: self.shifts,
+            converged: self.converged && next.converged,
+            first_precision: self.first_precision.or(next.first_precision),
+            reconstruction: self.reconstruction,
+            first_seconds: self.first_seconds + next.first_seconds,
+            seconds,
+            total_seconds: self.total_seconds + next.total_seconds,
+            gflops: (self.gflops * self.seconds + next.gflops * next.seconds) / seconds,
+            cancelled: self.cancelled || next.cancelled,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All ways to write `n` as a sum of sizes, by trying everything.
+    fn best_by_trying(n: usize, most: usize, largest: usize) -> Option<(usize, usize)> {
+        if n == 0 {
+            return Some((0, largest));
+        }
+        let sizes = BATCH_SIZES.into_iter().filter(|size| *size <= most && *size <= n);
+        let tries = sizes.filter_map(|size| best_by_trying(n - size, size, largest.max(size)));
+        tries.map(|(count, largest)| (count + 1, largest)).min()
+    }
+
+    #[test]
+    fn batches_are_few_and_even() {
+        assert!(batches(0, 16).is_empty());
+        for (most, expected) in [(16, vec![12]), (12, vec![12]), (11, vec![6; 2]), (7, vec![6; 2]), (5, vec![4; 3])] {
+            assert_eq!(batches(12, most), expected, "at most {most}");
+        }
+        assert_eq!(batches(12, 0), [1; 12]);
+        assert_eq!(batches(12, 1), [1; 12]);
+        assert_eq!(batches(24, 64), [12, 12]);
+        assert_eq!(batches(13, 16), [12, 1]);
+        for n in 1..40 {
+            for most in 1..20 {
+                let split = batches(n, most);
+                assert_eq!(split.iter().sum::<usize>(), n);
+                assert!(split.iter().all(|size| BATCH_SIZES.contains(size) && *size <= most));
+                assert_eq!(Some((split.len(), split[0])), best_by_trying(n, most, 0), "{n} of at most {most}");
+                assert!(split.is_sorted_by(|a, b| a >= b));
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_that_fits() {
+        assert_eq!(largest_batch(12, |n| 100 * n <= 1000), Some(8));
+        assert_eq!(largest_batch(12, |_| true), Some(12));
+        assert_eq!(largest_batch(5, |_| true), Some(4));
+        assert_eq!(largest_batch(12, |_| false), None);
+        assert_eq!(largest_batch(0, |_| true), None);
+    }
+
+    #[test]
+    fn ranges_cover_all() {
+        let of = |sizes: &[usize], n| ranges(sizes, n).collect::<Vec<_>>();
+        assert_eq!(of(&[2, 1], 3), [0..2, 2..3]);
+        // Sizes that do not add up lose nothing.
+        assert_eq!(of(&[2], 5), [0..2, 2..5]);
+        assert_eq!(of(&[4, 4], 5), [0..4, 4..5]);
+    }
+}
