@@ -1,5 +1,6 @@
 //! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
 
+use crate::compact::Rhs;
 use crate::cycle::Cycle;
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
@@ -167,7 +168,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     }
     let space = system.sloppy();
     let n = c.n;
-    let mut run = Run::begin(system, b, x, outer, control, Claim::default())?;
+    let mut run = Run::begin(system, Rhs::Given(b, None), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();
     }

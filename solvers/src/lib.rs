@@ -24,7 +24,8 @@
 //!
 //! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished stay as they are. [`multishift_cg`] is the exception: it runs in one precision
+//! coefficients; those that are finished stay as they are, and with [`cg`] and its relatives and [`bicgstab`] they
+//! [leave the batch](cg#batches-that-become-smaller). [`multishift_cg`] is the exception: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
 //! # Domain decomposition
@@ -76,6 +77,7 @@
 
 mod bicgstab;
 mod cg;
+mod compact;
 mod cycle;
 mod defect;
 mod error;

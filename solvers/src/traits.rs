@@ -13,7 +13,7 @@ use num_complex::Complex64;
 ///   of one site may be added in the precision of the field. A reduction sums in an order that depends only on the
 ///   layout, so that the same run gives the same bits; on several processes it is the global sum, and **every process
 ///   gets the same bits** (solvers branch on them).
-/// * Slices have length [`nrhs`](VectorSpace::nrhs); vectors come from [`allocate`](VectorSpace::allocate) of this
+/// * Slices have length [`nrhs`](VectorSpace::nrhs), as it is at the moment; vectors come from [`allocate`](VectorSpace::allocate) of this
 ///   space or of an equal one. Anything else may panic.
 /// * A coefficient that is exactly zero in front of the vector being *written* means that its old content is not
 ///   read: 0·NaN does not survive there, as in BLAS.
@@ -85,8 +85,32 @@ pub trait VectorSpace {
     /// What can go wrong below: out of memory, a failed launch, a lost message.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// N, the number of right-hand sides in a block. At least 1 and constant.
+    /// N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
     fn nrhs(&self) -> usize;
+
+    /// From now on operations concern the first `sides` right-hand sides of a block, and [`nrhs`](VectorSpace::nrhs) is
+    /// `sides`: between 1 and as many as blocks have memory for, so that a larger number widens the space again. Answers
+    /// whether that is possible; where it is not, nothing changes.
+    ///
+    /// What lies beyond stays as it is in a block, except for [`zero`](VectorSpace::zero), which may clear it too. Blocks
+    /// are [`allocate`](VectorSpace::allocate)d in full width always. Solvers let finished right-hand sides leave the
+    /// batch so, and give the space its width back before they return.
+    ///
+    /// The default cannot. A space that can has [`swap_sides`](VectorSpace::swap_sides) too.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
+
+    /// x_i ↔ x_j for two different i and j below the full width, to the last bit that the format keeps. `scratch` loses
+    /// its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
+    fn swap_sides(
+        &self,
+        _x: &mut Self::Vector,
+        (_i, _j): (usize, usize),
+        _scratch: &mut Self::Vector,
+    ) -> Result<(), Self::Error> {
+        unreachable!("a space that narrows has to swap sides")
+    }
 
     /// The norm at which a vector's elements lie best in the range of the storage format; `None` where the range is
     /// wide enough. Solvers keep sloppy residuals near it, by factors that are powers of two.
@@ -454,6 +478,15 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot(x, out, dot)
     }
 
+    /// The same as [`VectorSpace::narrow`] for the operator: only the first `sides` right-hand sides of a block are of
+    /// interest from now on, and nothing need be written to the others of `out`. Answers whether the operator treats all
+    /// right-hand sides alike, so that they may change places; only then batches become smaller while they are solved.
+    ///
+    /// The default says no.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
+
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
     /// processes together).
     fn flops(&self) -> f64;
@@ -502,6 +535,9 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
         (**self).apply_curvature(space, shift, x, out, dot, norm2)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        (**self).narrow(sides)
     }
     fn flops(&self) -> f64 {
         (**self).flops()

@@ -119,6 +119,12 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn nrhs(&self) -> usize {
         on_format!(self => AnySpace(s); s.nrhs())
     }
+    fn narrow(&self, sides: usize) -> bool {
+        on_format!(self => AnySpace(s); s.narrow(sides))
+    }
+    fn swap_sides(&self, x: &mut AnyField<B, K>, sides: (usize, usize), scratch: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), scratch => AnyField(t); s.swap_sides(x, sides, t))
+    }
     fn comfortable_norm(&self) -> Option<f64> {
         on_format!(self => AnySpace(s); s.comfortable_norm())
     }
@@ -296,6 +302,9 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out);
             a.apply_curvature(s, shift, x, out, dot, norm2))
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        on_format!(self => AnyOperator(a); a.narrow(sides))
     }
     fn flops(&self) -> f64 {
         on_format!(self => AnyOperator(a); a.flops())

@@ -12,6 +12,7 @@ use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 /// Spinors of one parity.
@@ -22,7 +23,10 @@ pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
 /// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
 pub struct FieldSpace<B: Backend, K, P> {
     domain: Domain<B>,
-    nrhs: usize,
+    /// Right-hand sides that blocks have memory for.
+    full: usize,
+    /// Those that operations concern.
+    nrhs: Cell<usize>,
     format: PhantomData<(K, P)>,
 }
 
@@ -30,7 +34,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
-        FieldSpace { domain: domain.clone(), nrhs, format: PhantomData }
+        FieldSpace { domain: domain.clone(), full: nrhs, nrhs: Cell::new(nrhs), format: PhantomData }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain<B> {
@@ -44,7 +48,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// of [`dots_of`](Self::dots_of).
     pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         let mut values = [0.0; 3 * MAX_RHS];
-        let values = &mut values[..3 * self.nrhs];
+        let values = &mut values[..3 * self.nrhs()];
         sums.collect(&self.domain, &[4, 5, 7], values)?;
         for (j, values) in values.chunks_exact(3).enumerate() {
             dot[j] = Complex64::new(values[0], values[1]);
@@ -55,7 +59,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Collects \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all right-hand sides.
     pub(crate) fn dots_of(&self, sums: PartialSums, dots: &mut [Dots]) -> Result {
         let mut values = [0.0; 8 * MAX_RHS];
-        let values = &mut values[..8 * self.nrhs];
+        let values = &mut values[..8 * self.nrhs()];
         sums.collect(&self.domain, &[], values)?;
         for (dots, s) in dots.iter_mut().zip(values.chunks_exact(8)) {
             let complex = |k: usize| Complex64::new(s[k], s[k + 1]);
@@ -65,10 +69,16 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     }
     /// Runs what `kernel` makes for each right-hand side.
     fn each<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(usize) -> T) -> Result {
-        for j in 0..self.nrhs {
+        for j in 0..self.nrhs() {
             self.domain.backend().launch(&kernel(j), self.domain.sites(), 1)?;
         }
         Ok(())
+    }
+    /// `to` ← `from` for one right-hand side.
+    fn copy_side(&self, from: Field<Sites<K, P>>, to: Field<Sites<K, P>>) -> Result {
+        let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
+        let kernel = Axpby { x: from, y: to, a: one, b: zero };
+        Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
     }
     /// x ← x + a p, p ← r + b p for N systems of right-hand side `j`.
     fn shift_update_of<const N: usize>(
@@ -97,14 +107,14 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         // Four products in a pass; a last group that is not full has some of them twice.
         let groups = xs.len().div_ceil(4);
         let width = 8 * groups + 1;
-        if K::SPINS == 1 || self.nrhs * width > REDUCTION_SLOTS {
-            for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs)) {
+        if K::SPINS == 1 || self.nrhs() * width > REDUCTION_SLOTS {
+            for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs())) {
                 self.dot(x, y, dots)?;
             }
             return self.norm2(y, norm2);
         }
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
-        for j in 0..self.nrhs {
+        for j in 0..self.nrhs() {
             for (group, xs) in xs.chunks(4).enumerate() {
                 let x = std::array::from_fn(|k| view(xs[k.min(xs.len() - 1)], j));
                 let kernel = MultiDot { x, y: view(y, j) };
@@ -112,11 +122,11 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             }
             backend.reduce(&Norm2 { x: view(y, j) }, sites, 1, j * width + 8 * groups)?;
         }
-        let mut sums = vec![0.0; self.nrhs * width];
+        let mut sums = vec![0.0; self.nrhs() * width];
         self.domain.sums(&mut sums)?;
         for (j, sums) in sums.chunks_exact(width).enumerate() {
             for i in 0..xs.len() {
-                dots[i * self.nrhs + j] = Complex64::new(sums[2 * i], sums[2 * i + 1]);
+                dots[i * self.nrhs() + j] = Complex64::new(sums[2 * i], sums[2 * i + 1]);
             }
             norm2[j] = sums[8 * groups];
         }
@@ -130,7 +140,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         y: &mut DeviceField<B, K, P>,
     ) -> Result {
         let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
-        let of = |i: usize, j: usize| a[i * self.nrhs + j];
+        let of = |i: usize, j: usize| a[i * self.nrhs() + j];
         for first in (0..full).step_by(4) {
             self.each(|j| MultiAxpy {
                 x: std::array::from_fn(|k| view(xs[first + k], j)),
@@ -139,7 +149,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             })?;
         }
         for (i, x) in xs.iter().enumerate().skip(full) {
-            let a: Vec<_> = (0..self.nrhs).map(|j| of(i, j)).collect();
+            let a: Vec<_> = (0..self.nrhs()).map(|j| of(i, j)).collect();
             self.axpy(&a, x, y)?;
         }
         Ok(())
@@ -147,7 +157,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
-        Ok(backend.reduce(&Norm2 { x: view(x, 0) }, sites, self.nrhs as u32, 0)?)
+        Ok(backend.reduce(&Norm2 { x: view(x, 0) }, sites, self.nrhs() as u32, 0)?)
     }
     /// Sums what `kernel` makes for each right-hand side, `K` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
@@ -155,7 +165,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         kernel: impl Fn(usize) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        for j in 0..self.nrhs {
+        for j in 0..self.nrhs() {
             self.domain.backend().reduce(&kernel(j), self.domain.sites(), 1, j * N)?;
         }
         self.take_sums(take)
@@ -166,13 +176,13 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         kernel: R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs as u32, 0)?;
+        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs() as u32, 0)?;
         self.take_sums(take)
     }
     /// Waits for `N` sums of each right-hand side.
     fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
         let mut sums = [0.0; REDUCTION_SLOTS];
-        let sums = &mut sums[..self.nrhs * N];
+        let sums = &mut sums[..self.nrhs() * N];
         self.domain.sums(sums)?;
         for (j, values) in sums.chunks_exact(N).enumerate() {
             take(j, values.try_into().expect("chunks have N values"));
@@ -193,7 +203,21 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
-        self.nrhs
+        self.nrhs.get()
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        let fits = (1..=self.full).contains(&sides);
+        if fits {
+            self.nrhs.set(sides);
+        }
+        fits
+    }
+    /// By copies through the first right-hand side of `scratch`; formats with a norm per site round it again, which
+    /// changes no number but by the last bit of that norm.
+    fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
+        self.copy_side(view(x, i), view(scratch, 0))?;
+        self.copy_side(view(x, j), view(x, i))?;
+        self.copy_side(view(scratch, 0), view(x, j))
     }
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
@@ -201,13 +225,13 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         P::HAS_RANGE.then(|| 0.25 * ((6 * K::SPINS) as f64 * self.domain.global().half_volume() as f64).sqrt())
     }
     fn allocate(&self) -> Result<Self::Vector> {
-        DeviceField::zero(&self.domain, self.nrhs)
+        DeviceField::zero(&self.domain, self.full)
     }
     fn zero(&self, x: &mut Self::Vector) -> Result {
         Ok(self.domain.backend().clear(x.buffer_mut())?)
     }
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
-        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs);
+        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -248,7 +272,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
         let real = |c: f64| P::Real::from_f64(c);
         let backend = self.domain.backend();
-        for j in 0..self.nrhs {
+        for j in 0..self.nrhs() {
             let moving = steps.iter().filter(|step| !step.rests(j));
             // Those that were dropped just now get their last contribution and no direction.
             let (last, going): (Vec<_>, Vec<_>) = moving.partition(|step| step.z[j] == 0.0);
