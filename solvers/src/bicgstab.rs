@@ -159,6 +159,7 @@ pub fn bicgstab<Y: System>(
         max_stalls: params.max_stalls,
         stagnation_window: params.stagnation_window,
         restarting: false,
+        together: false,
     };
     let BicgstabWorkspace { outer, copy, r, shadow, p, v, t, numbers } = workspace;
     let space = system.sloppy();

@@ -46,6 +46,7 @@ impl CgParams {
             max_stalls: self.max_stalls,
             stagnation_window: self.stagnation_window,
             restarting: false,
+            together: false,
         }
     }
 }

@@ -156,6 +156,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         max_stalls: params.max_stalls,
         stagnation_window: params.stagnation_window,
         restarting: true,
+        together: false,
     };
     let GcrWorkspace { outer, r, p, z, c } = workspace;
     if !(1..=c.k_max).contains(&params.k_max) {

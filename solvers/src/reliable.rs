@@ -5,6 +5,8 @@
 //! ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **whenever a right-hand side seems to have
 //! converged**: only a residual from the precise operator finishes a right-hand side.
 //!
+//! Block CG makes one when every right-hand side wants it.
+//!
 //! GCR has no recurrence that could go on after an update: all its directions are forgotten then. A right-hand side for
 //! which an update is due *waits* until all others want one too, so that none costs another its directions.
 //!
@@ -40,6 +42,8 @@ pub(crate) struct Control {
     /// Whether each update forgets all directions (GCR). Updates may then be due when nothing much was promised: only
     /// a truth that is far from the recurrence counts against the precision.
     pub restarting: bool,
+    /// Whether an update is due only when each right-hand side wants one: where all go on together in any case.
+    pub together: bool,
 }
 
 impl Control {
@@ -567,7 +571,7 @@ impl<'a, Y: System> Run<'a, Y> {
         self.info.iterations += 1;
         self.kind = Kind::Iterate;
         self.settled = false;
-        let mut due = false;
+        let (mut due, mut all) = (false, true);
         for j in 0..self.outer.active.len() {
             let o = &mut *self.outer;
             if !o.moves(j) {
@@ -588,9 +592,10 @@ impl<'a, Y: System> Run<'a, Y> {
             let mine = norm <= o.level(j) || norm < self.delta * o.maximum[j];
             o.waiting[j] = mine && self.control.restarting;
             due |= mine;
+            all &= mine;
             self.info.history[side].push(relative(norm, o.reference[j]));
         }
-        Ok(due)
+        Ok(due && (all || !self.control.together))
     }
 
     /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.

@@ -2,7 +2,8 @@
 //!
 //! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each
 //! other: nothing is mixed between them, they only share the passes over the operator's data. All coefficients and
-//! all results of reductions are therefore slices of length N.
+//! all results of reductions are therefore slices of length N. Only [`block_cg`](crate::block_cg()) mixes them, by
+//! matrices of N × N.
 
 use num_complex::Complex64;
 
@@ -338,6 +339,28 @@ pub trait VectorSpace {
     ) -> Result<(), Self::Error> {
         self.multi_axpy(a, xs, y)?;
         self.dot_norm2(y, w, dot, norm2)
+    }
+
+    /// Whether [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
+    /// [`block_scale`](VectorSpace::block_scale) are there, which mix the vectors of a block and are for
+    /// [`block_cg`](crate::block_cg()) only. They cannot be written in terms of the others. The default says no.
+    fn mixes_sides(&self) -> bool {
+        false
+    }
+
+    /// `out`_{iN+j} ← (x_i, y_j) for all i and j: the Gram matrix X†Y.
+    fn gram(&self, _x: &Self::Vector, _y: &Self::Vector, _out: &mut [Complex64]) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has Gram matrices")
+    }
+
+    /// y_j ← y_j + Σ_i x_i a_{iN+j}: Y ← Y + X A.
+    fn block_axpy(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has sums of them")
+    }
+
+    /// y_j ← Σ_i x_i a_{iN+j}: Y ← X A with two different blocks. The old Y is not read.
+    fn block_scale(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has products with matrices")
     }
 }
 

@@ -160,6 +160,29 @@ impl VectorSpace for Space {
         }
         Ok(())
     }
+    fn mixes_sides(&self) -> bool {
+        true
+    }
+    fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
+        self.reductions.set(self.reductions.get() + 1);
+        for (at, out) in out.iter_mut().enumerate() {
+            let (x, y) = (self.rhs(x, at / self.nrhs()), self.rhs(y, at % self.nrhs()));
+            *out = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+        }
+        Ok(())
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        let n = self.nrhs();
+        for (at, y) in y.iter_mut().enumerate().take(n * self.n) {
+            *y += (0..n).map(|i| x[i * self.n + at % self.n] * a[i * n + at / self.n]).sum::<Complex64>();
+        }
+        self.round(y);
+        Ok(())
+    }
+    fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        y.fill(Complex64::ZERO);
+        self.block_axpy(a, x, y)
+    }
 }
 
 impl ConvertFrom<Space> for Space {
