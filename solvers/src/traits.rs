@@ -102,8 +102,8 @@ pub trait VectorSpace {
         false
     }
 
-    /// x_i ↔ x_j for two different i and j below the full width, to the last bit that the format keeps. `scratch` loses
-    /// its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
+    /// x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, as any
+    /// operation does. `scratch` loses its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
     fn swap_sides(
         &self,
         _x: &mut Self::Vector,

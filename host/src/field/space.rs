@@ -212,8 +212,8 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         }
         fits
     }
-    /// By copies through the first right-hand side of `scratch`; formats with a norm per site round it again, which
-    /// changes no number but by the last bit of that norm.
+    /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
+    /// precision, while 16 bits with a norm per site are rounded again.
     fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.copy_side(view(x, i), view(scratch, 0))?;
         self.copy_side(view(x, j), view(x, i))?;
