@@ -1,5 +1,6 @@
 //! BiCGstab with reliable updates: paper 001, Algorithm 2.
 
+use crate::compact::{Plan, Rhs, shrinks};
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
@@ -46,14 +47,22 @@ impl Default for BicgstabParams {
     }
 }
 
-/// Memory of [`bicgstab`]: two precise blocks, six sloppy ones.
+/// Memory of [`bicgstab`]: two precise blocks, six sloppy ones. For several right-hand sides, where a batch can become
+/// smaller, a precise block more.
 pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
     outer: Outer<P, S>,
+    copy: Option<P::Vector>,
     r: S::Vector,
     shadow: S::Vector,
     p: S::Vector,
     v: S::Vector,
     t: S::Vector,
+    numbers: Numbers,
+}
+
+/// The numbers that belong to right-hand sides, by their slots.
+#[derive(Default)]
+struct Numbers {
     rho: Vec<Complex64>,
     next_rho: Vec<Complex64>,
     alpha: Vec<Complex64>,
@@ -73,31 +82,48 @@ pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        let n = system.precise().nrhs();
         let space = system.sloppy();
-        let zeros = || vec![Complex64::ZERO; n];
         Ok(Self {
             outer: Outer::new(system)?,
+            copy: if shrinks(system) { Some(system.precise().allocate()?) } else { None },
             r: space.allocate()?,
             shadow: space.allocate()?,
             p: space.allocate()?,
             v: space.allocate()?,
             t: space.allocate()?,
-            rho: zeros(),
-            next_rho: zeros(),
-            alpha: zeros(),
-            beta: zeros(),
-            omega: zeros(),
-            dots: zeros(),
+            numbers: Numbers::default(),
+        })
+    }
+}
+
+impl Numbers {
+    fn new(n: usize) -> Self {
+        let mut numbers = Self {
             sums: vec![Dots::default(); n],
-            left: zeros(),
-            right: zeros(),
             t_norm2: vec![0.0; n],
             shadow_norm: vec![0.0; n],
             broken: vec![None; n],
             perturb: vec![false; n],
             breakdowns: vec![0; n],
-        })
+            ..Self::default()
+        };
+        numbers.complex().into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
+        numbers
+    }
+
+    fn complex(&mut self) -> [&mut Vec<Complex64>; 8] {
+        let Self { rho, next_rho, alpha, beta, omega, dots, left, right, .. } = self;
+        [rho, next_rho, alpha, beta, omega, dots, left, right]
+    }
+
+    fn rearrange(&mut self, plan: &Plan) {
+        self.complex().into_iter().for_each(|v| plan.numbers(v));
+        plan.numbers(&mut self.sums);
+        plan.numbers(&mut self.t_norm2);
+        plan.numbers(&mut self.shadow_norm);
+        plan.numbers(&mut self.broken);
+        plan.numbers(&mut self.perturb);
+        plan.numbers(&mut self.breakdowns);
     }
 }
 
@@ -111,6 +137,8 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
 ///
 /// Where ρ, (r̃, v) or ω vanish, the right-hand side concerned takes what the iteration could still give and begins
 /// anew with its true residual as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
+///
+/// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg#batches-that-become-smaller).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
@@ -131,31 +159,36 @@ pub fn bicgstab<Y: System>(
         max_stalls: params.max_stalls,
         stagnation_window: params.stagnation_window,
         restarting: false,
+        together: false,
     };
-    #[rustfmt::skip]
-    let BicgstabWorkspace {
-        outer, r, shadow, p, v, t, rho, next_rho, alpha, beta, omega, dots, sums, left, right, t_norm2, shadow_norm, broken,
-        perturb, breakdowns,
-    } = workspace;
+    let BicgstabWorkspace { outer, copy, r, shadow, p, v, t, numbers } = workspace;
     let space = system.sloppy();
-    let n = rho.len();
-    let mut run = Run::begin(system, b, x, outer, control, Claim::default())?;
+    let mut run = Run::begin(system, Rhs::Given(b, copy.as_mut()), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();
     }
     run.demote(r)?;
     space.copy(r, shadow)?;
     space.copy(r, p)?;
-    for j in 0..n {
-        rho[j] = run.sloppy_norm2(j).into();
-        shadow_norm[j] = run.sloppy_norm2(j).sqrt();
-        breakdowns[j] = 0;
+    *numbers = Numbers::new(space.nrhs());
+    for j in 0..space.nrhs() {
+        numbers.rho[j] = run.sloppy_norm2(j).into();
+        numbers.shadow_norm[j] = run.sloppy_norm2(j).sqrt();
     }
     if params.max_iterations == 0 {
         return Err(run.no_convergence()?);
     }
 
     loop {
+        if let Some(plan) = run.compact()? {
+            [&mut *r, shadow, p].into_iter().try_for_each(|x| plan.vectors(space, x, t))?;
+            numbers.rearrange(&plan);
+        }
+        #[rustfmt::skip]
+        let Numbers {
+            rho, next_rho, alpha, beta, omega, dots, sums, left, right, t_norm2, shadow_norm, broken, perturb, breakdowns,
+        } = &mut *numbers;
+        let n = rho.len();
         broken.fill(None);
         system.apply_dot_sloppy(p, v, shadow, dots, t_norm2)?;
         run.info.reductions += 1;
@@ -177,7 +210,7 @@ pub fn bicgstab<Y: System>(
         space.axpy(left, v, r)?;
         system.apply_dots_sloppy(r, t, shadow, sums)?;
         run.info.reductions += 1;
-        run.info.sloppy_applications += 2;
+        run.applied(2);
         let mut measure = false;
         for j in 0..n {
             omega[j] = Complex64::ZERO;

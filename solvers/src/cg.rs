@@ -1,13 +1,14 @@
 //! Conjugate gradients for Hermitian positive definite operators, and CGNR and CGNE for all others.
 
+use crate::compact::{Plan, Rhs, shrinks};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
-use crate::reliable::{Claim, Control, Outer, Run, Trouble};
+use crate::reliable::{Claim, Control, Judge, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// In sloppy arithmetic (p, A p) ≤ 0 may be rounding: it has to happen this often before the operator is blamed.
 const CURVATURE_FAILURES: usize = 3;
@@ -45,16 +46,29 @@ impl CgParams {
             max_stalls: self.max_stalls,
             stagnation_window: self.stagnation_window,
             restarting: false,
+            together: false,
         }
     }
 }
 
-/// Memory of [`cg`]: two precise blocks, four sloppy ones.
+/// Memory of [`cg`]: two precise blocks, four sloppy ones. For several right-hand sides, where a batch can become smaller,
+/// a precise block more.
 pub struct CgWorkspace<P: VectorSpace, S: VectorSpace> {
+    core: Core<P, S>,
+    copy: Option<P::Vector>,
+}
+
+/// That of the iteration itself.
+struct Core<P: VectorSpace, S: VectorSpace> {
     outer: Outer<P, S>,
     r: S::Vector,
     p: S::Vector,
     ap: S::Vector,
+    numbers: Numbers,
+}
+
+/// The numbers that belong to right-hand sides, by their slots.
+struct Numbers {
     rho: Vec<f64>,
     alpha: Vec<f64>,
     beta: Vec<f64>,
@@ -68,22 +82,51 @@ pub struct CgWorkspace<P: VectorSpace, S: VectorSpace> {
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        let n = system.precise().nrhs();
+        Ok(Self { core: Core::new(system)?, copy: copy_of_rhs(system)? })
+    }
+}
+
+/// Memory for a copy of b, where a solve may need one.
+fn copy_of_rhs<P: VectorSpace>(
+    system: &impl System<Precise = P, Error = P::Error>,
+) -> Result<Option<P::Vector>, P::Error> {
+    Ok(if shrinks(system) { Some(system.precise().allocate()?) } else { None })
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Core<P, S> {
+    fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
         Ok(Self {
             outer: Outer::new(system)?,
             r: space.allocate()?,
             p: space.allocate()?,
             ap: space.allocate()?,
+            numbers: Numbers::new(space.nrhs()),
+        })
+    }
+}
+
+impl Numbers {
+    fn new(n: usize) -> Self {
+        let complex = || vec![Complex64::ZERO; n];
+        Self {
             rho: vec![0.0; n],
             alpha: vec![0.0; n],
             beta: vec![0.0; n],
             fresh: vec![true; n],
             failures: vec![0; n],
-            dots: vec![Complex64::ZERO; n],
-            left: vec![Complex64::ZERO; n],
-            right: vec![Complex64::ZERO; n],
-        })
+            dots: complex(),
+            left: complex(),
+            right: complex(),
+        }
+    }
+
+    fn rearrange(&mut self, plan: &Plan) {
+        let Self { rho, alpha, beta, fresh, failures, dots, left, right } = self;
+        [rho, alpha, beta].into_iter().for_each(|v| plan.numbers(v));
+        [dots, left, right].into_iter().for_each(|v| plan.numbers(v));
+        plan.numbers(fresh);
+        plan.numbers(failures);
     }
 }
 
@@ -95,7 +138,13 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgWorkspace<P, S> {
 /// would mix the rounding errors of the old residual into all later directions.
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
-/// Right-hand sides that are finished are frozen while the others go on.
+///
+/// # Batches that become smaller
+/// A right-hand side that is finished, or was given up, stays as it is while the others go on. At the first update after
+/// which no more than three quarters of the batch are left, the others move to the front of all blocks and the finished
+/// ones are no longer computed: neither by the operators nor in linear algebra. That needs spaces and operators that can
+/// [narrow](VectorSpace::narrow) ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the
+/// caller's and must not be rearranged. x and the report are in the caller's order, always.
 ///
 /// # Errors
 /// All of [`SolveError`] except `Breakdown`. (p, A p) ≤ 0 is `NotPositiveDefinite`.
@@ -107,38 +156,45 @@ pub fn cg<Y: System>(
     workspace: &mut CgWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut impl Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    cg_core(system, b, x, params, workspace, observer, Claim::default())
+    let CgWorkspace { core, copy } = workspace;
+    cg_core(system, Rhs::Given(b, copy.as_mut()), x, params, core, observer, Claim::default())
 }
 
 fn cg_core<'a, Y: System>(
     system: &'a Y,
-    b: &'a Precise<Y>,
+    b: Rhs<'a, Precise<Y>>,
     x: &'a mut Precise<Y>,
     params: &CgParams,
-    workspace: &'a mut CgWorkspace<Y::Precise, Y::Sloppy>,
+    workspace: &'a mut Core<Y::Precise, Y::Sloppy>,
     observer: &mut impl Observer,
     claim: Claim<'a, Y>,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let CgWorkspace { outer, r, p, ap, rho, alpha, beta, fresh, failures, dots, left, right } = workspace;
+    let Core { outer, r, p, ap, numbers } = workspace;
     let space = system.sloppy();
-    let n = rho.len();
     let mut run = Run::begin(system, b, x, outer, params.control(), claim)?;
     if run.finished() {
         return run.succeed();
     }
     run.demote(r)?;
     space.copy(r, p)?;
-    for j in 0..n {
-        rho[j] = run.sloppy_norm2(j);
-        (fresh[j], failures[j]) = (true, 0);
+    *numbers = Numbers::new(space.nrhs());
+    for j in 0..space.nrhs() {
+        numbers.rho[j] = run.sloppy_norm2(j);
     }
     if params.max_iterations == 0 {
         return Err(run.no_convergence()?);
     }
 
     loop {
+        if let Some(plan) = run.compact()? {
+            plan.vectors(space, r, ap)?;
+            plan.vectors(space, p, ap)?;
+            numbers.rearrange(&plan);
+        }
+        let Numbers { rho, alpha, beta, fresh, failures, dots, left, right } = &mut *numbers;
+        let n = rho.len();
         system.apply_curvature_sloppy(p, ap, dots, &mut run.outer.norm2)?;
-        run.info.sloppy_applications += 1;
+        run.applied(1);
         run.info.reductions += 1;
         let mut forced = false;
         for j in 0..n {
@@ -279,6 +335,9 @@ impl<Y: System> System for Squared<'_, Y> {
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Precise<Y>) -> Result<(), Y::Error> {
         self.inner.accumulate(scale, from, to)
     }
+    fn narrow(&self, sides: usize) -> bool {
+        self.inner.narrow(sides)
+    }
     fn flops(&self) -> f64 {
         2.0 * self.inner.flops()
     }
@@ -287,9 +346,43 @@ impl<Y: System> System for Squared<'_, Y> {
     }
 }
 
+/// ‖b − M x‖, in whatever order x comes.
+struct Original<'a, Y: System> {
+    system: &'a Y,
+    /// The caller's.
+    given: &'a Precise<Y>,
+    b: Rhs<'a, Precise<Y>>,
+    image: &'a mut Precise<Y>,
+    measurements: usize,
+    /// Right-hand sides in all of them.
+    sides: usize,
+}
+
+impl<'a, Y: System> Judge<Squared<'a, Y>> for Original<'a, Y> {
+    fn measure(&mut self, x: &Precise<Y>, out: &mut [f64]) -> Result<(), Y::Error> {
+        self.measurements += 1;
+        self.sides += out.len();
+        self.system.apply(x, self.image)?;
+        self.system.precise().sub_norm2(self.b.get(), self.image, out)?;
+        out.iter_mut().for_each(|v| *v = v.sqrt());
+        Ok(())
+    }
+    fn can_move(&self) -> bool {
+        self.b.can_move()
+    }
+    fn follow(&mut self, plan: &Plan, scratch: &mut Precise<Y>) -> Result<(), Y::Error> {
+        self.b.follow(self.system.precise(), plan, scratch)
+    }
+    fn restore(&mut self) {
+        self.b = Rhs::Given(self.given, None);
+    }
+}
+
 /// Memory of [`cgnr`] and [`cgne`]: that of [`cg`], three precise blocks more and a sloppy one.
 pub struct CgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
-    cg: CgWorkspace<P, S>,
+    cg: Core<P, S>,
+    /// For b of [`cgnr`]; that of the normal equations is the solver's own.
+    copy: Option<P::Vector>,
     rhs: P::Vector,
     temporary: P::Vector,
     precise: RefCell<P::Vector>,
@@ -306,7 +399,8 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgNormalWorkspace<P, S> {
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let n = system.precise().nrhs();
         Ok(Self {
-            cg: CgWorkspace::new(system)?,
+            cg: Core::new(system)?,
+            copy: copy_of_rhs(system)?,
             rhs: system.precise().allocate()?,
             temporary: system.precise().allocate()?,
             precise: RefCell::new(system.precise().allocate()?),
@@ -340,29 +434,25 @@ pub fn cgnr<Y: System>(
     workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut impl Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let CgNormalWorkspace { cg, rhs, temporary, precise, sloppy, norms, .. } = workspace;
+    let CgNormalWorkspace { cg, copy, rhs, temporary, precise, sloppy, norms, .. } = workspace;
     let space = system.precise();
     norms_of(space, b, norms)?;
     system.apply_dagger(b, rhs)?;
     let squared = Squared { inner: system, error: false, precise, sloppy };
-    let judgements = Cell::new(0);
-    let mut judge = |x: &Precise<Y>, out: &mut [f64]| {
-        judgements.set(judgements.get() + 1);
-        system.apply(x, temporary)?;
-        space.sub_norm2(b, temporary, out)?;
-        out.iter_mut().for_each(|v| *v = v.sqrt());
-        Ok(())
-    };
+    let given = Rhs::Given(b, copy.as_mut());
+    let mut judge = Original { system, given: b, b: given, image: temporary, measurements: 0, sides: 0 };
     let claim = Claim { reference: None, judge: Some((&norms[..], &mut judge)) };
-    let mut result = cg_core(&squared, rhs, x, params, cg, observer, claim);
+    let mut result = cg_core(&squared, Rhs::Own(rhs), x, params, cg, observer, claim);
     let info = match &mut result {
         Ok(info) => Some(info),
         Err(error) => error.info_mut(),
     };
     if let Some(info) = info {
-        info.precise_applications = 2 * info.precise_applications + judgements.get() + 1;
+        info.precise_applications = 2 * info.precise_applications + judge.measurements + 1;
+        info.precise_sides = 2 * info.precise_sides + judge.sides + space.nrhs();
         info.sloppy_applications *= 2;
-        info.reductions += judgements.get() + 1;
+        info.sloppy_sides *= 2;
+        info.reductions += judge.measurements + 1;
         count_flops(system, info);
     }
     // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then all that least squares can do.
@@ -396,7 +486,8 @@ pub fn cgne<Y: System>(
     observer: &mut impl Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     params.control().check()?;
-    let CgNormalWorkspace { cg, rhs, temporary: y, precise, sloppy, norms, residuals, mask, ones, zeros } = workspace;
+    let CgNormalWorkspace { cg, rhs, temporary: y, precise, sloppy, norms, residuals, mask, ones, zeros, .. } =
+        workspace;
     let space = system.precise();
     let n = norms.len();
     norms_of(space, b, norms)?;
@@ -414,6 +505,7 @@ pub fn cgne<Y: System>(
         system.apply(x, rhs)?;
         space.sub_norm2(b, rhs, residuals)?;
         total.precise_applications += 1;
+        total.precise_sides += n;
         total.reductions += 1;
         let mut left = 0.0f64;
         for j in 0..n {
@@ -443,7 +535,7 @@ pub fn cgne<Y: System>(
         let mut outside = |event: &crate::Iteration<'_>| {
             observer.iteration(&crate::Iteration { iteration: event.iteration + spent, ..*event })
         };
-        let mut result = cg_core(&squared, rhs, y, &pass, cg, &mut outside, claim);
+        let mut result = cg_core(&squared, Rhs::Own(rhs), y, &pass, cg, &mut outside, claim);
         let info = match &mut result {
             Ok(info) => info,
             Err(error) => match error.info_mut() {
@@ -454,11 +546,14 @@ pub fn cgne<Y: System>(
         system.apply_dagger(y, rhs)?;
         space.axpby(ones, rhs, ones, x)?;
         total.precise_applications += 1 + 2 * info.precise_applications;
+        total.precise_sides += n + 2 * info.precise_sides;
         total.sloppy_applications += 2 * info.sloppy_applications;
+        total.sloppy_sides += 2 * info.sloppy_sides;
         total.reductions += info.reductions;
         total.reliable_updates += info.reliable_updates;
         total.restarts += info.restarts;
         total.iterations += info.iterations;
+        total.failed.clone_from(&info.failed);
         for j in 0..n {
             total.iterations_per_rhs[j] += info.iterations_per_rhs[j];
             total.history[j].append(&mut info.history[j]);
@@ -467,6 +562,7 @@ pub fn cgne<Y: System>(
             system.apply(x, rhs)?;
             space.sub_norm2(b, rhs, residuals)?;
             total.precise_applications += 1;
+            total.precise_sides += n;
             total.reductions += 1;
             for j in 0..n {
                 residuals[j] = if norms[j] == 0.0 { 0.0 } else { residuals[j].sqrt() / norms[j] };
@@ -486,6 +582,5 @@ fn norms_of<S: VectorSpace>(space: &S, b: &S::Vector, norms: &mut [f64]) -> Resu
 }
 
 fn count_flops<Y: System>(system: &Y, info: &mut Info) {
-    info.flops = system.precise().nrhs() as f64
-        * (info.precise_applications as f64 * system.flops() + info.sloppy_applications as f64 * system.flops_sloppy());
+    info.flops = info.precise_sides as f64 * system.flops() + info.sloppy_sides as f64 * system.flops_sloppy();
 }

@@ -153,7 +153,7 @@ impl Cycle {
     ) -> Result<(), Y::Error> {
         let (system, n, k) = (run.system(), self.n, before.len());
         let space = system.sloppy();
-        run.info.sloppy_applications += 1;
+        run.applied(1);
         if k == 0 {
             system.apply_dot_sloppy(p_k, z_k, r, &mut self.dots, &mut run.outer.norm2)?;
             self.dots.iter_mut().for_each(|dot| *dot = dot.conj());

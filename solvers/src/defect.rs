@@ -168,6 +168,7 @@ pub fn defect_correction<Y: System>(
         info.converged = verified.iter().all(|v| *v <= params.tol);
         let outer_flops = info.precise_applications as f64 * system.flops() * n as f64;
         let report = |mut info: Info| {
+            info.precise_sides = info.precise_applications * n;
             info.flops += outer_flops;
             info
         };

@@ -1,5 +1,6 @@
 //! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
 
+use crate::compact::Rhs;
 use crate::cycle::Cycle;
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
@@ -155,6 +156,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         max_stalls: params.max_stalls,
         stagnation_window: params.stagnation_window,
         restarting: true,
+        together: false,
     };
     let GcrWorkspace { outer, r, p, z, c } = workspace;
     if !(1..=c.k_max).contains(&params.k_max) {
@@ -167,7 +169,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     }
     let space = system.sloppy();
     let n = c.n;
-    let mut run = Run::begin(system, b, x, outer, control, Claim::default())?;
+    let mut run = Run::begin(system, Rhs::Given(b, None), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();
     }

@@ -28,6 +28,11 @@ pub struct Info {
     pub precise_applications: usize,
     /// Applications of the sloppy operator to a block.
     pub sloppy_applications: usize,
+    /// Right-hand sides in all applications of the precise operator: less than N in each where finished ones had left
+    /// the batch.
+    pub precise_sides: usize,
+    /// Right-hand sides in all applications of the sloppy operator.
+    pub sloppy_sides: usize,
     /// What the preconditioner did ([`gcr`](crate::gcr)); not contained in the counts above.
     pub preconditioner: Work,
     /// Floating-point operations of all these applications, those in the preconditioner included, linear algebra not
@@ -48,6 +53,8 @@ impl std::fmt::Debug for Info {
             .field("restarts", &self.restarts)
             .field("precise_applications", &self.precise_applications)
             .field("sloppy_applications", &self.sloppy_applications)
+            .field("precise_sides", &self.precise_sides)
+            .field("sloppy_sides", &self.sloppy_sides)
             .field("preconditioner", &self.preconditioner)
             .finish_non_exhaustive()
     }
@@ -76,6 +83,8 @@ impl Info {
         all.restarts += self.restarts;
         all.precise_applications += self.precise_applications;
         all.sloppy_applications += self.sloppy_applications;
+        all.precise_sides += self.precise_sides;
+        all.sloppy_sides += self.sloppy_sides;
         all.preconditioner += self.preconditioner;
         all.flops += self.flops;
         all
@@ -89,6 +98,7 @@ impl Info {
         }
         self.reductions += inner.reductions;
         self.sloppy_applications += inner.sloppy_applications + inner.precise_applications;
+        self.sloppy_sides += inner.sloppy_sides + inner.precise_sides;
         self.preconditioner += inner.preconditioner;
         self.flops += inner.flops;
     }

@@ -3,6 +3,7 @@
 //! | you have | use | see |
 //! |---|---|---|
 //! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
+//! | the same, all right-hand sides in one Krylov space: a few small eigenvalues matter less | [`block_cg()`] | Dubrulle 2001 |
 //! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
 //! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
@@ -24,7 +25,8 @@
 //!
 //! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished stay as they are. [`multishift_cg`] is the exception: it runs in one precision
+//! coefficients; those that are finished stay as they are, and with [`cg`] and its relatives and [`bicgstab`] they
+//! [leave the batch](cg#batches-that-become-smaller). [`multishift_cg`] is the exception: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
 //! # Domain decomposition
@@ -75,7 +77,9 @@
 #![forbid(unsafe_code)]
 
 mod bicgstab;
+mod block_cg;
 mod cg;
+mod compact;
 mod cycle;
 mod defect;
 mod error;
@@ -89,9 +93,11 @@ mod operator;
 mod plain;
 mod preconditioner;
 mod reliable;
+mod small;
 mod traits;
 
 pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
+pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
 pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};

@@ -528,8 +528,9 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     fn count_flops(&mut self) {
         let whole = &mut self.info.whole;
-        let applications = whole.precise_applications + whole.sloppy_applications;
-        whole.flops = self.w.nrhs as f64 * applications as f64 * self.operator.flops();
+        whole.precise_sides = self.w.nrhs * whole.precise_applications;
+        whole.sloppy_sides = self.w.nrhs * whole.sloppy_applications;
+        whole.flops = (whole.precise_sides + whole.sloppy_sides) as f64 * self.operator.flops();
     }
 
     /// Closes the report of a solve that failed.

@@ -31,6 +31,9 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.apply(x, out)
     }
+    fn narrow(&self, sides: usize) -> bool {
+        self.operator.narrow(sides)
+    }
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
     }
@@ -65,6 +68,9 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for NormalError<S, 
     }
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.apply(x, out)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        self.operator.narrow(sides)
     }
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
@@ -108,11 +114,17 @@ impl<'a, S: VectorSpace, A: LinearOperator<S>> Shifted<'a, S, A> {
 impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, A> {
     fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.operator.apply(x, out)?;
-        self.space.axpby(&self.shift, x, &self.ones, out)
+        let n = self.space.nrhs();
+        self.space.axpby(&self.shift[..n], x, &self.ones[..n], out)
     }
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.operator.apply_dagger(x, out)?;
-        self.space.axpby(&self.conjugate, x, &self.ones, out)
+        let n = self.space.nrhs();
+        self.space.axpby(&self.conjugate[..n], x, &self.ones[..n], out)
+    }
+    /// Only where all shifts are the same.
+    fn narrow(&self, sides: usize) -> bool {
+        self.shift.iter().all(|shift| *shift == self.shift[0]) && self.operator.narrow(sides)
     }
     /// Those of the operator: the shift costs linear algebra, which is not counted.
     fn flops(&self) -> f64 {
@@ -188,6 +200,11 @@ pub trait System {
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
     /// `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
+    /// [`VectorSpace::narrow`] and [`LinearOperator::narrow`] for both spaces and both operators: all of them or none.
+    /// The default says that it cannot be.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
     /// Operations of one precise application per right-hand side.
     fn flops(&self) -> f64;
     /// Operations of one sloppy application per right-hand side.
@@ -271,6 +288,9 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     }
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         with_coefficients(scale.len(), |j| scale[j].into(), |scale| self.space.axpy(scale, from, to))
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        narrow((self.space, self.operator), (self.space, self.operator), sides)
     }
     fn flops(&self) -> f64 {
         self.operator.flops()
@@ -359,10 +379,31 @@ where
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut P::Vector) -> Result<(), P::Error> {
         self.precise.accumulate(scale, from, to)
     }
+    fn narrow(&self, sides: usize) -> bool {
+        narrow((self.precise, self.operator), (self.sloppy, self.sloppy_operator), sides)
+    }
     fn flops(&self) -> f64 {
         self.operator.flops()
     }
     fn flops_sloppy(&self) -> f64 {
         self.sloppy_operator.flops()
     }
+}
+
+/// Narrows two spaces and their operators, or leaves all of them as they were.
+fn narrow<P, A, S, B>((precise, a): (&P, &A), (sloppy, b): (&S, &B), sides: usize) -> bool
+where
+    P: VectorSpace,
+    A: LinearOperator<P> + ?Sized,
+    S: VectorSpace,
+    B: LinearOperator<S> + ?Sized,
+{
+    let before = precise.nrhs();
+    let steps: [&dyn Fn(usize) -> bool; 4] =
+        [&|n| precise.narrow(n), &|n| sloppy.narrow(n), &|n| a.narrow(n), &|n| b.narrow(n)];
+    let Some(failed) = steps.iter().position(|step| !step(sides)) else { return true };
+    steps[..failed].iter().for_each(|step| {
+        step(before);
+    });
+    false
 }

@@ -74,6 +74,10 @@ impl PlainSpace {
         let (expected, found) = (self.length * self.nrhs, x.len());
         if expected == found { Ok(()) } else { Err(LengthError { expected, found }) }
     }
+    /// Σ_i x_i a_{iN+j} for number `k` of right-hand side j.
+    fn mixed(&self, a: &[Complex64], x: &[Complex64], j: usize, k: usize) -> Complex64 {
+        (0..self.nrhs).map(|i| x[i * self.length + k] * a[i * self.nrhs + j]).sum()
+    }
     /// Numbers of right-hand side j, of a vector that was checked.
     fn part<'a>(&self, x: &'a [Complex64], j: usize) -> &'a [Complex64] {
         &x[j * self.length..][..self.length]
@@ -136,11 +140,14 @@ impl VectorSpace for PlainSpace {
         }
         Ok(())
     }
+    fn mixes_sides(&self) -> bool {
+        true
+    }
     fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), LengthError> {
         self.check(x)?;
         self.check(y)?;
-        for (k, out) in out.iter_mut().enumerate() {
-            let (x, y) = (self.part(x, k / self.nrhs), self.part(y, k % self.nrhs));
+        for (at, out) in out.iter_mut().enumerate() {
+            let (x, y) = (self.part(x, at / self.nrhs), self.part(y, at % self.nrhs));
             let pieces = x.chunks(PIECE).zip(y.chunks(PIECE));
             *out = pieces.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x.conj() * y).sum::<Complex64>()).sum();
         }
@@ -149,14 +156,17 @@ impl VectorSpace for PlainSpace {
     fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), LengthError> {
         self.check(x)?;
         self.check(y)?;
-        for (k, a) in a.iter().enumerate() {
-            let y = y[k % self.nrhs * self.length..][..self.length].iter_mut();
-            self.part(x, k / self.nrhs).iter().zip(y).for_each(|(x, y)| *y += a * x);
+        for (at, y) in y.iter_mut().enumerate() {
+            *y += self.mixed(a, x, at / self.length, at % self.length);
         }
         Ok(())
     }
     fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), LengthError> {
-        self.zero(y)?;
-        self.block_axpy(a, x, y)
+        self.check(x)?;
+        self.check(y)?;
+        for (at, y) in y.iter_mut().enumerate() {
+            *y = self.mixed(a, x, at / self.length, at % self.length);
+        }
+        Ok(())
     }
 }

@@ -5,9 +5,15 @@
 //! ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **whenever a right-hand side seems to have
 //! converged**: only a residual from the precise operator finishes a right-hand side.
 //!
+//! Block CG makes one when every right-hand side wants it.
+//!
 //! GCR has no recurrence that could go on after an update: all its directions are forgotten then. A right-hand side for
 //! which an update is due *waits* until all others want one too, so that none costs another its directions.
+//!
+//! CG and BiCGstab let right-hand sides that are finished leave the batch after an update ([`Run::compact`]). What
+//! belongs to a right-hand side is found by its slot from then on; reports are in the caller's order throughout.
 
+use crate::compact::{Plan, Rhs};
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
@@ -36,6 +42,8 @@ pub(crate) struct Control {
     /// Whether each update forgets all directions (GCR). Updates may then be due when nothing much was promised: only
     /// a truth that is far from the recurrence counts against the precision.
     pub restarting: bool,
+    /// Whether an update is due only when each right-hand side wants one: where all go on together in any case.
+    pub together: bool,
 }
 
 impl Control {
@@ -53,8 +61,11 @@ impl Control {
     }
 }
 
-/// Vectors and per-right-hand-side scalars of the outer part of a solve.
+/// Vectors and per-right-hand-side scalars of the outer part of a solve. The scalars are those of the slots of the batch
+/// as it is at the moment.
 pub(crate) struct Outer<P: VectorSpace, S: VectorSpace> {
+    /// Right-hand sides that the vectors have memory for.
+    full: usize,
     residual: P::Vector,
     /// The x_j with the smallest true residual so far, where x_j itself is not it.
     best_x: P::Vector,
@@ -97,6 +108,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let n = system.precise().nrhs();
         Ok(Self {
+            full: n,
             residual: system.precise().allocate()?,
             best_x: system.precise().allocate()?,
             x_is_best: vec![true; n],
@@ -130,6 +142,48 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
 }
 
 impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
+    fn flags(&mut self) -> [&mut Vec<bool>; 6] {
+        let Self { x_is_best, active, restart, waiting, deceived, progressed, .. } = self;
+        [x_is_best, active, restart, waiting, deceived, progressed]
+    }
+
+    fn counts(&mut self) -> [&mut Vec<usize>; 3] {
+        [&mut self.stalls, &mut self.false_claims, &mut self.lowest_at]
+    }
+
+    #[rustfmt::skip]
+    fn reals(&mut self) -> [&mut Vec<f64>; 13] {
+        let Self {
+            norm2, reference, target, iterated, maximum, verified, judged, best, lowest, relative, scale, unscale,
+            rescaled, ..
+        } = self;
+        [
+            norm2, reference, target, iterated, maximum, verified, judged, best, lowest, relative, scale, unscale,
+            rescaled,
+        ]
+    }
+
+    fn coefficients(&mut self) -> [&mut Vec<Complex64>; 3] {
+        [&mut self.zeros, &mut self.mask, &mut self.unmask]
+    }
+
+    /// Follows a plan.
+    fn rearrange(&mut self, plan: &Plan) {
+        self.flags().into_iter().for_each(|v| plan.numbers(v));
+        self.counts().into_iter().for_each(|v| plan.numbers(v));
+        self.reals().into_iter().for_each(|v| plan.numbers(v));
+        self.coefficients().into_iter().for_each(|v| plan.numbers(v));
+    }
+
+    /// Makes room for all right-hand sides again, with numbers that mean nothing.
+    fn widen(&mut self) {
+        let n = self.full;
+        self.flags().into_iter().for_each(|v| v.resize(n, false));
+        self.counts().into_iter().for_each(|v| v.resize(n, 0));
+        self.reals().into_iter().for_each(|v| v.resize(n, 0.0));
+        self.coefficients().into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
+    }
+
     /// The residual of the recurrence at which it is taken at its word. A target below rounding, zero for instance,
     /// must not make the recurrence run on until it underflows.
     fn level(&self, j: usize) -> f64 {
@@ -149,14 +203,23 @@ impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
 
 /// Measures the residual the caller cares about, ‖b_j − M x_j‖, where the iterated one is that of another system
 /// (CGNR iterates M†(b − M x)).
-pub(crate) type Judge<'a, Y> = &'a mut dyn FnMut(&Precise<Y>, &mut [f64]) -> Result<(), <Y as System>::Error>;
+pub(crate) trait Judge<Y: System> {
+    /// Measures.
+    fn measure(&mut self, x: &Precise<Y>, out: &mut [f64]) -> Result<(), Y::Error>;
+    /// Whether it can follow a plan.
+    fn can_move(&self) -> bool;
+    /// Follows a plan: x comes in another order from now on. `scratch` loses its content.
+    fn follow(&mut self, plan: &Plan, scratch: &mut Precise<Y>) -> Result<(), Y::Error>;
+    /// x comes in the caller's order again, and follows no more plans.
+    fn restore(&mut self);
+}
 
 /// What differs between a plain solve and one made on behalf of another system.
 pub(crate) struct Claim<'a, Y: System> {
     /// The norms that tolerances refer to; ‖b_j‖ where absent.
     pub reference: Option<&'a [f64]>,
-    /// The norms that judged residuals refer to, and the judge.
-    pub judge: Option<(&'a [f64], Judge<'a, Y>)>,
+    /// The norms that judged residuals refer to, in the caller's order, and the judge.
+    pub judge: Option<(&'a [f64], &'a mut (dyn Judge<Y> + 'a))>,
 }
 
 impl<Y: System> Default for Claim<'_, Y> {
@@ -191,10 +254,31 @@ pub(crate) fn failure<E: std::error::Error>(info: Box<Info>, troubles: &[Option<
     }
 }
 
+/// Gives a system its full width back, however a solve ends.
+struct Width<'a, Y: System> {
+    system: &'a Y,
+    full: usize,
+    narrowed: bool,
+}
+
+impl<Y: System> Width<'_, Y> {
+    fn restore(&mut self) {
+        if std::mem::take(&mut self.narrowed) {
+            self.system.narrow(self.full);
+        }
+    }
+}
+
+impl<Y: System> Drop for Width<'_, Y> {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
 /// A solve under way.
 pub(crate) struct Run<'a, Y: System> {
     system: &'a Y,
-    b: &'a Precise<Y>,
+    b: Rhs<'a, Precise<Y>>,
     x: &'a mut Precise<Y>,
     pub outer: &'a mut Outer<Y::Precise, Y::Sloppy>,
     control: Control,
@@ -202,22 +286,33 @@ pub(crate) struct Run<'a, Y: System> {
     claim: Claim<'a, Y>,
     pub info: Info,
     kind: Kind,
-    /// What happened to those that were given up, and in which iteration.
+    /// What happened to those that were given up, and in which iteration, in the caller's order.
     troubles: Vec<Option<(Trouble, usize)>>,
+    /// The caller's right-hand side in each slot; those that left the batch come last.
+    order: Vec<usize>,
+    /// The slots that have changed places, in the order of time.
+    swaps: Vec<(usize, usize)>,
+    /// What is known of all right-hand sides, in the caller's order: relative residuals for the observer; for those that
+    /// have left, true residuals and what they refer to.
+    shown: Vec<f64>,
+    left: Vec<Option<(f64, f64)>>,
+    width: Width<'a, Y>,
+    /// Whether x has all steps and x̂ none.
+    settled: bool,
 }
 
 impl<'a, Y: System> Run<'a, Y> {
     /// Computes norms, targets and the first residual. Right-hand sides with b_j = 0 get x_j = 0 and are finished.
     pub fn begin(
         system: &'a Y,
-        b: &'a Precise<Y>,
+        b: Rhs<'a, Precise<Y>>,
         x: &'a mut Precise<Y>,
         outer: &'a mut Outer<Y::Precise, Y::Sloppy>,
         control: Control,
         claim: Claim<'a, Y>,
     ) -> Result<Self, SolveError<Y::Error>> {
         control.check()?;
-        let n = outer.active.len();
+        let n = outer.full;
         if n != system.precise().nrhs() {
             return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
         }
@@ -230,10 +325,27 @@ impl<'a, Y: System> Run<'a, Y> {
             ..Info::default()
         };
         // What an earlier solve left here must not enter the report of this one.
+        outer.widen();
         outer.verified.fill(f64::NAN);
         outer.reference.fill(f64::NAN);
-        let troubles = vec![None; n];
-        let mut run = Self { system, b, x, outer, control, delta, claim, info, kind: Kind::Iterate, troubles };
+        let mut run = Self {
+            system,
+            b,
+            x,
+            outer,
+            control,
+            delta,
+            claim,
+            info,
+            kind: Kind::Iterate,
+            troubles: vec![None; n],
+            order: (0..n).collect(),
+            swaps: Vec::new(),
+            shown: vec![0.0; n],
+            left: vec![None; n],
+            width: Width { system, full: n, narrowed: false },
+            settled: true,
+        };
         run.first_residual()?;
         Ok(run)
     }
@@ -246,7 +358,7 @@ impl<'a, Y: System> Run<'a, Y> {
     fn first_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
         let space = self.system.precise();
         let o = &mut *self.outer;
-        space.norm2(self.b, &mut o.norm2)?;
+        space.norm2(self.b.get(), &mut o.norm2)?;
         self.info.reductions += 1;
         if let Some(rhs) = o.norm2.iter().position(|v| !v.is_finite()) {
             return Err(self.not_a_number(rhs));
@@ -266,13 +378,13 @@ impl<'a, Y: System> Run<'a, Y> {
             space.zero(self.x)?;
         } else {
             if o.active.contains(&false) {
-                space.axpby(&o.zeros, self.b, &o.mask, self.x)?;
+                space.axpby(&o.zeros, self.b.get(), &o.mask, self.x)?;
             }
             space.norm2(self.x, &mut o.norm2)?;
             self.info.reductions += 1;
             if o.norm2.iter().all(|v| *v == 0.0) {
                 // The usual case, and it saves an application: r = b.
-                space.copy(self.b, &mut o.residual)?;
+                space.copy(self.b.get(), &mut o.residual)?;
             } else {
                 self.true_residual()?;
             }
@@ -298,8 +410,9 @@ impl<'a, Y: System> Run<'a, Y> {
     fn true_residual(&mut self) -> Result<(), Y::Error> {
         let o = &mut *self.outer;
         self.system.apply(self.x, &mut o.residual)?;
-        self.system.precise().sub_norm2(self.b, &mut o.residual, &mut o.norm2)?;
+        self.system.precise().sub_norm2(self.b.get(), &mut o.residual, &mut o.norm2)?;
         self.info.precise_applications += 1;
+        self.info.precise_sides += o.active.len();
         self.info.reductions += 1;
         for (verified, norm2) in o.verified.iter_mut().zip(&o.norm2) {
             *verified = norm2.sqrt();
@@ -321,10 +434,10 @@ impl<'a, Y: System> Run<'a, Y> {
             return Ok(());
         };
         if (0..o.active.len()).any(|j| claims(o, j)) {
-            judge(self.x, &mut o.judged)?;
+            judge.measure(self.x, &mut o.judged)?;
             for j in 0..o.active.len() {
                 if claims(o, j) {
-                    let aim = self.control.tol * norms[j];
+                    let aim = self.control.tol * norms[self.order[j]];
                     if o.judged[j] <= aim {
                         o.active[j] = false;
                     } else {
@@ -349,6 +462,77 @@ impl<'a, Y: System> Run<'a, Y> {
             o.rescaled[j] = o.scale[j] / before;
         }
         self.system.demote(&o.scale, &o.residual, to)
+    }
+
+    /// Lets right-hand sides that are finished leave the batch, and narrows the system, where the last iteration ended in
+    /// an update, it pays and everybody concerned can do it. The plan is for the solver's own vectors and numbers.
+    ///
+    /// In the precise space x, the best x and b are rearranged. x̂ is zero now, and the residual is scratch until the next
+    /// update.
+    pub fn compact(&mut self) -> Result<Option<Plan>, Y::Error> {
+        let o = &mut *self.outer;
+        let width = o.active.len();
+        if !self.settled || width == 1 {
+            return Ok(None);
+        }
+        // One that was given up only now may have to go back to its best x, which the next update does.
+        let stays = |o: &Outer<_, _>, j: usize| {
+            let better = o.x_is_best[j] || o.verified[j] <= o.best[j];
+            o.active[j] || self.troubles[self.order[j]].is_some() && !better
+        };
+        let Some(plan) = Plan::new(width, |j| stays(o, j)) else { return Ok(None) };
+        let judge_can = self.claim.judge.as_ref().is_none_or(|(_, judge)| judge.can_move());
+        if !(self.b.can_move() && judge_can && self.system.narrow(width)) {
+            return Ok(None);
+        }
+        for j in (0..width).filter(|&j| !stays(o, j)) {
+            self.left[self.order[j]] = Some((o.verified[j], o.reference[j]));
+            self.shown[self.order[j]] = relative(o.iterated[j], o.reference[j]);
+        }
+        let space = self.system.precise();
+        plan.vectors(space, self.x, &mut o.residual)?;
+        plan.vectors(space, &mut o.best_x, &mut o.residual)?;
+        self.b.follow(space, &plan, &mut o.residual)?;
+        if let Some((_, judge)) = &mut self.claim.judge {
+            judge.follow(&plan, &mut o.residual)?;
+        }
+        o.rearrange(&plan);
+        plan.swaps().iter().for_each(|&(i, j)| self.order.swap(i, j));
+        self.swaps.extend(plan.swaps());
+        self.width.narrowed = true;
+        self.system.narrow(plan.width());
+        Ok(Some(plan))
+    }
+
+    /// All right-hand sides in the caller's order again, for the report and for the caller.
+    fn widen(&mut self) -> Result<(), Y::Error> {
+        if !self.width.narrowed {
+            return Ok(());
+        }
+        self.width.restore();
+        let o = &mut *self.outer;
+        let space = self.system.precise();
+        self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(self.x, (i, j), &mut o.residual))?;
+        let mut active = vec![false; o.full];
+        for j in 0..o.active.len() {
+            self.left[self.order[j]] = Some((o.verified[j], o.reference[j]));
+            active[self.order[j]] = o.active[j];
+        }
+        o.widen();
+        o.active = active;
+        for (side, left) in self.left.iter().enumerate() {
+            (o.verified[side], o.reference[side]) = left.unwrap_or((f64::NAN, f64::NAN));
+        }
+        if let Some((_, judge)) = &mut self.claim.judge {
+            judge.restore();
+        }
+        Ok(())
+    }
+
+    /// Counts applications of the sloppy operator.
+    pub fn applied(&mut self, times: usize) {
+        self.info.sloppy_applications += times;
+        self.info.sloppy_sides += times * self.outer.active.len();
     }
 
     /// Whether every right-hand side is finished.
@@ -386,7 +570,8 @@ impl<'a, Y: System> Run<'a, Y> {
     pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
         self.info.iterations += 1;
         self.kind = Kind::Iterate;
-        let mut due = false;
+        self.settled = false;
+        let (mut due, mut all) = (false, true);
         for j in 0..self.outer.active.len() {
             let o = &mut *self.outer;
             if !o.moves(j) {
@@ -399,16 +584,18 @@ impl<'a, Y: System> Run<'a, Y> {
             let norm = o.norm2[j].sqrt() * o.unscale[j];
             o.iterated[j] = norm;
             o.maximum[j] = o.maximum[j].max(norm);
-            self.info.iterations_per_rhs[j] += 1;
+            let side = self.order[j];
+            self.info.iterations_per_rhs[side] += 1;
             if norm < PROGRESS * o.lowest[j] {
-                (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[j]);
+                (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[side]);
             }
             let mine = norm <= o.level(j) || norm < self.delta * o.maximum[j];
             o.waiting[j] = mine && self.control.restarting;
             due |= mine;
-            self.info.history[j].push(relative(norm, o.reference[j]));
+            all &= mine;
+            self.info.history[side].push(relative(norm, o.reference[j]));
         }
-        Ok(due)
+        Ok(due && (all || !self.control.together))
     }
 
     /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.
@@ -457,6 +644,7 @@ impl<'a, Y: System> Run<'a, Y> {
         self.accumulate()?;
         self.info.reliable_updates += 1;
         self.kind = Kind::ReliableUpdate;
+        self.settled = true;
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             // "Not less" instead of "at least": NaN goes back too.
@@ -466,7 +654,7 @@ impl<'a, Y: System> Run<'a, Y> {
                 && (self.control.restarting || !o.agrees(j))
                 && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
             // What moved it last may be what it was given up for.
-            let worse = self.troubles[j].is_some() && o.verified[j] > o.best[j];
+            let worse = self.troubles[self.order[j]].is_some() && o.verified[j] > o.best[j];
             o.relative[j] = if wrong && o.verified[j] > o.target[j] || worse || !o.verified[j].is_finite() {
                 o.restart[j] = true;
                 f64::INFINITY
@@ -491,7 +679,7 @@ impl<'a, Y: System> Run<'a, Y> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             // Those that have not moved since the last update have the same residual again.
-            if let Some(last) = self.info.history[j].last_mut() {
+            if let Some(last) = self.info.history[self.order[j]].last_mut() {
                 *last = relative(o.verified[j], o.reference[j]);
             }
             o.waiting[j] = false;
@@ -544,17 +732,17 @@ impl<'a, Y: System> Run<'a, Y> {
     ) -> Result<(), SolveError<Y::Error>> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
-            o.relative[j] = relative(o.iterated[j], o.reference[j]);
+            self.shown[self.order[j]] = relative(o.iterated[j], o.reference[j]);
         }
-        let event = Iteration { iteration: self.info.iterations, residuals: &o.relative, kind: self.kind };
+        let event = Iteration { iteration: self.info.iterations, residuals: &self.shown, kind: self.kind };
         let answer = observer.iteration(&event);
         if self.finished() {
             return Ok(());
         }
         let iteration = self.info.iterations;
         let window = self.control.stagnation_window;
-        let (o, own) = (&*self.outer, &self.info.iterations_per_rhs);
-        let stuck = |j: &usize| window > 0 && o.active[*j] && own[*j] - o.lowest_at[*j] > window;
+        let (o, own) = (&*self.outer, |j: usize| self.info.iterations_per_rhs[self.order[j]]);
+        let stuck = |j: &usize| window > 0 && o.active[*j] && own(*j) - o.lowest_at[*j] > window;
         let stuck: Vec<usize> = (0..o.active.len()).filter(stuck).collect();
         let all_stuck = stuck.len() == o.active.iter().filter(|active| **active).count();
         if !answer.is_break() && !all_stuck && iteration < self.control.max_iterations {
@@ -570,7 +758,7 @@ impl<'a, Y: System> Run<'a, Y> {
         }
         if all_stuck {
             self.settle(true)?;
-            stuck.iter().for_each(|&rhs| self.troubles[rhs] = Some((Trouble::Stagnation, iteration)));
+            stuck.iter().for_each(|&j| self.troubles[self.order[j]] = Some((Trouble::Stagnation, iteration)));
             return Err(self.failure()?);
         }
         Err(self.no_convergence()?)
@@ -582,14 +770,14 @@ impl<'a, Y: System> Run<'a, Y> {
         Ok(SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info })
     }
 
-    /// Goes on without right-hand side `rhs`, whose x goes back to the best one at the next update; an error where there
-    /// is no other to go on with.
+    /// Goes on without the right-hand side in slot `rhs`, whose x goes back to the best one at the next update; an error
+    /// where there is no other to go on with.
     pub fn give_up(&mut self, rhs: usize, trouble: Trouble) -> Result<(), SolveError<Y::Error>> {
         let iteration = self.info.iterations;
         let o = &mut *self.outer;
         if o.active.iter().enumerate().any(|(j, active)| *active && j != rhs) {
             (o.active[rhs], o.restart[rhs], o.waiting[rhs]) = (false, false, false);
-            self.troubles[rhs] = Some((trouble, iteration));
+            self.troubles[self.order[rhs]] = Some((trouble, iteration));
             return Ok(());
         }
         // What failed in the last steps is not added to x.
@@ -598,7 +786,7 @@ impl<'a, Y: System> Run<'a, Y> {
             Trouble::NotPositive(_) => self.settle(true)?,
             Trouble::Stagnation => {}
         }
-        self.troubles[rhs] = Some((trouble, iteration));
+        self.troubles[self.order[rhs]] = Some((trouble, iteration));
         Err(self.failure()?)
     }
 
@@ -623,7 +811,7 @@ impl<'a, Y: System> Run<'a, Y> {
         for j in 0..o.active.len() {
             // Finished ones have not moved; recomputing them gives rounding of the same value.
             let better = o.verified[j] <= o.best[j]; // NaN is not
-            let worse = (o.active[j] || self.troubles[j].is_some()) && !o.x_is_best[j] && !better;
+            let worse = (o.active[j] || self.troubles[self.order[j]].is_some()) && !o.x_is_best[j] && !better;
             o.relative[j] = if worse { f64::INFINITY } else { 0.0 };
         }
         self.go_back()
@@ -631,9 +819,10 @@ impl<'a, Y: System> Run<'a, Y> {
 
     /// Closes the report: true residuals, flops.
     fn take_info(&mut self) -> Result<Box<Info>, Y::Error> {
+        self.widen()?;
         let o = &mut *self.outer;
         if let Some((norms, judge)) = &mut self.claim.judge {
-            judge(self.x, &mut o.judged)?;
+            judge.measure(self.x, &mut o.judged)?;
             for j in 0..o.active.len() {
                 self.info.true_residual[j] = relative(o.judged[j], norms[j]);
             }
@@ -647,10 +836,9 @@ impl<'a, Y: System> Run<'a, Y> {
         let info = &mut self.info;
         info.failed = (0..self.troubles.len()).filter(|&j| self.troubles[j].is_some()).collect();
         info.converged = !o.active.contains(&true) && info.failed.is_empty();
-        info.flops = o.active.len() as f64
-            * (info.precise_applications as f64 * self.system.flops()
-                + info.sloppy_applications as f64 * self.system.flops_sloppy()
-                + info.preconditioner.flops);
+        info.flops = info.precise_sides as f64 * self.system.flops()
+            + info.sloppy_sides as f64 * self.system.flops_sloppy()
+            + o.active.len() as f64 * info.preconditioner.flops;
         Ok(Box::new(std::mem::take(info)))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each
 //! other: nothing is mixed between them, they only share the passes over the operator's data. All coefficients and
-//! all results of reductions are therefore slices of length N.
+//! all results of reductions are therefore slices of length N. Only [`block_cg`](crate::block_cg()) mixes them, by
+//! matrices of N × N.
 
 use num_complex::Complex64;
 
@@ -13,7 +14,7 @@ use num_complex::Complex64;
 ///   of one site may be added in the precision of the field. A reduction sums in an order that depends only on the
 ///   layout, so that the same run gives the same bits; on several processes it is the global sum, and **every process
 ///   gets the same bits** (solvers branch on them).
-/// * Slices have length [`nrhs`](VectorSpace::nrhs); vectors come from [`allocate`](VectorSpace::allocate) of this
+/// * Slices have length [`nrhs`](VectorSpace::nrhs), as it is at the moment; vectors come from [`allocate`](VectorSpace::allocate) of this
 ///   space or of an equal one. Anything else may panic.
 /// * A coefficient that is exactly zero in front of the vector being *written* means that its old content is not
 ///   read: 0·NaN does not survive there, as in BLAS.
@@ -71,16 +72,6 @@ use num_complex::Complex64;
 ///         out[0] = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
 ///         Ok(())
 ///     }
-///     // With one right-hand side there is nothing to mix.
-///     fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Infallible> {
-///         self.dot(x, y, out)
-///     }
-///     fn block_axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Infallible> {
-///         self.axpy(a, x, y)
-///     }
-///     fn block_scale(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Infallible> {
-///         self.axpby(a, x, &[Complex64::ZERO], y)
-///     }
 /// }
 ///
 /// let (mut x, mut norm2) = (Line.allocate()?, [0.0]);
@@ -95,8 +86,32 @@ pub trait VectorSpace {
     /// What can go wrong below: out of memory, a failed launch, a lost message.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// N, the number of right-hand sides in a block. At least 1 and constant.
+    /// N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
     fn nrhs(&self) -> usize;
+
+    /// From now on operations concern the first `sides` right-hand sides of a block, and [`nrhs`](VectorSpace::nrhs) is
+    /// `sides`: between 1 and as many as blocks have memory for, so that a larger number widens the space again. Answers
+    /// whether that is possible; where it is not, nothing changes.
+    ///
+    /// What lies beyond stays as it is in a block, except for [`zero`](VectorSpace::zero), which may clear it too. Blocks
+    /// are [`allocate`](VectorSpace::allocate)d in full width always. Solvers let finished right-hand sides leave the
+    /// batch so, and give the space its width back before they return.
+    ///
+    /// The default cannot. A space that can has [`swap_sides`](VectorSpace::swap_sides) too.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
+
+    /// x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, as any
+    /// operation does. `scratch` loses its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
+    fn swap_sides(
+        &self,
+        _x: &mut Self::Vector,
+        (_i, _j): (usize, usize),
+        _scratch: &mut Self::Vector,
+    ) -> Result<(), Self::Error> {
+        unreachable!("a space that narrows has to swap sides")
+    }
 
     /// The norm at which a vector's elements lie best in the range of the storage format; `None` where the range is
     /// wide enough. Solvers keep sloppy residuals near it, by factors that are powers of two.
@@ -218,15 +233,6 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// `out`_{iN+j} ← (x_i, y_j) for all pairs of right-hand sides, in one reduction: the Gram matrix X†Y.
-    fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Self::Error>;
-
-    /// y_j ← y_j + Σ_i x_i a_{iN+j}: the block Y + X A. x and y are different blocks.
-    fn block_axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error>;
-
-    /// y_j ← Σ_i x_i a_{iN+j}: the block X A. x and y are different blocks, and the old y is not read.
-    fn block_scale(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error>;
-
     /// All of [`Dots`] for given x, y and w.
     fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {
         const STACK: usize = 64;
@@ -333,6 +339,28 @@ pub trait VectorSpace {
     ) -> Result<(), Self::Error> {
         self.multi_axpy(a, xs, y)?;
         self.dot_norm2(y, w, dot, norm2)
+    }
+
+    /// Whether [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
+    /// [`block_scale`](VectorSpace::block_scale) are there, which mix the vectors of a block and are for
+    /// [`block_cg`](crate::block_cg()) only. They cannot be written in terms of the others. The default says no.
+    fn mixes_sides(&self) -> bool {
+        false
+    }
+
+    /// `out`_{iN+j} ← (x_i, y_j) for all i and j: the Gram matrix X†Y.
+    fn gram(&self, _x: &Self::Vector, _y: &Self::Vector, _out: &mut [Complex64]) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has Gram matrices")
+    }
+
+    /// y_j ← y_j + Σ_i x_i a_{iN+j}: Y ← Y + X A.
+    fn block_axpy(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has sums of them")
+    }
+
+    /// y_j ← Σ_i x_i a_{iN+j}: Y ← X A with two different blocks. The old Y is not read.
+    fn block_scale(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
+        unreachable!("a space that mixes sides has products with matrices")
     }
 }
 
@@ -473,6 +501,15 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot(x, out, dot)
     }
 
+    /// The same as [`VectorSpace::narrow`] for the operator: only the first `sides` right-hand sides of a block are of
+    /// interest from now on, and nothing need be written to the others of `out`. Answers whether the operator treats all
+    /// right-hand sides alike, so that they may change places; only then batches become smaller while they are solved.
+    ///
+    /// The default says no.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
+
     /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
     /// processes together).
     fn flops(&self) -> f64;
@@ -521,6 +558,9 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
         (**self).apply_curvature(space, shift, x, out, dot, norm2)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        (**self).narrow(sides)
     }
     fn flops(&self) -> f64 {
         (**self).flops()

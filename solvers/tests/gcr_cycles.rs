@@ -254,15 +254,6 @@ impl VectorSpace for Careless {
     fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
         self.0.dot(x, y, out)
     }
-    fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
-        self.0.gram(x, y, out)
-    }
-    fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.block_axpy(a, x, y)
-    }
-    fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.block_scale(a, x, y)
-    }
     fn multi_dot(
         &self,
         xs: &[Vec<Complex64>],

@@ -232,15 +232,6 @@ impl VectorSpace for Watched<'_> {
     fn dot_norm2(&self, x: &Block, y: &Block, dot: &mut [Complex64], norm2: &mut [f64]) -> Result<(), Broken> {
         self.wait(self.inner.dot_norm2(x, y, dot, norm2))
     }
-    fn gram(&self, x: &Block, y: &Block, out: &mut [Complex64]) -> Result<(), Broken> {
-        self.wait(self.inner.gram(x, y, out))
-    }
-    fn block_axpy(&self, a: &[Complex64], x: &Block, y: &mut Block) -> Result<(), Broken> {
-        self.inner.block_axpy(a, x, y)
-    }
-    fn block_scale(&self, a: &[Complex64], x: &Block, y: &mut Block) -> Result<(), Broken> {
-        self.inner.block_scale(a, x, y)
-    }
     fn shift_update(&self, r: &Block, steps: &mut [ShiftStep<'_, Block>]) -> Result<(), Broken> {
         let place = |x: &Block| self.x.borrow().iter().position(|at| std::ptr::eq(*at, x)).unwrap();
         let record = |s: &ShiftStep<'_, Block>| (place(s.x), s.a.to_vec(), s.z.to_vec(), s.b.to_vec());

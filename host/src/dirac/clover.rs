@@ -84,6 +84,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     pub(super) fn wilson(&self) -> &Wilson<B, P, R> {
         &self.wilson
     }
+    fn sides_of(&self, x: &DeviceSpinor<B, P>) -> u32 {
+        self.wilson.sides().of(x.nrhs()) as u32
+    }
     fn hop(&self) -> f64 {
         self.wilson.params().hop()
     }
@@ -91,12 +94,12 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
         let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
         let kernel = CloverApply { out: out.view(), input: x.view(), clover };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
     }
     /// `x` ← A⁻¹ x.
     fn divide(&self, parity: usize, x: &mut DeviceSpinor<B, P>) -> Result {
         let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), x.nrhs() as u32)?)
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
     }
     /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
     pub fn dslash(
@@ -241,6 +244,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         out: &mut DeviceSpinor<B, P>,
     ) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        self.wilson.sides().narrow(sides, self.odd.borrow().nrhs())
     }
     fn flops(&self) -> f64 {
         CLOVER_MATRIX_FLOPS * self.wilson.domain().global().half_volume() as f64

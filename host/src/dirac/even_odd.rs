@@ -4,6 +4,7 @@ use crate::domain::Result;
 use crate::field::{DeviceField, FieldKind, FieldSpace, FullField};
 use gpu_kernels::storage::Precision;
 use solvers::LinearOperator;
+use std::cell::Cell;
 
 /// What is made of an operator M.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,23 @@ pub enum Form {
     Dagger,
     /// M†M, of the normal equations.
     Normal,
+}
+
+/// For how many right-hand sides of its fields an operator works: all, or only the first ones while a solver has made
+/// its batch smaller ([`LinearOperator::narrow`]). Operators look at it wherever they launch a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Sides(Cell<Option<usize>>);
+
+impl Sides {
+    /// From now on the first `sides` of the `full` that the operator has memory for.
+    pub fn narrow(&self, sides: usize, full: usize) -> bool {
+        self.0.set((sides < full).then_some(sides));
+        true
+    }
+    /// Of a field with `nrhs`.
+    pub fn of(&self, nrhs: usize) -> usize {
+        self.0.get().map_or(nrhs, |sides| sides.min(nrhs))
+    }
 }
 
 /// A Dirac operator M on all sites, and its Schur complement M̂ on the even sites, which is the linear operator.

@@ -86,7 +86,7 @@ impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// Computes a row; `kernel` does it on a whole lattice.
     pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(Hopping<P, R>) -> K) -> Result {
-        let (backend, nrhs) = (self.domain().backend(), row.input.nrhs() as u32);
+        let (backend, nrhs) = (self.domain().backend(), self.sides_of(row) as u32);
         let hopping = self.hopping(row.input, row.parity);
         hop(
             row.input,
@@ -117,7 +117,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         target: SumTarget<'_, B>,
         kernel: impl FnOnce(Hopping<P, R>) -> K,
     ) -> Result<PartialSums> {
-        let (backend, nrhs) = (self.domain().backend(), row.input.nrhs());
+        let (backend, nrhs) = (self.domain().backend(), self.sides_of(row));
         let hopping = self.hopping(row.input, row.parity);
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
         hop(
@@ -146,6 +146,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         Ok(sums.into_inner())
     }
     fn hop_of(&self, row: &Row<'_, B, P>) -> Hop {
-        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond() }
+        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), sides: self.sides_of(row) }
+    }
+    fn sides_of(&self, row: &Row<'_, B, P>) -> usize {
+        self.sides().of(row.input.nrhs())
     }
 }

@@ -1,7 +1,7 @@
 //! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
 //! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
 //! M†M = m² − ¼ D² does not mix the parities.
-use super::even_odd::EvenOdd;
+use super::even_odd::{EvenOdd, Sides};
 use super::wilson::TimeBoundary;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
@@ -172,18 +172,19 @@ where
 pub struct Staggered<L> {
     links: Arc<L>,
     params: StaggeredParams,
+    sides: Sides,
 }
 
 impl<L> Clone for Staggered<L> {
     fn clone(&self) -> Self {
-        Staggered { links: self.links.clone(), params: self.params }
+        Staggered { links: self.links.clone(), params: self.params, sides: Sides::default() }
     }
 }
 
 impl<L> Staggered<L> {
     /// On the given links.
     pub fn new(links: Arc<L>, params: StaggeredParams) -> Self {
-        Staggered { links, params }
+        Staggered { links, params, sides: Sides::default() }
     }
     /// Mass, boundary condition, phases.
     pub fn params(&self) -> StaggeredParams {
@@ -226,11 +227,11 @@ impl<L> Staggered<L> {
     where
         L: StaggeredLinks<B, P>,
     {
-        let (backend, nrhs) = (self.links.domain().backend(), row.input.nrhs() as u32);
+        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
         let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
         hop(
             row.input,
-            Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours },
+            self.hop_of(row),
             |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
             |Outside { region, sites, ghosts, stream, .. }| {
                 let row = row.exterior(L::ghosted(hops(region), ghosts));
@@ -238,18 +239,25 @@ impl<L> Staggered<L> {
             },
         )
     }
+    fn hop_of<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>) -> Hop
+    where
+        L: StaggeredLinks<B, P>,
+    {
+        let sides = self.sides.of(row.input.nrhs());
+        Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
+    }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected.
     fn launch_sums<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>, w: Field<Colours<P>>) -> Result<PartialSums>
     where
         L: StaggeredLinks<B, P>,
     {
-        let (backend, nrhs) = (self.links.domain().backend(), row.input.nrhs());
+        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
         let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
         let sums = RefCell::new(PartialSums::new(nrhs));
         let slot = |part| sums.borrow_mut().slot(part, 3);
         hop(
             row.input,
-            Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours },
+            self.hop_of(row),
             |region, sites| {
                 Ok(backend.reduce(&RowDot { row: row.with(hops(region)), w }, sites, nrhs as u32, slot(0))?)
             },
@@ -380,6 +388,9 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
         self.apply_with_dot(space, shift, x, out, x, (dot, norm2))
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        self.staggered.sides.narrow(sides, self.other.borrow().nrhs())
     }
     fn flops(&self) -> f64 {
         (2.0 * L::FLOPS + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64

@@ -119,6 +119,12 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn nrhs(&self) -> usize {
         on_format!(self => AnySpace(s); s.nrhs())
     }
+    fn narrow(&self, sides: usize) -> bool {
+        on_format!(self => AnySpace(s); s.narrow(sides))
+    }
+    fn swap_sides(&self, x: &mut AnyField<B, K>, sides: (usize, usize), scratch: &mut AnyField<B, K>) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), scratch => AnyField(t); s.swap_sides(x, sides, t))
+    }
     fn comfortable_norm(&self) -> Option<f64> {
         on_format!(self => AnySpace(s); s.comfortable_norm())
     }
@@ -206,6 +212,9 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     }
     fn multi_axpy(&self, a: &[Complex64], xs: &[AnyField<B, K>], y: &mut AnyField<B, K>) -> Result {
         all_of_format!(self, xs, y; |s, xs, y| s.add_all(a, &xs, y))
+    }
+    fn mixes_sides(&self) -> bool {
+        on_format!(self => AnySpace(s); s.mixes_sides())
     }
     fn gram(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, out: &mut [Complex64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.gram(x, y, out))
@@ -305,6 +314,9 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out);
             a.apply_curvature(s, shift, x, out, dot, norm2))
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        on_format!(self => AnyOperator(a); a.narrow(sides))
     }
     fn flops(&self) -> f64 {
         on_format!(self => AnyOperator(a); a.flops())

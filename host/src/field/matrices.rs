@@ -62,7 +62,10 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         let mut table = self.table.borrow_mut();
         let table = match &mut *table {
             Some(table) => table,
-            none => none.insert(backend.allocate(numbers.len(), "coefficients of a block")?),
+            none => {
+                let bytes = self.full * self.full * bytes::<P::Real>(Complex64::ZERO).len();
+                none.insert(backend.allocate(bytes, "coefficients of a block")?)
+            }
         };
         // In the order of the work: the launch before has read what was there.
         backend.upload(&numbers, table, 0)?;

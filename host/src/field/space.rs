@@ -1,17 +1,19 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::{DeviceField, FieldKind};
-use super::sides::Sides;
+use super::sides::{Sides, coefficient};
 use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
 use gpu_kernels::blas::{
     Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
 };
+use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MultiAxpy, MultiDot};
+use gpu_kernels::per_side::PerSide;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -23,7 +25,10 @@ pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
 /// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
 pub struct FieldSpace<B: Backend, K, P> {
     domain: Domain<B>,
-    nrhs: usize,
+    /// Right-hand sides that blocks have memory for.
+    pub(super) full: usize,
+    /// Those that operations concern.
+    nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
     pub(super) table: RefCell<Option<B::Buffer>>,
     format: PhantomData<(K, P)>,
@@ -33,7 +38,13 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
     pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
-        FieldSpace { domain: domain.clone(), nrhs, table: RefCell::default(), format: PhantomData }
+        FieldSpace {
+            domain: domain.clone(),
+            full: nrhs,
+            nrhs: Cell::new(nrhs),
+            table: RefCell::default(),
+            format: PhantomData,
+        }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain<B> {
@@ -47,7 +58,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// of [`dots_of`](Self::dots_of).
     pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         let mut values = [0.0; 3 * MAX_RHS];
-        let values = &mut values[..3 * self.nrhs];
+        let values = &mut values[..3 * self.nrhs()];
         sums.collect(&self.domain, &[4, 5, 7], values)?;
         for (j, values) in values.chunks_exact(3).enumerate() {
             dot[j] = Complex64::new(values[0], values[1]);
@@ -58,7 +69,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Collects \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all right-hand sides.
     pub(crate) fn dots_of(&self, sums: PartialSums, dots: &mut [Dots]) -> Result {
         let mut values = [0.0; 8 * MAX_RHS];
-        let values = &mut values[..8 * self.nrhs];
+        let values = &mut values[..8 * self.nrhs()];
         sums.collect(&self.domain, &[], values)?;
         for (dots, s) in dots.iter_mut().zip(values.chunks_exact(8)) {
             let complex = |k: usize| Complex64::new(s[k], s[k + 1]);
@@ -75,7 +86,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     }
     /// The same for all right-hand sides.
     fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides) -> T) -> Result {
-        self.each(0..self.nrhs, kernel)
+        self.each(0..self.nrhs(), kernel)
     }
     /// y ← a x + y for some right-hand sides.
     fn add_for(
@@ -85,10 +96,16 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         x: &DeviceField<B, K, P>,
         y: &DeviceField<B, K, P>,
     ) -> Result {
-        let ones = vec![Complex64::ONE; self.nrhs];
+        let ones = vec![Complex64::ONE; self.nrhs()];
         let kernel =
             |sides: &Sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
         self.each(sides, kernel)
+    }
+    /// `to` ← `from` for one right-hand side.
+    fn copy_side(&self, from: Field<Sites<K, P>>, to: Field<Sites<K, P>>) -> Result {
+        let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
+        let kernel = Axpby { x: from, y: to, a: PerSide::new(|_| one), b: PerSide::new(|_| zero) };
+        Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
     }
     /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
@@ -149,8 +166,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         // Four products in a pass; a last group that is not full has some of them twice.
         let groups = xs.len().div_ceil(4);
         let width = 8 * groups + 1;
-        if K::SPINS == 1 || self.nrhs * width > REDUCTION_SLOTS {
-            for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs)) {
+        if K::SPINS == 1 || self.nrhs() * width > REDUCTION_SLOTS {
+            for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs())) {
                 self.dot(x, y, dots)?;
             }
             return self.norm2(y, norm2);
@@ -158,19 +175,19 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
         for (group, xs) in xs.chunks(4).enumerate() {
             let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
-            backend.reduce(&MultiDot { x, y: y.view() }, sites, self.nrhs as u32, 8 * group * self.nrhs)?;
+            backend.reduce(&MultiDot { x, y: y.view() }, sites, self.nrhs() as u32, 8 * group * self.nrhs())?;
         }
-        backend.reduce(&Norm2 { x: y.view() }, sites, self.nrhs as u32, 8 * groups * self.nrhs)?;
-        let mut sums = vec![0.0; self.nrhs * width];
+        backend.reduce(&Norm2 { x: y.view() }, sites, self.nrhs() as u32, 8 * groups * self.nrhs())?;
+        let mut sums = vec![0.0; self.nrhs() * width];
         self.domain.sums(&mut sums)?;
-        let (products, norms) = sums.split_at(8 * groups * self.nrhs);
+        let (products, norms) = sums.split_at(8 * groups * self.nrhs());
         for i in 0..xs.len() {
-            for j in 0..self.nrhs {
-                let first = 8 * (i / 4 * self.nrhs + j) + 2 * (i % 4);
-                dots[i * self.nrhs + j] = Complex64::new(products[first], products[first + 1]);
+            for j in 0..self.nrhs() {
+                let first = 8 * (i / 4 * self.nrhs() + j) + 2 * (i % 4);
+                dots[i * self.nrhs() + j] = Complex64::new(products[first], products[first + 1]);
             }
         }
-        norm2.copy_from_slice(norms);
+        norm2[..norms.len()].copy_from_slice(norms);
         Ok(())
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
@@ -181,7 +198,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         y: &mut DeviceField<B, K, P>,
     ) -> Result {
         let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
-        let of = |i: usize| &a[i * self.nrhs..][..self.nrhs];
+        let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
             self.all(|sides| MultiAxpy {
                 x: std::array::from_fn(|k| sides.of(xs[first + k])),
@@ -197,7 +214,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
-        Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs as u32, 0)?)
+        Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs() as u32, 0)?)
     }
     /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
@@ -205,7 +222,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         kernel: impl Fn(&Sides) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        for sides in Sides::groups(0..self.nrhs) {
+        for sides in Sides::groups(0..self.nrhs()) {
             let slot = sides.first() * N;
             self.domain.backend().reduce(&kernel(&sides), self.domain.sites(), sides.count(), slot)?;
         }
@@ -217,13 +234,13 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         kernel: R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs as u32, 0)?;
+        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs() as u32, 0)?;
         self.take_sums(take)
     }
     /// Waits for `N` sums of each right-hand side.
     fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
         let mut sums = [0.0; REDUCTION_SLOTS];
-        let sums = &mut sums[..self.nrhs * N];
+        let sums = &mut sums[..self.nrhs() * N];
         self.domain.sums(sums)?;
         for (j, values) in sums.chunks_exact(N).enumerate() {
             take(j, values.try_into().expect("chunks have N values"));
@@ -237,7 +254,22 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
-        self.nrhs
+        self.nrhs.get()
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        let fits = (1..=self.full).contains(&sides);
+        if fits {
+            self.nrhs.set(sides);
+        }
+        fits
+    }
+    /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
+    /// precision, while 16 bits with a norm per site are rounded again.
+    fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
+        let side = |x: &Self::Vector, k: usize| x.view().from_rhs(k);
+        self.copy_side(side(x, i), side(scratch, 0))?;
+        self.copy_side(side(x, j), side(x, i))?;
+        self.copy_side(side(scratch, 0), side(x, j))
     }
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
@@ -245,13 +277,13 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         P::HAS_RANGE.then(|| 0.25 * ((6 * K::SPINS) as f64 * self.domain.global().half_volume() as f64).sqrt())
     }
     fn allocate(&self) -> Result<Self::Vector> {
-        DeviceField::zero(&self.domain, self.nrhs)
+        DeviceField::zero(&self.domain, self.full)
     }
     fn zero(&self, x: &mut Self::Vector) -> Result {
         Ok(self.domain.backend().clear(x.buffer_mut())?)
     }
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
-        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs);
+        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -297,9 +329,9 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
         // Most systems go on for all right-hand sides, which then share a launch.
         let goes = |step: &ShiftStep<'_, _>, j: usize| !step.rests(j) && step.z[j] != 0.0;
-        let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs).all(|j| goes(step, j)));
-        self.advance(&whole, r, 0..self.nrhs)?;
-        for j in 0..self.nrhs {
+        let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs()).all(|j| goes(step, j)));
+        self.advance(&whole, r, 0..self.nrhs())?;
+        for j in 0..self.nrhs() {
             let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
             self.advance(&going, r, j..j + 1)?;
             // Those that were dropped just now get their last contribution and no direction.
@@ -320,6 +352,9 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     }
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {
         self.add_all(a, &xs.iter().collect::<Vec<_>>(), y)
+    }
+    fn mixes_sides(&self) -> bool {
+        true
     }
     fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
         self.products_of_all(x, y, out)

@@ -26,7 +26,7 @@ pub fn fastest<B: Backend>(domain: impl Fn(Transport) -> Result<Domain<B>>) -> R
 /// Of one exchange, with nothing else to do.
 fn seconds<B: Backend>(domain: &Domain<B>) -> Result<f64> {
     let (backend, field) = (domain.backend(), DeviceSpinor::<B, Half>::zero(domain, 1)?);
-    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours };
+    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
     let once = || hop(&field, way, |_, _| Ok(()), |_| Ok(()));
     let [before, counted] = EXCHANGES;
     (0..before).try_for_each(|_| once())?;

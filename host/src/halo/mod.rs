@@ -172,6 +172,8 @@ pub(crate) struct Hop {
     pub dagger: bool,
     /// What it finds beyond the ends.
     pub beyond: Beyond,
+    /// Right-hand sides, the first ones of a field.
+    pub sides: usize,
 }
 
 /// Sites whose hops leave this device.
@@ -207,7 +209,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let parts = Parts::new(&geometry, halo.cut, hop.steps);
     let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
-    let nrhs = input.nrhs();
+    let nrhs = hop.sides;
     let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);

@@ -197,6 +197,8 @@ fn beside(first: Info, next: Info) -> Info {
         restarts: first.restarts + next.restarts,
         precise_applications: first.precise_applications + next.precise_applications,
         sloppy_applications: first.sloppy_applications + next.sloppy_applications,
+        precise_sides: first.precise_sides + next.precise_sides,
+        sloppy_sides: first.sloppy_sides + next.sloppy_sides,
         preconditioner: work,
         flops: first.flops + next.flops,
     }

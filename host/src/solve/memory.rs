@@ -34,10 +34,12 @@ impl Request {
                 Method::GcrDd => 2 * self.schwarz.k_max + 2,
             },
         );
+        // Of the right-hand side, to put it into another order when the batch becomes smaller.
+        let copy = usize::from(nrhs > 1 && !gcr);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
-        let outer = 3 + if defect { 0 } else { 1 + normal };
+        let outer = 3 + if defect { 0 } else { 1 + normal + copy };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
-        let inner = krylov + operator + if defect { 4 + normal } else { 0 };
+        let inner = krylov + operator + if defect { 4 + normal + copy } else { 0 };
         let exact = bytes(IterationPrecision::Double, Reconstruction::Eighteen, sites, nrhs);
         let sloppy = bytes(self.precision, self.reconstruction, sites, nrhs);
         let mut parts = vec![
@@ -83,14 +85,16 @@ impl Request<StaggeredParams> {
         let links = |precision, reconstruction| staggered_link_bytes(sites, improved, precision, reconstruction);
         let (double, host) = (IterationPrecision::Double, 8 * sites * 144);
         let defect = matches!(self.correction, Correction::Defect { .. });
+        // Of the right-hand side, to put it into another order when the batch becomes smaller.
+        let copy = usize::from(nrhs > 1);
         // Sloppy r, p, A p, correction, and what the operator keeps; with defect correction a system inside.
-        let inner = 5 + if defect { 4 } else { 0 };
+        let inner = 5 + if defect { 4 + copy } else { 0 };
         let mut parts = vec![
             ("links as read from the host", host),
             ("links in double", links(double, Reconstruction::Eighteen)),
             ("links of the iteration", links(self.precision, self.reconstruction)),
             ("source and solution in double", 7 * vector(double)),
-            ("vectors of the solver", 5 * vector(self.outer)),
+            ("vectors of the solver", (5 + if defect { 0 } else { copy }) * vector(self.outer)),
             ("vectors of the iteration", inner * vector(self.precision)),
             ("transfer of a field", 2 * 48 * sites * nrhs),
         ];

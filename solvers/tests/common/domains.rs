@@ -159,15 +159,6 @@ impl VectorSpace for Extended {
     fn dot(&self, _: &Vec<Complex64>, _: &Vec<Complex64>, _: &mut [Complex64]) -> Result<(), Broken> {
         Err(Broken)
     }
-    fn gram(&self, _: &Vec<Complex64>, _: &Vec<Complex64>, _: &mut [Complex64]) -> Result<(), Broken> {
-        Err(Broken)
-    }
-    fn block_axpy(&self, _: &[Complex64], _: &Vec<Complex64>, _: &mut Vec<Complex64>) -> Result<(), Broken> {
-        Err(Broken)
-    }
-    fn block_scale(&self, _: &[Complex64], _: &Vec<Complex64>, _: &mut Vec<Complex64>) -> Result<(), Broken> {
-        Err(Broken)
-    }
 }
 
 impl ConvertFrom<Space> for Extended {

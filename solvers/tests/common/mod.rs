@@ -37,6 +37,8 @@ impl std::error::Error for Broken {}
 pub struct Space {
     pub n: usize,
     pub nrhs: usize,
+    /// Right-hand sides that are worked on.
+    pub width: Cell<usize>,
     pub precision: Precision,
     pub allocations: Cell<usize>,
     pub reductions: Cell<usize>,
@@ -46,7 +48,15 @@ pub struct Space {
 
 impl Space {
     pub fn new(n: usize, nrhs: usize, precision: Precision) -> Self {
-        Self { n, nrhs, precision, allocations: Cell::new(0), reductions: Cell::new(0), domains: 1 }
+        Self {
+            n,
+            nrhs,
+            width: Cell::new(nrhs),
+            precision,
+            allocations: Cell::new(0),
+            reductions: Cell::new(0),
+            domains: 1,
+        }
     }
 
     pub fn double(n: usize, nrhs: usize) -> Self {
@@ -90,7 +100,18 @@ impl VectorSpace for Space {
     type Error = Broken;
 
     fn nrhs(&self) -> usize {
-        self.nrhs
+        self.width.get()
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        let fits = (1..=self.nrhs).contains(&sides);
+        if fits {
+            self.width.set(sides);
+        }
+        fits
+    }
+    fn swap_sides(&self, x: &mut Vec<Complex64>, (i, j): (usize, usize), _: &mut Vec<Complex64>) -> Result<(), Broken> {
+        (0..self.n).for_each(|k| x.swap(i * self.n + k, j * self.n + k));
+        Ok(())
     }
     fn comfortable_norm(&self) -> Option<f64> {
         (self.precision == Precision::Narrow).then(|| 0.25 * (2.0 * self.n as f64).sqrt())
@@ -104,7 +125,8 @@ impl VectorSpace for Space {
         Ok(())
     }
     fn copy(&self, from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        to.copy_from_slice(from);
+        let numbers = self.width.get() * self.n;
+        to[..numbers].copy_from_slice(&from[..numbers]);
         Ok(())
     }
     fn axpby(
@@ -114,7 +136,8 @@ impl VectorSpace for Space {
         b: &[Complex64],
         y: &mut Vec<Complex64>,
     ) -> Result<(), Broken> {
-        for j in 0..self.nrhs {
+        assert_eq!((a.len(), b.len()), (self.width.get(), self.width.get()));
+        for j in 0..self.width.get() {
             for i in j * self.n..(j + 1) * self.n {
                 let old = if b[j] == Complex64::ZERO { Complex64::ZERO } else { b[j] * y[i] };
                 y[i] = a[j] * x[i] + old;
@@ -137,30 +160,41 @@ impl VectorSpace for Space {
         }
         Ok(())
     }
+    fn mixes_sides(&self) -> bool {
+        true
+    }
     fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
         self.reductions.set(self.reductions.get() + 1);
-        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).gram(x, y, out).map_err(|_| Broken)
+        for (at, out) in out.iter_mut().enumerate() {
+            let (x, y) = (self.rhs(x, at / self.nrhs()), self.rhs(y, at % self.nrhs()));
+            *out = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+        }
+        Ok(())
     }
     fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
-        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).block_axpy(a, x, y).map_err(|_| Broken)?;
+        let n = self.nrhs();
+        for (at, y) in y.iter_mut().enumerate().take(n * self.n) {
+            *y += (0..n).map(|i| x[i * self.n + at % self.n] * a[i * n + at / self.n]).sum::<Complex64>();
+        }
         self.round(y);
         Ok(())
     }
     fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
-        solvers::PlainSpace::with_nrhs(self.n, self.nrhs).block_scale(a, x, y).map_err(|_| Broken)?;
-        self.round(y);
-        Ok(())
+        y.fill(Complex64::ZERO);
+        self.block_axpy(a, x, y)
     }
 }
 
 impl ConvertFrom<Space> for Space {
     fn convert(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        to.iter_mut().zip(from).enumerate().for_each(|(i, (to, from))| *to = scale[i / self.n] * from);
+        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to = scale * from));
         self.round(to);
         Ok(())
     }
     fn accumulate(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        to.iter_mut().zip(from).enumerate().for_each(|(i, (to, from))| *to += scale[i / self.n] * from);
+        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to += scale * from));
         self.round(to);
         Ok(())
     }
@@ -193,7 +227,7 @@ impl<'a> Dense<'a> {
             return Err(Broken);
         }
         let n = self.space.n;
-        for j in 0..self.space.nrhs {
+        for j in 0..self.space.width.get() {
             let x = self.space.rhs(x, j);
             for i in 0..n {
                 out[j * n + i] = if dagger {
@@ -217,6 +251,10 @@ impl LinearOperator<Space> for Dense<'_> {
     }
     fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
         self.multiply(x, out, true)
+    }
+    /// A right-hand side that gives NaN is known by its place.
+    fn narrow(&self, _: usize) -> bool {
+        self.nan.is_none()
     }
     fn flops(&self) -> f64 {
         8.0 * (self.space.n * self.space.n) as f64

@@ -1,0 +1,168 @@
+//! Batches that become smaller: spaces and operators that are narrowed, and a solve that right-hand sides leave.
+use comms::Threads;
+use ferrite::backend::Cpu;
+use ferrite::dirac::{
+    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredParams, TimeBoundary,
+    Wilson, WilsonParams,
+};
+use ferrite::domain::{Domain, Result};
+use ferrite::field::{DeviceGauge, FieldKind, FieldSpace, FullField, SpinorSpace, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite_tests::cut;
+use gpu_kernels::storage::{Double, FourSpins, Half, OneSpin, Precision, Recon18, Single};
+use num_complex::Complex64;
+use solvers::{BicgstabParams, BicgstabWorkspace, LinearOperator, Mixed, VectorSpace, bicgstab};
+use std::sync::Arc;
+
+const SIDES: usize = 5;
+
+fn lattice() -> Lattice {
+    Lattice::new([4, 2, 4, 8]).unwrap()
+}
+fn domain() -> Domain<Cpu> {
+    Domain::single(Cpu::new(None), lattice()).unwrap()
+}
+fn params() -> WilsonParams {
+    WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)
+}
+fn fields<K: FieldKind, P: Precision>(domain: &Domain<Cpu>, seed: u64) -> Result<FullField<Cpu, K, P>> {
+    let mut field = FullField::zero(domain, SIDES)?;
+    let host: Vec<_> = (0..SIDES as u64).map(|j| generate::random_source(domain.section(), seed + j)).collect();
+    field.upload(&host)?;
+    Ok(field)
+}
+
+/// The images of the first sides are those that they have among all, to the bit, and so are their sums; the others stay.
+fn check<K: FieldKind, P: Precision>(
+    domain: &Domain<Cpu>,
+    operator: &impl LinearOperator<FieldSpace<Cpu, K, P>>,
+) -> Result
+where
+    K::Host: PartialEq,
+{
+    let space = FieldSpace::<Cpu, K, P>::new(domain, SIDES);
+    let (x, w) = (fields::<K, P>(domain, 5)?, fields::<K, P>(domain, 15)?);
+    let before = fields::<K, P>(domain, 25)?.download()?;
+    for dagger in [false, true] {
+        let apply = |sides: usize| -> Result<_> {
+            let mut out = fields::<K, P>(domain, 25)?;
+            let (mut dots, mut norms) = (vec![Complex64::ZERO; sides], vec![0.0; sides]);
+            assert!(space.narrow(sides) && operator.narrow(sides) && space.nrhs() == sides);
+            if dagger {
+                operator.apply_dagger(&x.even, &mut out.even)?;
+                space.dot_norm2(&out.even, &w.even, &mut dots, &mut norms)?;
+            } else {
+                operator.apply_dot(&space, &x.even, &mut out.even, &w.even, &mut dots, &mut norms)?;
+            }
+            Ok((out.download()?, dots, norms))
+        };
+        let (images, dots, norms) = apply(SIDES)?;
+        assert!(images.iter().zip(&before).all(|(image, before)| image != before));
+        for sides in 1..SIDES {
+            let (got, some_dots, some_norms) = apply(sides)?;
+            assert!(got[..sides] == images[..sides] && got[sides..] == before[sides..], "{sides} {dagger}");
+            assert!(some_dots == dots[..sides] && some_norms == norms[..sides], "{sides} {dagger}");
+        }
+        assert!(apply(SIDES)?.0 == images, "all of them again");
+    }
+    assert!(!space.narrow(0) && !space.narrow(SIDES + 1) && space.nrhs() == SIDES);
+    Ok(())
+}
+
+fn operators(domain: &Domain<Cpu>) -> Result {
+    let thin = ThinGauge::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
+    let links: Arc<DeviceGauge<Cpu, Double, Recon18>> = Arc::new(thin.pack()?);
+    let wilson = Wilson::new(links.clone(), params());
+    check(domain, &EvenOddWilson::new(wilson.clone(), SIDES)?)?;
+    let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&thin)?);
+    for schur in [Schur::Symmetric, Schur::Asymmetric] {
+        check(domain, &EvenOddClover::new(wilson.clone(), clover.clone(), schur, SIDES)?)?;
+    }
+    let staggered = Staggered::new(links, StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
+    check::<OneSpin, Double>(domain, &EvenOddStaggered::new(staggered, SIDES)?)
+}
+
+#[test]
+fn narrowed_operators_leave_the_others_alone() {
+    operators(&domain()).unwrap();
+    // The lattice cut in two.
+    let found = Threads::run(2, |world| operators(&cut::domain(Cpu::new(Some(1)), lattice(), [1, 1, 1, 2], world)?));
+    assert_eq!(found.unwrap().len(), 2);
+}
+
+fn swapped<K: FieldKind, P: Precision>(same_bits: bool) -> Result
+where
+    K::Host: PartialEq,
+{
+    let domain = domain();
+    let space = FieldSpace::<Cpu, K, P>::new(&domain, SIDES);
+    let (mut x, mut scratch) = (fields::<K, P>(&domain, 5)?, fields::<K, P>(&domain, 15)?);
+    let before = x.download()?;
+    let mut expected = before.clone();
+    expected.swap(1, 4);
+    // Also beyond the width.
+    assert!(space.narrow(2));
+    space.swap_sides(&mut x.even, (1, 4), &mut scratch.even)?;
+    space.swap_sides(&mut x.odd, (4, 1), &mut scratch.odd)?;
+    let after = x.download()?;
+    assert!(after[1] != before[1] && after[4] != before[4] && after[0] == before[0] && after[2..4] == before[2..4]);
+    assert!(!same_bits || after == expected, "{} {}", P::NAME, K::NAME);
+    // And back. In 16 bits each of up to four copies moves the 24 numbers of a site by half a step at most, 1/65534 of the
+    // largest, which is no larger than the norm of the site.
+    space.swap_sides(&mut x.even, (1, 4), &mut scratch.even)?;
+    space.narrow(SIDES);
+    let (mut off, mut norms) = (vec![0.0; SIDES], vec![0.0; SIDES]);
+    let mut there = fields::<K, P>(&domain, 5)?.even;
+    space.norm2(&there, &mut norms)?;
+    space.sub_norm2(&x.even, &mut there, &mut off)?;
+    let most = if same_bits { 0.0 } else { 24.0 * (4.0f64 / 65534.0).powi(2) };
+    assert!(off.iter().zip(&norms).all(|(off, norm)| *off <= most * norm), "{} {}: {off:?}", P::NAME, K::NAME);
+    Ok(())
+}
+
+#[test]
+fn sides_change_places() {
+    swapped::<FourSpins, Double>(true).unwrap();
+    swapped::<FourSpins, Single>(true).unwrap();
+    swapped::<FourSpins, Half>(false).unwrap();
+    swapped::<OneSpin, Half>(false).unwrap();
+}
+
+#[test]
+fn right_hand_sides_leave_a_solve() {
+    let domain = domain();
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
+    let exact: DeviceGauge<Cpu, Double, Recon18> = thin.pack().unwrap();
+    let single: DeviceGauge<Cpu, Single, Recon18> = thin.pack().unwrap();
+    let operator = EvenOddWilson::new(Wilson::new(Arc::new(exact), params()), SIDES).unwrap();
+    let sloppy = EvenOddWilson::new(Wilson::new(Arc::new(single), params()), SIDES).unwrap();
+    let space = SpinorSpace::<Cpu, Double>::new(&domain, SIDES);
+    let small = SpinorSpace::<Cpu, Single>::new(&domain, SIDES);
+    let system = Mixed::new(&space, &operator, &small, &sloppy);
+    let b = fields::<FourSpins, Double>(&domain, 40).unwrap().even;
+    let mut x = space.allocate().unwrap();
+    let params = BicgstabParams { tol: 1e-10, ..Default::default() };
+    let mut workspace = BicgstabWorkspace::new(&system).unwrap();
+    bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+    // From guesses that are good, none, and in between: the best ones are finished first, or at once.
+    let off = fields::<FourSpins, Double>(&domain, 60).unwrap().even;
+    let (ones, errors) = ([Complex64::ONE; SIDES], [0.0, 1.0, 1e-9, 1e-4, 1e-7].map(Complex64::from));
+    space.axpby(&errors, &off, &ones, &mut x).unwrap();
+    let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+    println!("{info:?}");
+    let own = &info.iterations_per_rhs;
+    assert!(own[0] == 0 && own[2] <= own[4] && own[4] < own[3] && own[3] < own[1], "{own:?}");
+    assert!(info.sloppy_sides < 3 * info.sloppy_applications, "{info:?}");
+    // In their places, by an application to all.
+    assert_eq!((space.nrhs(), small.nrhs()), (SIDES, SIDES));
+    let mut image = space.allocate().unwrap();
+    operator.apply(&x, &mut image).unwrap();
+    let (mut residuals, mut norms) = ([0.0; SIDES], [0.0; SIDES]);
+    space.sub_norm2(&b, &mut image, &mut residuals).unwrap();
+    space.norm2(&b, &mut norms).unwrap();
+    for j in 0..SIDES {
+        let truth = (residuals[j] / norms[j]).sqrt();
+        assert!(truth <= 1e-10 && (truth - info.true_residual[j]).abs() <= 1e-13, "{j}: {truth:e} {info:?}");
+    }
+}
