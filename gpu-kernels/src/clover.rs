@@ -243,6 +243,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for Cl
         self.hopping.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.sides::<1>(i, rhs) }
     }
@@ -282,6 +286,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> 
         self.hopping.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.sides::<1>(i, rhs) }
     }
@@ -306,6 +314,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.hopping.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
     }
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
@@ -345,6 +357,10 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for Cl
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.hopping.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
@@ -400,75 +416,75 @@ crate::entry! { INSTANCES:
     kernel "clover_double" clover_dslash_add_double_8: CloverDslashAdd<Double, Recon8>, registers 255;
     kernel "clover_double" clover_row_double_8: CloverRow<Double, Recon8, false>, registers 255;
     kernel "clover_double" clover_row_dagger_double_8: CloverRow<Double, Recon8, true>, registers 255;
-    kernel "clover_single" clover_dslash_single_18: CloverDslash<Single, Recon18, false>, registers 168;
-    kernel "clover_single" clover_dslash_dagger_single_18: CloverDslash<Single, Recon18, true>, registers 168;
-    kernel "clover_single" clover_dslash_add_single_18: CloverDslashAdd<Single, Recon18>, registers 168;
-    kernel "clover_single" clover_row_single_18: CloverRow<Single, Recon18, false>, registers 168;
-    kernel "clover_single" clover_row_dagger_single_18: CloverRow<Single, Recon18, true>, registers 168;
-    kernel "clover_single" clover_dslash_single_12: CloverDslash<Single, Recon12, false>, registers 168;
-    kernel "clover_single" clover_dslash_dagger_single_12: CloverDslash<Single, Recon12, true>, registers 168;
-    kernel "clover_single" clover_dslash_add_single_12: CloverDslashAdd<Single, Recon12>, registers 168;
-    kernel "clover_single" clover_row_single_12: CloverRow<Single, Recon12, false>, registers 168;
-    kernel "clover_single" clover_row_dagger_single_12: CloverRow<Single, Recon12, true>, registers 168;
-    kernel "clover_single" clover_dslash_single_8: CloverDslash<Single, Recon8, false>, registers 168;
-    kernel "clover_single" clover_dslash_dagger_single_8: CloverDslash<Single, Recon8, true>, registers 168;
-    kernel "clover_single" clover_dslash_add_single_8: CloverDslashAdd<Single, Recon8>, registers 168;
-    kernel "clover_single" clover_row_single_8: CloverRow<Single, Recon8, false>, registers 168;
-    kernel "clover_single" clover_row_dagger_single_8: CloverRow<Single, Recon8, true>, registers 168;
-    kernel "clover_half" clover_dslash_half_18: CloverDslash<Half, Recon18, false>, registers 128;
-    kernel "clover_half" clover_dslash_dagger_half_18: CloverDslash<Half, Recon18, true>, registers 128;
-    kernel "clover_half" clover_dslash_add_half_18: CloverDslashAdd<Half, Recon18>, registers 128;
-    kernel "clover_half" clover_row_half_18: CloverRow<Half, Recon18, false>, registers 128;
-    kernel "clover_half" clover_row_dagger_half_18: CloverRow<Half, Recon18, true>, registers 128;
-    kernel "clover_half" clover_dslash_half_12: CloverDslash<Half, Recon12, false>, registers 128;
-    kernel "clover_half" clover_dslash_dagger_half_12: CloverDslash<Half, Recon12, true>, registers 128;
-    kernel "clover_half" clover_dslash_add_half_12: CloverDslashAdd<Half, Recon12>, registers 128;
-    kernel "clover_half" clover_row_half_12: CloverRow<Half, Recon12, false>, registers 128;
-    kernel "clover_half" clover_row_dagger_half_12: CloverRow<Half, Recon12, true>, registers 128;
-    kernel "clover_half" clover_dslash_half_8: CloverDslash<Half, Recon8, false>, registers 128;
-    kernel "clover_half" clover_dslash_dagger_half_8: CloverDslash<Half, Recon8, true>, registers 128;
-    kernel "clover_half" clover_dslash_add_half_8: CloverDslashAdd<Half, Recon8>, registers 128;
-    kernel "clover_half" clover_row_half_8: CloverRow<Half, Recon8, false>, registers 128;
-    kernel "clover_half" clover_row_dagger_half_8: CloverRow<Half, Recon8, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_fp16_18: CloverDslash<Fp16, Recon18, false>, registers 128;
-    kernel "clover_fp16" clover_dslash_dagger_fp16_18: CloverDslash<Fp16, Recon18, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_add_fp16_18: CloverDslashAdd<Fp16, Recon18>, registers 128;
-    kernel "clover_fp16" clover_row_fp16_18: CloverRow<Fp16, Recon18, false>, registers 128;
-    kernel "clover_fp16" clover_row_dagger_fp16_18: CloverRow<Fp16, Recon18, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_fp16_12: CloverDslash<Fp16, Recon12, false>, registers 128;
-    kernel "clover_fp16" clover_dslash_dagger_fp16_12: CloverDslash<Fp16, Recon12, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_add_fp16_12: CloverDslashAdd<Fp16, Recon12>, registers 128;
-    kernel "clover_fp16" clover_row_fp16_12: CloverRow<Fp16, Recon12, false>, registers 128;
-    kernel "clover_fp16" clover_row_dagger_fp16_12: CloverRow<Fp16, Recon12, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_fp16_8: CloverDslash<Fp16, Recon8, false>, registers 128;
-    kernel "clover_fp16" clover_dslash_dagger_fp16_8: CloverDslash<Fp16, Recon8, true>, registers 128;
-    kernel "clover_fp16" clover_dslash_add_fp16_8: CloverDslashAdd<Fp16, Recon8>, registers 128;
-    kernel "clover_fp16" clover_row_fp16_8: CloverRow<Fp16, Recon8, false>, registers 128;
-    kernel "clover_fp16" clover_row_dagger_fp16_8: CloverRow<Fp16, Recon8, true>, registers 128;
+    kernel "clover_single" clover_dslash_single_18: CloverDslash<Single, Recon18, false>, registers 168, sides 2 at 168;
+    kernel "clover_single" clover_dslash_dagger_single_18: CloverDslash<Single, Recon18, true>, registers 168, sides 2 at 168;
+    kernel "clover_single" clover_dslash_add_single_18: CloverDslashAdd<Single, Recon18>, registers 168, sides 2 at 140;
+    kernel "clover_single" clover_row_single_18: CloverRow<Single, Recon18, false>, registers 168, sides 2 at 152;
+    kernel "clover_single" clover_row_dagger_single_18: CloverRow<Single, Recon18, true>, registers 168, sides 2 at 144;
+    kernel "clover_single" clover_dslash_single_12: CloverDslash<Single, Recon12, false>, registers 168, sides 2 at 156;
+    kernel "clover_single" clover_dslash_dagger_single_12: CloverDslash<Single, Recon12, true>, registers 168, sides 2 at 156;
+    kernel "clover_single" clover_dslash_add_single_12: CloverDslashAdd<Single, Recon12>, registers 168, sides 2 at 140;
+    kernel "clover_single" clover_row_single_12: CloverRow<Single, Recon12, false>, registers 168, sides 2 at 168;
+    kernel "clover_single" clover_row_dagger_single_12: CloverRow<Single, Recon12, true>, registers 168, sides 2 at 168;
+    kernel "clover_single" clover_dslash_single_8: CloverDslash<Single, Recon8, false>, registers 168, sides 2 at 140;
+    kernel "clover_single" clover_dslash_dagger_single_8: CloverDslash<Single, Recon8, true>, registers 168, sides 2 at 140;
+    kernel "clover_single" clover_dslash_add_single_8: CloverDslashAdd<Single, Recon8>, registers 168, sides 2 at 140;
+    kernel "clover_single" clover_row_single_8: CloverRow<Single, Recon8, false>, registers 168, sides 2 at 152;
+    kernel "clover_single" clover_row_dagger_single_8: CloverRow<Single, Recon8, true>, registers 168, sides 2 at 156;
+    kernel "clover_half" clover_dslash_half_18: CloverDslash<Half, Recon18, false>, registers 128, sides 2 at 120;
+    kernel "clover_half" clover_dslash_dagger_half_18: CloverDslash<Half, Recon18, true>, registers 128, sides 2 at 116;
+    kernel "clover_half" clover_dslash_add_half_18: CloverDslashAdd<Half, Recon18>, registers 128, sides 2 at 120;
+    kernel "clover_half" clover_row_half_18: CloverRow<Half, Recon18, false>, registers 128, sides 2 at 152;
+    kernel "clover_half" clover_row_dagger_half_18: CloverRow<Half, Recon18, true>, registers 128, sides 2 at 152;
+    kernel "clover_half" clover_dslash_half_12: CloverDslash<Half, Recon12, false>, registers 128, sides 2 at 128;
+    kernel "clover_half" clover_dslash_dagger_half_12: CloverDslash<Half, Recon12, true>, registers 128, sides 2 at 112;
+    kernel "clover_half" clover_dslash_add_half_12: CloverDslashAdd<Half, Recon12>, registers 128, sides 2 at 112;
+    kernel "clover_half" clover_row_half_12: CloverRow<Half, Recon12, false>, registers 128, sides 2 at 148;
+    kernel "clover_half" clover_row_dagger_half_12: CloverRow<Half, Recon12, true>, registers 128, sides 2 at 148;
+    kernel "clover_half" clover_dslash_half_8: CloverDslash<Half, Recon8, false>, registers 128, sides 2 at 116;
+    kernel "clover_half" clover_dslash_dagger_half_8: CloverDslash<Half, Recon8, true>, registers 128, sides 2 at 112;
+    kernel "clover_half" clover_dslash_add_half_8: CloverDslashAdd<Half, Recon8>, registers 128, sides 2 at 116;
+    kernel "clover_half" clover_row_half_8: CloverRow<Half, Recon8, false>, registers 128, sides 2 at 152;
+    kernel "clover_half" clover_row_dagger_half_8: CloverRow<Half, Recon8, true>, registers 128, sides 2 at 152;
+    kernel "clover_fp16" clover_dslash_fp16_18: CloverDslash<Fp16, Recon18, false>, registers 128, sides 2 at 132;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_18: CloverDslash<Fp16, Recon18, true>, registers 128, sides 2 at 132;
+    kernel "clover_fp16" clover_dslash_add_fp16_18: CloverDslashAdd<Fp16, Recon18>, registers 128, sides 2 at 144;
+    kernel "clover_fp16" clover_row_fp16_18: CloverRow<Fp16, Recon18, false>, registers 128, sides 2 at 140;
+    kernel "clover_fp16" clover_row_dagger_fp16_18: CloverRow<Fp16, Recon18, true>, registers 128, sides 2 at 144;
+    kernel "clover_fp16" clover_dslash_fp16_12: CloverDslash<Fp16, Recon12, false>, registers 128, sides 2 at 128;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_12: CloverDslash<Fp16, Recon12, true>, registers 128, sides 2 at 128;
+    kernel "clover_fp16" clover_dslash_add_fp16_12: CloverDslashAdd<Fp16, Recon12>, registers 128, sides 2 at 120;
+    kernel "clover_fp16" clover_row_fp16_12: CloverRow<Fp16, Recon12, false>, registers 128, sides 2 at 144;
+    kernel "clover_fp16" clover_row_dagger_fp16_12: CloverRow<Fp16, Recon12, true>, registers 128, sides 2 at 144;
+    kernel "clover_fp16" clover_dslash_fp16_8: CloverDslash<Fp16, Recon8, false>, registers 128, sides 2 at 120;
+    kernel "clover_fp16" clover_dslash_dagger_fp16_8: CloverDslash<Fp16, Recon8, true>, registers 128, sides 2 at 124;
+    kernel "clover_fp16" clover_dslash_add_fp16_8: CloverDslashAdd<Fp16, Recon8>, registers 128, sides 2 at 124;
+    kernel "clover_fp16" clover_row_fp16_8: CloverRow<Fp16, Recon8, false>, registers 128, sides 2 at 144;
+    kernel "clover_fp16" clover_row_dagger_fp16_8: CloverRow<Fp16, Recon8, true>, registers 128, sides 2 at 144;
     reduce "clover_double" clover_dslash_add_dot_double_18: CloverDslashAddDot<Double, Recon18>, registers 255;
     reduce "clover_double" clover_dslash_add_dots_double_18: CloverDslashAddDots<Double, Recon18>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_12: CloverDslashAddDot<Double, Recon12>, registers 255;
     reduce "clover_double" clover_dslash_add_dots_double_12: CloverDslashAddDots<Double, Recon12>, registers 255;
     reduce "clover_double" clover_dslash_add_dot_double_8: CloverDslashAddDot<Double, Recon8>, registers 255;
     reduce "clover_double" clover_dslash_add_dots_double_8: CloverDslashAddDots<Double, Recon8>, registers 255;
-    reduce "clover_single" clover_dslash_add_dot_single_18: CloverDslashAddDot<Single, Recon18>, registers 168;
-    reduce "clover_single" clover_dslash_add_dots_single_18: CloverDslashAddDots<Single, Recon18>, registers 168;
-    reduce "clover_single" clover_dslash_add_dot_single_12: CloverDslashAddDot<Single, Recon12>, registers 168;
-    reduce "clover_single" clover_dslash_add_dots_single_12: CloverDslashAddDots<Single, Recon12>, registers 168;
-    reduce "clover_single" clover_dslash_add_dot_single_8: CloverDslashAddDot<Single, Recon8>, registers 168;
-    reduce "clover_single" clover_dslash_add_dots_single_8: CloverDslashAddDots<Single, Recon8>, registers 168;
-    reduce "clover_half" clover_dslash_add_dot_half_18: CloverDslashAddDot<Half, Recon18>, registers 128;
-    reduce "clover_half" clover_dslash_add_dots_half_18: CloverDslashAddDots<Half, Recon18>, registers 128;
-    reduce "clover_half" clover_dslash_add_dot_half_12: CloverDslashAddDot<Half, Recon12>, registers 128;
-    reduce "clover_half" clover_dslash_add_dots_half_12: CloverDslashAddDots<Half, Recon12>, registers 128;
-    reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128;
-    reduce "clover_half" clover_dslash_add_dots_half_8: CloverDslashAddDots<Half, Recon8>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dots_fp16_18: CloverDslashAddDots<Fp16, Recon18>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dot_fp16_12: CloverDslashAddDot<Fp16, Recon12>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dots_fp16_12: CloverDslashAddDots<Fp16, Recon12>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dot_fp16_8: CloverDslashAddDot<Fp16, Recon8>, registers 128;
-    reduce "clover_fp16" clover_dslash_add_dots_fp16_8: CloverDslashAddDots<Fp16, Recon8>, registers 128;
+    reduce "clover_single" clover_dslash_add_dot_single_18: CloverDslashAddDot<Single, Recon18>, registers 168, sides 2 at 164;
+    reduce "clover_single" clover_dslash_add_dots_single_18: CloverDslashAddDots<Single, Recon18>, registers 168, sides 2 at 164;
+    reduce "clover_single" clover_dslash_add_dot_single_12: CloverDslashAddDot<Single, Recon12>, registers 168, sides 2 at 144;
+    reduce "clover_single" clover_dslash_add_dots_single_12: CloverDslashAddDots<Single, Recon12>, registers 168, sides 2 at 156;
+    reduce "clover_single" clover_dslash_add_dot_single_8: CloverDslashAddDot<Single, Recon8>, registers 168, sides 2 at 144;
+    reduce "clover_single" clover_dslash_add_dots_single_8: CloverDslashAddDots<Single, Recon8>, registers 168, sides 2 at 168;
+    reduce "clover_half" clover_dslash_add_dot_half_18: CloverDslashAddDot<Half, Recon18>, registers 128, sides 2 at 147;
+    reduce "clover_half" clover_dslash_add_dots_half_18: CloverDslashAddDots<Half, Recon18>, registers 128, sides 2 at 192;
+    reduce "clover_half" clover_dslash_add_dot_half_12: CloverDslashAddDot<Half, Recon12>, registers 128, sides 2 at 144;
+    reduce "clover_half" clover_dslash_add_dots_half_12: CloverDslashAddDots<Half, Recon12>, registers 128, sides 2 at 192;
+    reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128, sides 2 at 140;
+    reduce "clover_half" clover_dslash_add_dots_half_8: CloverDslashAddDots<Half, Recon8>, registers 128, sides 2 at 176;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128, sides 2 at 140;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_18: CloverDslashAddDots<Fp16, Recon18>, registers 128, sides 2 at 160;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_12: CloverDslashAddDot<Fp16, Recon12>, registers 128, sides 2 at 136;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_12: CloverDslashAddDots<Fp16, Recon12>, registers 128, sides 2 at 160;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_8: CloverDslashAddDot<Fp16, Recon8>, registers 128, sides 2 at 140;
+    reduce "clover_fp16" clover_dslash_add_dots_fp16_8: CloverDslashAddDots<Fp16, Recon8>, registers 128, sides 2 at 160;
     kernel "clover_double_t" clover_dslash_double_12t: CloverDslash<Double, Recon12T, false>, registers 255;
     kernel "clover_double_t" clover_dslash_dagger_double_12t: CloverDslash<Double, Recon12T, true>, registers 255;
     kernel "clover_double_t" clover_dslash_add_double_12t: CloverDslashAdd<Double, Recon12T>, registers 255;

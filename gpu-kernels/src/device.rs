@@ -275,7 +275,7 @@ mod gpu {
         pub unsafe fn run<K: Together, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
             let (i, group) = site_and_group();
             if i < n {
-                unsafe { kernel.sides::<N>(kernel.place(i), group * N as u32) }
+                unsafe { kernel.sides::<N>(kernel.place_together(i), group * N as u32) }
             }
         }
 
@@ -290,7 +290,7 @@ mod gpu {
                 let mut values = [K::Values::ZERO; N];
                 let mut i = block * K::THREADS + thread;
                 while i < n {
-                    let more = kernel.sides::<N>(kernel.place(i), first);
+                    let more = kernel.sides::<N>(kernel.place_together(i), first);
                     crate::sides::each_side!(k < N: {
                         values[k] = values[k].add(more[k]);
                     });
@@ -324,7 +324,7 @@ mod gpu {
             unsafe {
                 let i = block() * THREADS + _thread_idx_x() as u32;
                 if i < n {
-                    let i = kernel.place(i);
+                    let i = kernel.place_together(i);
                     let staged = kernel.stage(i);
                     let mut first = 0;
                     while first < nrhs {
@@ -362,7 +362,7 @@ mod gpu {
                 while start < n {
                     let i = start + thread;
                     // Threads beyond the last site go along, so that warps stay whole, and count for nothing.
-                    let at = kernel.place(if i < n { i } else { n - 1 });
+                    let at = kernel.place_together(if i < n { i } else { n - 1 });
                     let staged = kernel.stage(at);
                     let mut first = 0;
                     while first < nrhs {

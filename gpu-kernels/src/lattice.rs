@@ -43,6 +43,46 @@ pub struct Geometry {
     t: u32,
     /// Which ends in t are ends of the whole lattice: [`UPPER_END`] and [`LOWER_END`].
     ends: u32,
+    columns: Columns,
+}
+
+/// The order in which a launch for several right-hand sides goes through the lattice: in columns along t, so that vectors
+/// which are read are still in the second-level cache when the next sites in t want them. All numbers count pairs of rows.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Columns {
+    /// Width of a column in y.
+    y: Divisor,
+    /// Width in z.
+    z: Divisor,
+    /// Length.
+    t: Divisor,
+    /// How many there are side by side in y.
+    beside: Divisor,
+}
+
+impl Columns {
+    /// Most pairs of rows in y, and in z.
+    const WIDEST: u32 = 8;
+
+    const fn new([_, y, z, t]: [u32; 4]) -> Self {
+        let (wide, deep) = (Self::width(y / 2), Self::width(z / 2));
+        let along = if t < 2 { 1 } else { t / 2 };
+        Columns {
+            y: Divisor::new(wide),
+            z: Divisor::new(deep),
+            t: Divisor::new(along),
+            beside: Divisor::new(if y < 2 { 1 } else { y / 2 / wide }),
+        }
+    }
+    /// The largest divisor of `pairs` that is not too wide.
+    const fn width(pairs: u32) -> u32 {
+        let mut width = Self::WIDEST;
+        while !pairs.is_multiple_of(width) {
+            width -= 1;
+        }
+        width
+    }
 }
 
 /// The last sites in t are the last ones of the whole lattice.
@@ -74,7 +114,8 @@ impl Geometry {
     }
     /// A part of a larger lattice; `ends` says which of [`UPPER_END`] and [`LOWER_END`] it has.
     pub const fn part([x, y, z, t]: [u32; 4], ends: u32) -> Self {
-        Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends }
+        let columns = Columns::new([x, y, z, t]);
+        Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
     /// Sites of one parity.
     #[inline(always)]
@@ -92,6 +133,20 @@ impl Geometry {
         let (plane, y) = self.y.divide(row);
         let (t, z) = self.z.divide(plane);
         Site { index, half_x, odd_x: (y + z + t + parity) & 1, y, z, t }
+    }
+    /// Checkerboard index of the site that comes at place `i` in the order by columns.
+    #[inline(always)]
+    fn in_columns(&self, i: u32) -> u32 {
+        let (row, half_x) = self.half_x.divide(i);
+        // Two rows each in y, z and t follow each other, then pairs in y, z and t of a column.
+        let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
+        let (rest, y) = self.columns.y.divide(row >> 3);
+        let (rest, z) = self.columns.z.divide(rest);
+        let (column, t) = self.columns.t.divide(rest);
+        let (column_z, column_y) = self.columns.beside.divide(column);
+        let y = 2 * (y + self.columns.y.get() * column_y) + dy;
+        let z = 2 * (z + self.columns.z.get() * column_z) + dz;
+        half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * (2 * t + dt)))
     }
     /// Lexicographic index of a site.
     #[inline(always)]
@@ -274,9 +329,15 @@ impl Region {
     /// Checkerboard index of site number `i` of the region.
     #[inline(always)]
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
-        if self.partial == 0 {
-            return i;
-        }
+        if self.partial == 0 { i } else { self.in_box(i, geometry, parity) }
+    }
+    /// The same in the order of [`Columns`], if the region is all of the lattice.
+    #[inline(always)]
+    pub fn index_in_columns(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
+        if self.partial == 0 { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
+    }
+    #[inline(always)]
+    fn in_box(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         let around = |c: u32, extent: u32| if c >= extent { c - extent } else { c };
         let (row, k) = self.half_x.divide(i);
         let (plane, y) = self.y.divide(row);

@@ -19,6 +19,11 @@ pub unsafe trait Kernel: Copy + Send + Sync + 'static {
     fn place(&self, i: u32) -> u32 {
         i
     }
+    /// The same for a launch that computes several right-hand sides together, for which another order may be faster.
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.place(i)
+    }
 }
 
 /// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
@@ -47,6 +52,11 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         i
+    }
+    /// As [`Kernel::place_together`].
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.place(i)
     }
 }
 

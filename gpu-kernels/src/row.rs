@@ -39,6 +39,8 @@ pub unsafe trait Row: Copy + Send + Sync + 'static {
     }
     /// As [`Kernel::place`](crate::Kernel::place).
     fn place(&self, i: u32) -> u32;
+    /// As [`Kernel::place_together`](crate::Kernel::place_together).
+    fn place_together(&self, i: u32) -> u32;
 }
 
 /// \[Re (w, y), Im (w, y), ‖y‖²\]
@@ -73,6 +75,10 @@ unsafe impl<K: Row> Reduction for RowDot<K> {
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.row.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.row.place_together(i)
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
@@ -125,6 +131,10 @@ unsafe impl<K: Row> Reduction for RowDots<K> {
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.row.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.row.place_together(i)
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {

@@ -58,6 +58,8 @@ pub trait Hops: Copy + Send + Sync + 'static {
     unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Vector<Self>; N];
     /// As [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
+    /// As [`Kernel::place_together`].
+    fn place_together(&self, i: u32) -> u32;
 }
 
 /// A colour vector of a hopping term.
@@ -177,6 +179,10 @@ impl<P: Precision, R: LinkFormat<P>, B: ColoursBeyond<P> + Send + Sync + 'static
         self.region.index(i, &self.geometry, self.parity)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.region.index_in_columns(i, &self.geometry, self.parity)
+    }
+    #[inline(always)]
     unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = self.geometry.site(i, self.parity);
         let mut sums = [Colour::ZERO; N];
@@ -204,6 +210,10 @@ where
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.near.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.near.place_together(i)
     }
     #[inline(always)]
     unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Colour<P::Real>; N] {
@@ -235,6 +245,10 @@ unsafe impl<H: Hops> Kernel for Dslash<H> {
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         self.hops.place(i)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hops.place_together(i)
     }
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
@@ -275,6 +289,10 @@ unsafe impl<H: Hops> Kernel for DslashAdd<H> {
         self.hops.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hops.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.sides::<1>(i, rhs) }
     }
@@ -300,6 +318,10 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
         self.hops.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hops.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Vector<H>; 2]; N] {
         let hops = unsafe { self.hops.apply::<N>(i, first) };
         let (a, b) = (self.a, self.b);
@@ -314,100 +336,100 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
 }
 
 crate::entry! { INSTANCES:
-    kernel "staggered_double" staggered_dslash_double_18: Dslash<Naive<Double, Recon18>>, registers 168;
-    kernel "staggered_double" staggered_dslash_add_double_18: DslashAdd<Naive<Double, Recon18>>, registers 168;
-    reduce "staggered_double" staggered_dslash_add_dot_double_18: RowDot<DslashAdd<Naive<Double, Recon18>>>, registers 168;
-    kernel "staggered_double" staggered_dslash_double_12: Dslash<Naive<Double, Recon12>>, registers 168;
-    kernel "staggered_double" staggered_dslash_add_double_12: DslashAdd<Naive<Double, Recon12>>, registers 168;
-    reduce "staggered_double" staggered_dslash_add_dot_double_12: RowDot<DslashAdd<Naive<Double, Recon12>>>, registers 168;
-    kernel "staggered_double" staggered_dslash_double_8: Dslash<Naive<Double, Recon8>>, registers 128;
-    kernel "staggered_double" staggered_dslash_add_double_8: DslashAdd<Naive<Double, Recon8>>, registers 128;
-    reduce "staggered_double" staggered_dslash_add_dot_double_8: RowDot<DslashAdd<Naive<Double, Recon8>>>, registers 168;
-    kernel "staggered_single" staggered_dslash_single_18: Dslash<Naive<Single, Recon18>>, registers 104;
-    kernel "staggered_single" staggered_dslash_add_single_18: DslashAdd<Naive<Single, Recon18>>, registers 104;
-    reduce "staggered_single" staggered_dslash_add_dot_single_18: RowDot<DslashAdd<Naive<Single, Recon18>>>, registers 168;
-    kernel "staggered_single" staggered_dslash_single_12: Dslash<Naive<Single, Recon12>>, registers 104;
-    kernel "staggered_single" staggered_dslash_add_single_12: DslashAdd<Naive<Single, Recon12>>, registers 104;
-    reduce "staggered_single" staggered_dslash_add_dot_single_12: RowDot<DslashAdd<Naive<Single, Recon12>>>, registers 168;
-    kernel "staggered_single" staggered_dslash_single_8: Dslash<Naive<Single, Recon8>>, registers 96;
-    kernel "staggered_single" staggered_dslash_add_single_8: DslashAdd<Naive<Single, Recon8>>, registers 96;
-    reduce "staggered_single" staggered_dslash_add_dot_single_8: RowDot<DslashAdd<Naive<Single, Recon8>>>, registers 168;
-    kernel "staggered_half" staggered_dslash_half_18: Dslash<Naive<Half, Recon18>>, registers 72;
-    kernel "staggered_half" staggered_dslash_add_half_18: DslashAdd<Naive<Half, Recon18>>, registers 72;
-    reduce "staggered_half" staggered_dslash_add_dot_half_18: RowDot<DslashAdd<Naive<Half, Recon18>>>, registers 96;
-    kernel "staggered_half" staggered_dslash_half_12: Dslash<Naive<Half, Recon12>>, registers 64;
-    kernel "staggered_half" staggered_dslash_add_half_12: DslashAdd<Naive<Half, Recon12>>, registers 64;
-    reduce "staggered_half" staggered_dslash_add_dot_half_12: RowDot<DslashAdd<Naive<Half, Recon12>>>, registers 96;
-    kernel "staggered_half" staggered_dslash_half_8: Dslash<Naive<Half, Recon8>>, registers 72;
-    kernel "staggered_half" staggered_dslash_add_half_8: DslashAdd<Naive<Half, Recon8>>, registers 72;
-    reduce "staggered_half" staggered_dslash_add_dot_half_8: RowDot<DslashAdd<Naive<Half, Recon8>>>, registers 96;
-    kernel "staggered_single_h" staggered_dslash_single_18h: Dslash<Naive<Single, Recon18H>>, registers 104;
-    kernel "staggered_single_h" staggered_dslash_add_single_18h: DslashAdd<Naive<Single, Recon18H>>, registers 104;
-    reduce "staggered_single_h" staggered_dslash_add_dot_single_18h: RowDot<DslashAdd<Naive<Single, Recon18H>>>, registers 128;
-    kernel "staggered_single_h" staggered_dslash_single_12h: Dslash<Naive<Single, Recon12H>>, registers 104;
-    kernel "staggered_single_h" staggered_dslash_add_single_12h: DslashAdd<Naive<Single, Recon12H>>, registers 104;
-    reduce "staggered_single_h" staggered_dslash_add_dot_single_12h: RowDot<DslashAdd<Naive<Single, Recon12H>>>, registers 128;
-    kernel "staggered_single_h" staggered_dslash_single_8h: Dslash<Naive<Single, Recon8H>>, registers 104;
-    kernel "staggered_single_h" staggered_dslash_add_single_8h: DslashAdd<Naive<Single, Recon8H>>, registers 104;
-    reduce "staggered_single_h" staggered_dslash_add_dot_single_8h: RowDot<DslashAdd<Naive<Single, Recon8H>>>, registers 128;
-    kernel "improved_double" improved_dslash_double_18: Dslash<Improved<Double, Recon18>>, registers 168;
-    kernel "improved_double" improved_dslash_add_double_18: DslashAdd<Improved<Double, Recon18>>, registers 168;
-    reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 176;
-    kernel "improved_double" improved_dslash_double_12: Dslash<Improved<Double, Recon12>>, registers 168;
-    kernel "improved_double" improved_dslash_add_double_12: DslashAdd<Improved<Double, Recon12>>, registers 168;
-    reduce "improved_double" improved_dslash_add_dot_double_12: RowDot<DslashAdd<Improved<Double, Recon12>>>, registers 168;
-    kernel "improved_double" improved_dslash_double_8: Dslash<Improved<Double, Recon8>>, registers 168;
-    kernel "improved_double" improved_dslash_add_double_8: DslashAdd<Improved<Double, Recon8>>, registers 168;
-    reduce "improved_double" improved_dslash_add_dot_double_8: RowDot<DslashAdd<Improved<Double, Recon8>>>, registers 168;
-    kernel "improved_single" improved_dslash_single_18: Dslash<Improved<Single, Recon18>>, registers 168;
-    kernel "improved_single" improved_dslash_add_single_18: DslashAdd<Improved<Single, Recon18>>, registers 168;
-    reduce "improved_single" improved_dslash_add_dot_single_18: RowDot<DslashAdd<Improved<Single, Recon18>>>, registers 168;
-    kernel "improved_single" improved_dslash_single_12: Dslash<Improved<Single, Recon12>>, registers 168;
-    kernel "improved_single" improved_dslash_add_single_12: DslashAdd<Improved<Single, Recon12>>, registers 168;
-    reduce "improved_single" improved_dslash_add_dot_single_12: RowDot<DslashAdd<Improved<Single, Recon12>>>, registers 168;
-    kernel "improved_single" improved_dslash_single_8: Dslash<Improved<Single, Recon8>>, registers 168;
-    kernel "improved_single" improved_dslash_add_single_8: DslashAdd<Improved<Single, Recon8>>, registers 168;
-    reduce "improved_single" improved_dslash_add_dot_single_8: RowDot<DslashAdd<Improved<Single, Recon8>>>, registers 168;
-    kernel "improved_half" improved_dslash_half_18: Dslash<Improved<Half, Recon18>>, registers 96;
-    kernel "improved_half" improved_dslash_add_half_18: DslashAdd<Improved<Half, Recon18>>, registers 96;
-    reduce "improved_half" improved_dslash_add_dot_half_18: RowDot<DslashAdd<Improved<Half, Recon18>>>, registers 128;
-    kernel "improved_half" improved_dslash_half_12: Dslash<Improved<Half, Recon12>>, registers 96;
-    kernel "improved_half" improved_dslash_add_half_12: DslashAdd<Improved<Half, Recon12>>, registers 96;
-    reduce "improved_half" improved_dslash_add_dot_half_12: RowDot<DslashAdd<Improved<Half, Recon12>>>, registers 128;
-    kernel "improved_half" improved_dslash_half_8: Dslash<Improved<Half, Recon8>>, registers 96;
-    kernel "improved_half" improved_dslash_add_half_8: DslashAdd<Improved<Half, Recon8>>, registers 96;
-    reduce "improved_half" improved_dslash_add_dot_half_8: RowDot<DslashAdd<Improved<Half, Recon8>>>, registers 128;
-    kernel "improved_single_h" improved_dslash_single_18h: Dslash<Improved<Single, Recon18H>>, registers 104;
-    kernel "improved_single_h" improved_dslash_add_single_18h: DslashAdd<Improved<Single, Recon18H>>, registers 104;
-    reduce "improved_single_h" improved_dslash_add_dot_single_18h: RowDot<DslashAdd<Improved<Single, Recon18H>>>, registers 128;
-    kernel "improved_single_h" improved_dslash_single_12h: Dslash<Improved<Single, Recon12H>>, registers 104;
-    kernel "improved_single_h" improved_dslash_add_single_12h: DslashAdd<Improved<Single, Recon12H>>, registers 104;
-    reduce "improved_single_h" improved_dslash_add_dot_single_12h: RowDot<DslashAdd<Improved<Single, Recon12H>>>, registers 128;
-    kernel "improved_single_h" improved_dslash_single_8h: Dslash<Improved<Single, Recon8H>>, registers 104;
-    kernel "improved_single_h" improved_dslash_add_single_8h: DslashAdd<Improved<Single, Recon8H>>, registers 104;
-    reduce "improved_single_h" improved_dslash_add_dot_single_8h: RowDot<DslashAdd<Improved<Single, Recon8H>>>, registers 128;
-    kernel "improved_u3_double" improved_dslash_double_13: Dslash<Improved<Double, Recon13>>, registers 168;
-    kernel "improved_u3_double" improved_dslash_add_double_13: DslashAdd<Improved<Double, Recon13>>, registers 168;
-    reduce "improved_u3_double" improved_dslash_add_dot_double_13: RowDot<DslashAdd<Improved<Double, Recon13>>>, registers 168;
-    kernel "improved_u3_double" improved_dslash_double_9: Dslash<Improved<Double, Recon9>>, registers 168;
-    kernel "improved_u3_double" improved_dslash_add_double_9: DslashAdd<Improved<Double, Recon9>>, registers 168;
-    reduce "improved_u3_double" improved_dslash_add_dot_double_9: RowDot<DslashAdd<Improved<Double, Recon9>>>, registers 168;
-    kernel "improved_u3_single" improved_dslash_single_13: Dslash<Improved<Single, Recon13>>, registers 168;
-    kernel "improved_u3_single" improved_dslash_add_single_13: DslashAdd<Improved<Single, Recon13>>, registers 168;
-    reduce "improved_u3_single" improved_dslash_add_dot_single_13: RowDot<DslashAdd<Improved<Single, Recon13>>>, registers 168;
-    kernel "improved_u3_single" improved_dslash_single_9: Dslash<Improved<Single, Recon9>>, registers 168;
-    kernel "improved_u3_single" improved_dslash_add_single_9: DslashAdd<Improved<Single, Recon9>>, registers 168;
-    reduce "improved_u3_single" improved_dslash_add_dot_single_9: RowDot<DslashAdd<Improved<Single, Recon9>>>, registers 168;
-    kernel "improved_u3_half" improved_dslash_half_13: Dslash<Improved<Half, Recon13>>, registers 96;
-    kernel "improved_u3_half" improved_dslash_add_half_13: DslashAdd<Improved<Half, Recon13>>, registers 96;
-    reduce "improved_u3_half" improved_dslash_add_dot_half_13: RowDot<DslashAdd<Improved<Half, Recon13>>>, registers 128;
-    kernel "improved_u3_half" improved_dslash_half_9: Dslash<Improved<Half, Recon9>>, registers 96;
-    kernel "improved_u3_half" improved_dslash_add_half_9: DslashAdd<Improved<Half, Recon9>>, registers 96;
-    reduce "improved_u3_half" improved_dslash_add_dot_half_9: RowDot<DslashAdd<Improved<Half, Recon9>>>, registers 128;
-    kernel "improved_u3_single_h" improved_dslash_single_13h: Dslash<Improved<Single, Recon13H>>, registers 104;
-    kernel "improved_u3_single_h" improved_dslash_add_single_13h: DslashAdd<Improved<Single, Recon13H>>, registers 104;
-    reduce "improved_u3_single_h" improved_dslash_add_dot_single_13h: RowDot<DslashAdd<Improved<Single, Recon13H>>>, registers 128;
-    kernel "improved_u3_single_h" improved_dslash_single_9h: Dslash<Improved<Single, Recon9H>>, registers 104;
-    kernel "improved_u3_single_h" improved_dslash_add_single_9h: DslashAdd<Improved<Single, Recon9H>>, registers 104;
-    reduce "improved_u3_single_h" improved_dslash_add_dot_single_9h: RowDot<DslashAdd<Improved<Single, Recon9H>>>, registers 128;
+    kernel "staggered_double" staggered_dslash_double_18: Dslash<Naive<Double, Recon18>>, registers 168, sides 4 at 188, sides 3 at 137;
+    kernel "staggered_double" staggered_dslash_add_double_18: DslashAdd<Naive<Double, Recon18>>, registers 168, sides 4 at 196, sides 3 at 144;
+    reduce "staggered_double" staggered_dslash_add_dot_double_18: RowDot<DslashAdd<Naive<Double, Recon18>>>, registers 168, sides 4 at 187, sides 3 at 144;
+    kernel "staggered_double" staggered_dslash_double_12: Dslash<Naive<Double, Recon12>>, registers 168, sides 4 at 188, sides 3 at 148;
+    kernel "staggered_double" staggered_dslash_add_double_12: DslashAdd<Naive<Double, Recon12>>, registers 168, sides 4 at 192, sides 3 at 144;
+    reduce "staggered_double" staggered_dslash_add_dot_double_12: RowDot<DslashAdd<Naive<Double, Recon12>>>, registers 168, sides 4 at 187, sides 3 at 144;
+    kernel "staggered_double" staggered_dslash_double_8: Dslash<Naive<Double, Recon8>>, registers 128, sides 4 at 184, sides 3 at 144;
+    kernel "staggered_double" staggered_dslash_add_double_8: DslashAdd<Naive<Double, Recon8>>, registers 128, sides 4 at 184, sides 3 at 144;
+    reduce "staggered_double" staggered_dslash_add_dot_double_8: RowDot<DslashAdd<Naive<Double, Recon8>>>, registers 168, sides 4 at 184, sides 3 at 148;
+    kernel "staggered_single" staggered_dslash_single_18: Dslash<Naive<Single, Recon18>>, registers 104, sides 4 at 121, sides 3 at 108;
+    kernel "staggered_single" staggered_dslash_add_single_18: DslashAdd<Naive<Single, Recon18>>, registers 104, sides 4 at 120, sides 3 at 128;
+    reduce "staggered_single" staggered_dslash_add_dot_single_18: RowDot<DslashAdd<Naive<Single, Recon18>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single" staggered_dslash_single_12: Dslash<Naive<Single, Recon12>>, registers 104, sides 4 at 120, sides 3 at 116;
+    kernel "staggered_single" staggered_dslash_add_single_12: DslashAdd<Naive<Single, Recon12>>, registers 104, sides 4 at 120, sides 3 at 120;
+    reduce "staggered_single" staggered_dslash_add_dot_single_12: RowDot<DslashAdd<Naive<Single, Recon12>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single" staggered_dslash_single_8: Dslash<Naive<Single, Recon8>>, registers 96, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single" staggered_dslash_add_single_8: DslashAdd<Naive<Single, Recon8>>, registers 96, sides 4 at 120, sides 3 at 112;
+    reduce "staggered_single" staggered_dslash_add_dot_single_8: RowDot<DslashAdd<Naive<Single, Recon8>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_half" staggered_dslash_half_18: Dslash<Naive<Half, Recon18>>, registers 72, sides 4 at 116, sides 3 at 96;
+    kernel "staggered_half" staggered_dslash_add_half_18: DslashAdd<Naive<Half, Recon18>>, registers 72, sides 4 at 112, sides 3 at 96;
+    reduce "staggered_half" staggered_dslash_add_dot_half_18: RowDot<DslashAdd<Naive<Half, Recon18>>>, registers 96, sides 4 at 124, sides 3 at 108;
+    kernel "staggered_half" staggered_dslash_half_12: Dslash<Naive<Half, Recon12>>, registers 64, sides 4 at 112, sides 3 at 96;
+    kernel "staggered_half" staggered_dslash_add_half_12: DslashAdd<Naive<Half, Recon12>>, registers 64, sides 4 at 112, sides 3 at 96;
+    reduce "staggered_half" staggered_dslash_add_dot_half_12: RowDot<DslashAdd<Naive<Half, Recon12>>>, registers 96, sides 4 at 120, sides 3 at 104;
+    kernel "staggered_half" staggered_dslash_half_8: Dslash<Naive<Half, Recon8>>, registers 72, sides 4 at 112, sides 3 at 96;
+    kernel "staggered_half" staggered_dslash_add_half_8: DslashAdd<Naive<Half, Recon8>>, registers 72, sides 4 at 112, sides 3 at 96;
+    reduce "staggered_half" staggered_dslash_add_dot_half_8: RowDot<DslashAdd<Naive<Half, Recon8>>>, registers 96, sides 4 at 116, sides 3 at 100;
+    kernel "staggered_single_h" staggered_dslash_single_18h: Dslash<Naive<Single, Recon18H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single_h" staggered_dslash_add_single_18h: DslashAdd<Naive<Single, Recon18H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_18h: RowDot<DslashAdd<Naive<Single, Recon18H>>>, registers 128, sides 4 at 124, sides 3 at 112;
+    kernel "staggered_single_h" staggered_dslash_single_12h: Dslash<Naive<Single, Recon12H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single_h" staggered_dslash_add_single_12h: DslashAdd<Naive<Single, Recon12H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_12h: RowDot<DslashAdd<Naive<Single, Recon12H>>>, registers 128, sides 4 at 124, sides 3 at 112;
+    kernel "staggered_single_h" staggered_dslash_single_8h: Dslash<Naive<Single, Recon8H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    kernel "staggered_single_h" staggered_dslash_add_single_8h: DslashAdd<Naive<Single, Recon8H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    reduce "staggered_single_h" staggered_dslash_add_dot_single_8h: RowDot<DslashAdd<Naive<Single, Recon8H>>>, registers 128, sides 4 at 120, sides 3 at 112;
+    kernel "improved_double" improved_dslash_double_18: Dslash<Improved<Double, Recon18>>, registers 168, sides 4 at 224, sides 3 at 208;
+    kernel "improved_double" improved_dslash_add_double_18: DslashAdd<Improved<Double, Recon18>>, registers 168, sides 4 at 232, sides 3 at 216;
+    reduce "improved_double" improved_dslash_add_dot_double_18: RowDot<DslashAdd<Improved<Double, Recon18>>>, registers 176, sides 4 at 188, sides 3 at 164;
+    kernel "improved_double" improved_dslash_double_12: Dslash<Improved<Double, Recon12>>, registers 168, sides 4 at 220, sides 3 at 164;
+    kernel "improved_double" improved_dslash_add_double_12: DslashAdd<Improved<Double, Recon12>>, registers 168, sides 4 at 224, sides 3 at 156;
+    reduce "improved_double" improved_dslash_add_dot_double_12: RowDot<DslashAdd<Improved<Double, Recon12>>>, registers 168, sides 4 at 208, sides 3 at 180;
+    kernel "improved_double" improved_dslash_double_8: Dslash<Improved<Double, Recon8>>, registers 168, sides 4 at 216, sides 3 at 176;
+    kernel "improved_double" improved_dslash_add_double_8: DslashAdd<Improved<Double, Recon8>>, registers 168, sides 4 at 216, sides 3 at 172;
+    reduce "improved_double" improved_dslash_add_dot_double_8: RowDot<DslashAdd<Improved<Double, Recon8>>>, registers 168, sides 4 at 219, sides 3 at 176;
+    kernel "improved_single" improved_dslash_single_18: Dslash<Improved<Single, Recon18>>, registers 168, sides 4 at 128, sides 3 at 116;
+    kernel "improved_single" improved_dslash_add_single_18: DslashAdd<Improved<Single, Recon18>>, registers 168, sides 4 at 124, sides 3 at 116;
+    reduce "improved_single" improved_dslash_add_dot_single_18: RowDot<DslashAdd<Improved<Single, Recon18>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "improved_single" improved_dslash_single_12: Dslash<Improved<Single, Recon12>>, registers 168, sides 4 at 128, sides 3 at 120;
+    kernel "improved_single" improved_dslash_add_single_12: DslashAdd<Improved<Single, Recon12>>, registers 168, sides 4 at 124, sides 3 at 124;
+    reduce "improved_single" improved_dslash_add_dot_single_12: RowDot<DslashAdd<Improved<Single, Recon12>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "improved_single" improved_dslash_single_8: Dslash<Improved<Single, Recon8>>, registers 168, sides 4 at 128, sides 3 at 128;
+    kernel "improved_single" improved_dslash_add_single_8: DslashAdd<Improved<Single, Recon8>>, registers 168, sides 4 at 123, sides 3 at 126;
+    reduce "improved_single" improved_dslash_add_dot_single_8: RowDot<DslashAdd<Improved<Single, Recon8>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "improved_half" improved_dslash_half_18: Dslash<Improved<Half, Recon18>>, registers 96, sides 4 at 112, sides 3 at 96;
+    kernel "improved_half" improved_dslash_add_half_18: DslashAdd<Improved<Half, Recon18>>, registers 96, sides 4 at 112, sides 3 at 96;
+    reduce "improved_half" improved_dslash_add_dot_half_18: RowDot<DslashAdd<Improved<Half, Recon18>>>, registers 128, sides 4 at 136, sides 3 at 121;
+    kernel "improved_half" improved_dslash_half_12: Dslash<Improved<Half, Recon12>>, registers 96, sides 4 at 112, sides 3 at 96;
+    kernel "improved_half" improved_dslash_add_half_12: DslashAdd<Improved<Half, Recon12>>, registers 96, sides 4 at 112, sides 3 at 96;
+    reduce "improved_half" improved_dslash_add_dot_half_12: RowDot<DslashAdd<Improved<Half, Recon12>>>, registers 128, sides 4 at 133, sides 3 at 116;
+    kernel "improved_half" improved_dslash_half_8: Dslash<Improved<Half, Recon8>>, registers 96, sides 4 at 112, sides 3 at 96;
+    kernel "improved_half" improved_dslash_add_half_8: DslashAdd<Improved<Half, Recon8>>, registers 96, sides 4 at 112, sides 3 at 100;
+    reduce "improved_half" improved_dslash_add_dot_half_8: RowDot<DslashAdd<Improved<Half, Recon8>>>, registers 128, sides 4 at 130, sides 3 at 124;
+    kernel "improved_single_h" improved_dslash_single_18h: Dslash<Improved<Single, Recon18H>>, registers 104, sides 4 at 126, sides 3 at 120;
+    kernel "improved_single_h" improved_dslash_add_single_18h: DslashAdd<Improved<Single, Recon18H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    reduce "improved_single_h" improved_dslash_add_dot_single_18h: RowDot<DslashAdd<Improved<Single, Recon18H>>>, registers 128, sides 4 at 128, sides 3 at 117;
+    kernel "improved_single_h" improved_dslash_single_12h: Dslash<Improved<Single, Recon12H>>, registers 104, sides 4 at 128, sides 3 at 108;
+    kernel "improved_single_h" improved_dslash_add_single_12h: DslashAdd<Improved<Single, Recon12H>>, registers 104, sides 4 at 120, sides 3 at 112;
+    reduce "improved_single_h" improved_dslash_add_dot_single_12h: RowDot<DslashAdd<Improved<Single, Recon12H>>>, registers 128, sides 4 at 124, sides 3 at 118;
+    kernel "improved_single_h" improved_dslash_single_8h: Dslash<Improved<Single, Recon8H>>, registers 104, sides 4 at 128, sides 3 at 112;
+    kernel "improved_single_h" improved_dslash_add_single_8h: DslashAdd<Improved<Single, Recon8H>>, registers 104, sides 4 at 114, sides 3 at 112;
+    reduce "improved_single_h" improved_dslash_add_dot_single_8h: RowDot<DslashAdd<Improved<Single, Recon8H>>>, registers 128, sides 4 at 145, sides 3 at 116;
+    kernel "improved_u3_double" improved_dslash_double_13: Dslash<Improved<Double, Recon13>>, registers 168, sides 4 at 220, sides 3 at 176;
+    kernel "improved_u3_double" improved_dslash_add_double_13: DslashAdd<Improved<Double, Recon13>>, registers 168, sides 4 at 212, sides 3 at 168;
+    reduce "improved_u3_double" improved_dslash_add_dot_double_13: RowDot<DslashAdd<Improved<Double, Recon13>>>, registers 168, sides 4 at 224, sides 3 at 155;
+    kernel "improved_u3_double" improved_dslash_double_9: Dslash<Improved<Double, Recon9>>, registers 168, sides 4 at 196, sides 3 at 200;
+    kernel "improved_u3_double" improved_dslash_add_double_9: DslashAdd<Improved<Double, Recon9>>, registers 168, sides 4 at 192, sides 3 at 200;
+    reduce "improved_u3_double" improved_dslash_add_dot_double_9: RowDot<DslashAdd<Improved<Double, Recon9>>>, registers 168, sides 4 at 216, sides 3 at 200;
+    kernel "improved_u3_single" improved_dslash_single_13: Dslash<Improved<Single, Recon13>>, registers 168, sides 4 at 128, sides 3 at 128;
+    kernel "improved_u3_single" improved_dslash_add_single_13: DslashAdd<Improved<Single, Recon13>>, registers 168, sides 4 at 128, sides 3 at 116;
+    reduce "improved_u3_single" improved_dslash_add_dot_single_13: RowDot<DslashAdd<Improved<Single, Recon13>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "improved_u3_single" improved_dslash_single_9: Dslash<Improved<Single, Recon9>>, registers 168, sides 4 at 127, sides 3 at 120;
+    kernel "improved_u3_single" improved_dslash_add_single_9: DslashAdd<Improved<Single, Recon9>>, registers 168, sides 4 at 128, sides 3 at 127;
+    reduce "improved_u3_single" improved_dslash_add_dot_single_9: RowDot<DslashAdd<Improved<Single, Recon9>>>, registers 168, sides 4 at 120, sides 3 at 112;
+    kernel "improved_u3_half" improved_dslash_half_13: Dslash<Improved<Half, Recon13>>, registers 96, sides 4 at 112, sides 3 at 96;
+    kernel "improved_u3_half" improved_dslash_add_half_13: DslashAdd<Improved<Half, Recon13>>, registers 96, sides 4 at 112, sides 3 at 96;
+    reduce "improved_u3_half" improved_dslash_add_dot_half_13: RowDot<DslashAdd<Improved<Half, Recon13>>>, registers 128, sides 4 at 140, sides 3 at 120;
+    kernel "improved_u3_half" improved_dslash_half_9: Dslash<Improved<Half, Recon9>>, registers 96, sides 4 at 112, sides 3 at 96;
+    kernel "improved_u3_half" improved_dslash_add_half_9: DslashAdd<Improved<Half, Recon9>>, registers 96, sides 4 at 112, sides 3 at 100;
+    reduce "improved_u3_half" improved_dslash_add_dot_half_9: RowDot<DslashAdd<Improved<Half, Recon9>>>, registers 128, sides 4 at 132, sides 3 at 124;
+    kernel "improved_u3_single_h" improved_dslash_single_13h: Dslash<Improved<Single, Recon13H>>, registers 103, sides 4 at 127, sides 3 at 112;
+    kernel "improved_u3_single_h" improved_dslash_add_single_13h: DslashAdd<Improved<Single, Recon13H>>, registers 104, sides 4 at 128, sides 3 at 116;
+    reduce "improved_u3_single_h" improved_dslash_add_dot_single_13h: RowDot<DslashAdd<Improved<Single, Recon13H>>>, registers 128, sides 4 at 129, sides 3 at 123;
+    kernel "improved_u3_single_h" improved_dslash_single_9h: Dslash<Improved<Single, Recon9H>>, registers 104, sides 4 at 128, sides 3 at 112;
+    kernel "improved_u3_single_h" improved_dslash_add_single_9h: DslashAdd<Improved<Single, Recon9H>>, registers 104, sides 4 at 128, sides 3 at 116;
+    reduce "improved_u3_single_h" improved_dslash_add_dot_single_9h: RowDot<DslashAdd<Improved<Single, Recon9H>>>, registers 128, sides 4 at 128, sides 3 at 120;
 }

@@ -38,6 +38,11 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
     pub fn place(&self, i: u32) -> u32 {
         self.region.index(i, &self.geometry, self.parity)
     }
+    /// As [`Kernel::place_together`].
+    #[inline(always)]
+    pub fn place_together(&self, i: u32) -> u32 {
+        self.region.index_in_columns(i, &self.geometry, self.parity)
+    }
     /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, on a lattice that is not cut, for N
     /// right-hand sides from `first` on.
     ///
@@ -160,6 +165,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
         self.hopping.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.sides::<1>(i, rhs) }
     }
@@ -201,6 +210,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for Wilso
         self.hopping.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { self.sides::<1>(i, rhs) }
     }
@@ -227,6 +240,10 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDs
         self.hopping.place(i)
     }
     #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.place_together(i)
+    }
+    #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
         let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
         let (a, b) = (self.a, self.b);
@@ -246,78 +263,78 @@ pub type WilsonDslashAddDot<P, R> = RowDot<WilsonDslashAdd<P, R, false>>;
 pub type WilsonDslashAddDots<P, R> = RowDots<WilsonDslashAdd<P, R, false>>;
 
 crate::entry! { INSTANCES:
-    kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232;
-    kernel "wilson_double" wilson_dslash_dagger_double_18: WilsonDslash<Double, Recon18, true>, registers 232;
-    kernel "wilson_double" wilson_dslash_add_double_18: WilsonDslashAdd<Double, Recon18, false>, registers 232;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_18: WilsonDslashAdd<Double, Recon18, true>, registers 232;
-    kernel "wilson_double" wilson_dslash_double_12: WilsonDslash<Double, Recon12, false>, registers 232;
-    kernel "wilson_double" wilson_dslash_dagger_double_12: WilsonDslash<Double, Recon12, true>, registers 232;
-    kernel "wilson_double" wilson_dslash_add_double_12: WilsonDslashAdd<Double, Recon12, false>, registers 232;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_12: WilsonDslashAdd<Double, Recon12, true>, registers 232;
-    kernel "wilson_single" wilson_dslash_single_18: WilsonDslash<Single, Recon18, false>, registers 168;
-    kernel "wilson_single" wilson_dslash_dagger_single_18: WilsonDslash<Single, Recon18, true>, registers 168;
-    kernel "wilson_single" wilson_dslash_add_single_18: WilsonDslashAdd<Single, Recon18, false>, registers 168;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_18: WilsonDslashAdd<Single, Recon18, true>, registers 168;
-    kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168;
-    kernel "wilson_single" wilson_dslash_dagger_single_12: WilsonDslash<Single, Recon12, true>, registers 168;
-    kernel "wilson_single" wilson_dslash_add_single_12: WilsonDslashAdd<Single, Recon12, false>, registers 168;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_12: WilsonDslashAdd<Single, Recon12, true>, registers 168;
-    kernel "wilson_half" wilson_dslash_half_18: WilsonDslash<Half, Recon18, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_dagger_half_18: WilsonDslash<Half, Recon18, true>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_half_18: WilsonDslashAdd<Half, Recon18, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_18: WilsonDslashAdd<Half, Recon18, true>, registers 96;
-    kernel "wilson_half" wilson_dslash_half_12: WilsonDslash<Half, Recon12, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_fp16_18: WilsonDslash<Fp16, Recon18, false>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_18: WilsonDslash<Fp16, Recon18, true>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_18: WilsonDslashAdd<Fp16, Recon18, false>, registers 112;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_18: WilsonDslashAdd<Fp16, Recon18, true>, registers 112;
-    kernel "wilson_fp16" wilson_dslash_fp16_12: WilsonDslash<Fp16, Recon12, false>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_12: WilsonDslash<Fp16, Recon12, true>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_12: WilsonDslashAdd<Fp16, Recon12, false>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_12: WilsonDslashAdd<Fp16, Recon12, true>, registers 96;
-    kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255;
-    kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255;
-    kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_8: WilsonDslashAdd<Double, Recon8, true>, registers 255;
-    kernel "wilson_single" wilson_dslash_single_8: WilsonDslash<Single, Recon8, false>, registers 128;
-    kernel "wilson_single" wilson_dslash_dagger_single_8: WilsonDslash<Single, Recon8, true>, registers 128;
-    kernel "wilson_single" wilson_dslash_add_single_8: WilsonDslashAdd<Single, Recon8, false>, registers 128;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_8: WilsonDslashAdd<Single, Recon8, true>, registers 128;
-    kernel "wilson_half" wilson_dslash_half_8: WilsonDslash<Half, Recon8, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_fp16_8: WilsonDslash<Fp16, Recon8, false>, registers 112;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_8: WilsonDslash<Fp16, Recon8, true>, registers 96;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_8: WilsonDslashAdd<Fp16, Recon8, false>, registers 112;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_8: WilsonDslashAdd<Fp16, Recon8, true>, registers 96;
-    reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_18: WilsonDslashAddDots<Double, Recon18>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_12: WilsonDslashAddDots<Double, Recon12>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_8: WilsonDslashAddDots<Double, Recon8>, registers 255;
-    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 176;
-    reduce "wilson_single" wilson_dslash_add_dots_single_18: WilsonDslashAddDots<Single, Recon18>, registers 168;
-    reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168;
-    reduce "wilson_single" wilson_dslash_add_dots_single_12: WilsonDslashAddDots<Single, Recon12>, registers 168;
-    reduce "wilson_single" wilson_dslash_add_dot_single_8: WilsonDslashAddDot<Single, Recon8>, registers 168;
-    reduce "wilson_single" wilson_dslash_add_dots_single_8: WilsonDslashAddDots<Single, Recon8>, registers 168;
-    reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112;
-    reduce "wilson_half" wilson_dslash_add_dots_half_18: WilsonDslashAddDots<Half, Recon18>, registers 112;
-    reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112;
-    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 120;
-    reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112;
-    reduce "wilson_half" wilson_dslash_add_dots_half_8: WilsonDslashAddDots<Half, Recon8>, registers 112;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_18: WilsonDslashAddDots<Fp16, Recon18>, registers 120;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_12: WilsonDslashAddDot<Fp16, Recon12>, registers 112;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_12: WilsonDslashAddDots<Fp16, Recon12>, registers 120;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120;
+    kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232, looped 1 at 204;
+    kernel "wilson_double" wilson_dslash_dagger_double_18: WilsonDslash<Double, Recon18, true>, registers 232, looped 1 at 204;
+    kernel "wilson_double" wilson_dslash_add_double_18: WilsonDslashAdd<Double, Recon18, false>, registers 232, looped 1 at 208;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_18: WilsonDslashAdd<Double, Recon18, true>, registers 232, looped 1 at 208;
+    kernel "wilson_double" wilson_dslash_double_12: WilsonDslash<Double, Recon12, false>, registers 232, looped 1 at 200;
+    kernel "wilson_double" wilson_dslash_dagger_double_12: WilsonDslash<Double, Recon12, true>, registers 232, looped 1 at 192;
+    kernel "wilson_double" wilson_dslash_add_double_12: WilsonDslashAdd<Double, Recon12, false>, registers 232, looped 1 at 168;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_12: WilsonDslashAdd<Double, Recon12, true>, registers 232, looped 1 at 176;
+    kernel "wilson_single" wilson_dslash_single_18: WilsonDslash<Single, Recon18, false>, registers 168, looped 1 at 140;
+    kernel "wilson_single" wilson_dslash_dagger_single_18: WilsonDslash<Single, Recon18, true>, registers 168, looped 1 at 140;
+    kernel "wilson_single" wilson_dslash_add_single_18: WilsonDslashAdd<Single, Recon18, false>, registers 168, looped 1 at 140;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_18: WilsonDslashAdd<Single, Recon18, true>, registers 168, looped 1 at 140;
+    kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168, looped 1 at 122;
+    kernel "wilson_single" wilson_dslash_dagger_single_12: WilsonDslash<Single, Recon12, true>, registers 168, looped 1 at 126;
+    kernel "wilson_single" wilson_dslash_add_single_12: WilsonDslashAdd<Single, Recon12, false>, registers 168, looped 1 at 119;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_12: WilsonDslashAdd<Single, Recon12, true>, registers 168, looped 1 at 119;
+    kernel "wilson_half" wilson_dslash_half_18: WilsonDslash<Half, Recon18, false>, registers 96, sides 2 at 120;
+    kernel "wilson_half" wilson_dslash_dagger_half_18: WilsonDslash<Half, Recon18, true>, registers 96, sides 2 at 120;
+    kernel "wilson_half" wilson_dslash_add_half_18: WilsonDslashAdd<Half, Recon18, false>, registers 96, sides 2 at 116;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_18: WilsonDslashAdd<Half, Recon18, true>, registers 96, sides 2 at 116;
+    kernel "wilson_half" wilson_dslash_half_12: WilsonDslash<Half, Recon12, false>, registers 96, sides 2 at 128;
+    kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96, sides 2 at 112;
+    kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96, sides 2 at 112;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96, sides 2 at 112;
+    kernel "wilson_fp16" wilson_dslash_fp16_18: WilsonDslash<Fp16, Recon18, false>, registers 100, sides 2 at 144;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_18: WilsonDslash<Fp16, Recon18, true>, registers 100, sides 2 at 144;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_18: WilsonDslashAdd<Fp16, Recon18, false>, registers 112, sides 2 at 116;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_18: WilsonDslashAdd<Fp16, Recon18, true>, registers 112, sides 2 at 132;
+    kernel "wilson_fp16" wilson_dslash_fp16_12: WilsonDslash<Fp16, Recon12, false>, registers 96, sides 2 at 120;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_12: WilsonDslash<Fp16, Recon12, true>, registers 96, sides 2 at 120;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_12: WilsonDslashAdd<Fp16, Recon12, false>, registers 97, sides 2 at 124;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_12: WilsonDslashAdd<Fp16, Recon12, true>, registers 97, sides 2 at 115;
+    kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255, looped 1 at 188;
+    kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255, looped 1 at 188;
+    kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255, looped 1 at 192;
+    kernel "wilson_double" wilson_dslash_add_dagger_double_8: WilsonDslashAdd<Double, Recon8, true>, registers 255, looped 1 at 192;
+    kernel "wilson_single" wilson_dslash_single_8: WilsonDslash<Single, Recon8, false>, registers 128, looped 1 at 136;
+    kernel "wilson_single" wilson_dslash_dagger_single_8: WilsonDslash<Single, Recon8, true>, registers 128, looped 1 at 136;
+    kernel "wilson_single" wilson_dslash_add_single_8: WilsonDslashAdd<Single, Recon8, false>, registers 128, looped 1 at 144;
+    kernel "wilson_single" wilson_dslash_add_dagger_single_8: WilsonDslashAdd<Single, Recon8, true>, registers 128, looped 1 at 144;
+    kernel "wilson_half" wilson_dslash_half_8: WilsonDslash<Half, Recon8, false>, registers 96, sides 2 at 112;
+    kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96, sides 2 at 112;
+    kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96, sides 2 at 116;
+    kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96, sides 2 at 112;
+    kernel "wilson_fp16" wilson_dslash_fp16_8: WilsonDslash<Fp16, Recon8, false>, registers 112, sides 2 at 128;
+    kernel "wilson_fp16" wilson_dslash_dagger_fp16_8: WilsonDslash<Fp16, Recon8, true>, registers 96, sides 2 at 128;
+    kernel "wilson_fp16" wilson_dslash_add_fp16_8: WilsonDslashAdd<Fp16, Recon8, false>, registers 112, sides 2 at 124;
+    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_8: WilsonDslashAdd<Fp16, Recon8, true>, registers 96, sides 2 at 124;
+    reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255, looped 1 at 204;
+    reduce "wilson_double" wilson_dslash_add_dots_double_18: WilsonDslashAddDots<Double, Recon18>, registers 255, looped 1 at 216;
+    reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255, looped 1 at 208;
+    reduce "wilson_double" wilson_dslash_add_dots_double_12: WilsonDslashAddDots<Double, Recon12>, registers 255, looped 1 at 216;
+    reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255, looped 1 at 208;
+    reduce "wilson_double" wilson_dslash_add_dots_double_8: WilsonDslashAddDots<Double, Recon8>, registers 255, looped 1 at 200;
+    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 176, looped 1 at 148;
+    reduce "wilson_single" wilson_dslash_add_dots_single_18: WilsonDslashAddDots<Single, Recon18>, registers 168, looped 1 at 156;
+    reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168, looped 1 at 125;
+    reduce "wilson_single" wilson_dslash_add_dots_single_12: WilsonDslashAddDots<Single, Recon12>, registers 168, looped 1 at 123;
+    reduce "wilson_single" wilson_dslash_add_dot_single_8: WilsonDslashAddDot<Single, Recon8>, registers 168, looped 1 at 140;
+    reduce "wilson_single" wilson_dslash_add_dots_single_8: WilsonDslashAddDots<Single, Recon8>, registers 168, looped 1 at 148;
+    reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112, sides 2 at 147;
+    reduce "wilson_half" wilson_dslash_add_dots_half_18: WilsonDslashAddDots<Half, Recon18>, registers 112, sides 2 at 184;
+    reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112, sides 2 at 140;
+    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 120, sides 2 at 168;
+    reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112, sides 2 at 140;
+    reduce "wilson_half" wilson_dslash_add_dots_half_8: WilsonDslashAddDots<Half, Recon8>, registers 112, sides 2 at 168;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112, sides 2 at 140;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_18: WilsonDslashAddDots<Fp16, Recon18>, registers 120, sides 2 at 168;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_12: WilsonDslashAddDot<Fp16, Recon12>, registers 112, sides 2 at 136;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_12: WilsonDslashAddDots<Fp16, Recon12>, registers 120, sides 2 at 168;
+    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112, sides 2 at 132;
+    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120, sides 2 at 160;
     kernel "wilson_double_t" wilson_dslash_double_12t: WilsonDslash<Double, Recon12T, false>, registers 232;
     kernel "wilson_double_t" wilson_dslash_dagger_double_12t: WilsonDslash<Double, Recon12T, true>, registers 232;
     kernel "wilson_double_t" wilson_dslash_add_double_12t: WilsonDslashAdd<Double, Recon12T, false>, registers 232;

@@ -25,3 +25,5 @@ pub mod report;
 pub mod staggered_reference;
 #[cfg(feature = "cuda")]
 pub mod tuning;
+#[cfg(feature = "cuda")]
+pub mod ways;

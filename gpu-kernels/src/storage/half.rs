@@ -3,7 +3,8 @@
 //! Spinor components are kept as u with value (u − 32767.5) · norm, norm = largest |component| / 32767, rounded to
 //! nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u; in a difference of two such floats
 //! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
-//! multiplied in when the hop is accumulated. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
+//! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
+//! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
 //! 1 − 2⁻¹⁵.
 use super::{Precision, STRIDE, TILE, words};
 use crate::algebra::{
@@ -67,6 +68,20 @@ fn norm(largest: f32) -> (f32, f32) {
 #[inline(always)]
 fn code(z: Complex<f32>, inverse: f32) -> u32 {
     let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
+    join_low_halves(code(z.re), code(z.im))
+}
+/// 2²³ + 32768: zero of a colour vector's codes.
+const COLOUR_ZERO: f32 = 8_421_376.0;
+/// A number of a colour vector, in units of the norm.
+#[inline(always)]
+fn colour_number(w: u32) -> Complex<f32> {
+    let w = biased(w);
+    complex(w.re - COLOUR_ZERO, w.im - COLOUR_ZERO)
+}
+/// The codes of a number of a colour vector.
+#[inline(always)]
+fn colour_code(z: Complex<f32>, inverse: f32) -> u32 {
+    let code = |x: f32| Real::mul_add(x, inverse, COLOUR_ZERO).to_bits();
     join_low_halves(code(z.re), code(z.im))
 }
 
@@ -155,12 +170,12 @@ impl Precision for Half {
     #[inline(always)]
     unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
         let Chunk([a, b, c, norm]) = unsafe { tile.load16(16 * lane, access) };
-        ScaledColour { vector: Colour([twice(a), twice(b), twice(c)]), scale: f32::from_bits(norm) * 0.5 }
+        ScaledColour { vector: Colour([a, b, c].map(colour_number)), scale: f32::from_bits(norm) }
     }
     #[inline(always)]
     unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f32>) {
         let (norm, inverse) = norm(largest(c));
-        let word = |k: usize| code(c.0[k], inverse);
+        let word = |k: usize| colour_code(c.0[k], inverse);
         unsafe { tile.store16(16 * lane, Chunk([word(0), word(1), word(2), norm.to_bits()])) };
     }
     #[inline(always)]

@@ -5,6 +5,7 @@ use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
 use gpu_kernels::sides::Way;
 use std::any::TypeId;
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 
 /// Threads per block of kernels that are neither reductions nor tuned, as far as right-hand sides allow.
@@ -12,11 +13,17 @@ const BLOCK: u32 = 128;
 /// Candidates of the tuner have whole warps, up to `MOST_THREADS` threads.
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
+/// Threads in a row for sites of untuned blocks with several right-hand sides.
+const ROW: u32 = 16;
 /// Threads in a row that candidates have for sites, where other threads have other right-hand sides of these.
 const ROWS: [u32; 3] = [8, 16, 32];
 
-/// Most groups of right-hand sides in a block: with more, it has too few sites to find neighbours' vectors in its cache.
+/// Most groups of right-hand sides in a block without tuning: with more, it has too few sites to find neighbours' vectors
+/// in its cache. And most in candidates of the tuner.
 const MOST_GROUPS: u32 = 4;
+const MOST_GROUPS_TUNED: u32 = 8;
+/// Most threads of candidates with several groups: larger blocks have never won.
+const MOST_THREADS_IN_GROUPS: u32 = 256;
 /// Blocks of a reduction that go on to other sites and right-hand sides until all are done: as many as run at a time.
 pub(super) const LOOPED_BLOCKS: u32 = 528;
 /// Most blocks along y and z of a grid.
@@ -66,13 +73,17 @@ fn divisor(n: u32, most: u32) -> u32 {
     (1..=most).rev().find(|d| n.is_multiple_of(*d)).unwrap_or(1)
 }
 
-/// Blocks without tuning; `most` threads are possible.
-fn default_shape(nrhs: u32, most: u32) -> Shape {
-    let groups = divisor(nrhs, MOST_GROUPS.min(most / WARP));
-    match groups {
-        0 | 1 => Shape::from(BLOCK.min(most)),
-        _ => Shape { way: Way::ONE, threads: [WARP, groups, (BLOCK / (WARP * groups)).max(1)] },
-    }
+/// Blocks without tuning for a kernel that exists in these ways; `most` threads are possible.
+fn default_shape(mut ways: impl Iterator<Item = Way>, nrhs: u32, most: u32) -> Shape {
+    // Ways are listed with the fastest first. Those that loop are faster in some kernels only, which takes a measurement.
+    let fits = |way: &Way| nrhs > 1 && !way.looped && nrhs.is_multiple_of(way.sides);
+    let way = ways.find(fits).unwrap_or(Way::ONE);
+    let groups = divisor(nrhs / way.sides, MOST_GROUPS.min(most / WARP));
+    let threads = match groups {
+        0 | 1 => [BLOCK.min(most), 1, 1],
+        _ => [ROW, groups, (BLOCK.min(most) / (ROW * groups) / 2 * 2).max(1)],
+    };
+    Shape { way, threads }
 }
 
 /// Blocks that are worth a measurement for a kernel that exists in this way, with `most` threads.
@@ -84,18 +95,19 @@ fn candidates(way: Way, nrhs: u32, most: u32) -> Vec<Shape> {
         return vec![Shape::looped(way.sides)];
     }
     let all = nrhs / way.sides;
-    let groups = divisor(all, MOST_GROUPS);
-    let rows = if groups == 1 { &ROWS[2..] } else { &ROWS };
-    let mut shapes = Vec::new();
-    for &along in rows {
-        for deep in 1..=most / (along * groups) {
-            if (along * groups * deep).is_multiple_of(WARP) {
-                let threads = if groups == 1 { [along * deep, 1, 1] } else { [along, groups, deep] };
-                shapes.push(Shape { way, threads });
+    let mut shapes = BTreeSet::new();
+    for groups in [MOST_GROUPS, MOST_GROUPS_TUNED].map(|most| divisor(all, most)) {
+        let (rows, most) = if groups == 1 { (&ROWS[2..], most) } else { (&ROWS[..], most.min(MOST_THREADS_IN_GROUPS)) };
+        for &along in rows {
+            for deep in 1..=most / (along * groups) {
+                if (along * groups * deep).is_multiple_of(WARP) {
+                    let threads = if groups == 1 { [along * deep, 1, 1] } else { [along, groups, deep] };
+                    shapes.insert(Shape { way, threads });
+                }
             }
         }
     }
-    shapes
+    shapes.into_iter().collect()
 }
 
 /// A kind of launch that was made, see [`Cuda::launches`].
@@ -129,7 +141,7 @@ impl Cuda {
         let (kernel, n, nrhs) = id;
         let function = self.function(kernel, parts, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
-        let default = default_shape(nrhs, most);
+        let default = default_shape(function.variants.iter().map(|variant| variant.way), nrhs, most);
         // What is launched once or twice in a run is not worth a search.
         let shape = if function.hot {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
@@ -214,11 +226,18 @@ mod tests {
 
     #[test]
     fn defaults() {
-        for (nrhs, text) in [(1, "128"), (2, "32x2x2"), (3, "32x3x1"), (4, "32x4x1"), (7, "128"), (12, "32x4x1")] {
-            assert_eq!(default_shape(nrhs, 512).to_string(), text);
+        let none = std::iter::empty;
+        for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "16x3x2"), (4, "16x4x2"), (7, "128"), (12, "16x4x2")] {
+            assert_eq!(default_shape(none(), nrhs, 512).to_string(), text);
         }
-        assert_eq!(default_shape(4, 64).to_string(), "32x2x2");
-        let many = grid(default_shape(1, 512), u32::MAX / 2, 1, 0);
+        assert_eq!(default_shape(none(), 4, 64).to_string(), "16x2x2");
+        let ways = [(1, true), (4, false), (3, false)].map(|(sides, looped)| Way { sides, looped });
+        for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "3:128"), (4, "4:128"), (6, "3:16x2x4"), (16, "4:16x4x2")] {
+            let shape = default_shape(ways.into_iter(), nrhs, 512);
+            assert_eq!(shape.to_string(), text);
+            assert!(shape.block().is_multiple_of(WARP));
+        }
+        let many = grid(default_shape(none(), 1, 512), u32::MAX / 2, 1, 0);
         assert!(many.blocks[1] <= MOST_BLOCKS && many.blocks[2] > 1);
     }
 }

@@ -1,0 +1,179 @@
+//! The ways in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
+//! images have the bits of one right-hand side in a thread.
+use crate::report::{Report, Scope};
+use ferrite::backend::{Cuda, MAX_RHS};
+use ferrite::dirac::{CloverParams, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::domain::{DeviceError, Domain, Result};
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::host::{HostColour, HostField, HostSpinor};
+use ferrite::field::{AnyOperator, AnySpace, FieldKind, FieldSpace, FullField, ThinGauge};
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{
+    Configuration, IterationPrecision, Operator, Reconstruction, SolveFailure, StaggeredConfiguration,
+};
+use ferrite::tune::cache::Cache;
+use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
+use gpu_kernels::sides::Way;
+use gpu_kernels::storage::Double;
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Right-hand sides: three are a staggered propagator, twelve any.
+const SIDES: [usize; 2] = [3, 12];
+/// Odd extents in halves, and more rows than a block has.
+const LATTICE: [usize; 4] = [12, 4, 6, 8];
+
+const PRECISIONS: [IterationPrecision; 4] =
+    [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16];
+/// All that have such kernels.
+const RECONSTRUCTIONS: [Reconstruction; 10] = [
+    Reconstruction::Eighteen,
+    Reconstruction::Twelve,
+    Reconstruction::Eight,
+    Reconstruction::EighteenShort,
+    Reconstruction::TwelveShort,
+    Reconstruction::EightShort,
+    Reconstruction::Thirteen,
+    Reconstruction::Nine,
+    Reconstruction::ThirteenShort,
+    Reconstruction::NineShort,
+];
+
+/// What a format made of the right-hand sides.
+#[derive(Clone, PartialEq)]
+struct Image {
+    format: String,
+    /// Numbers of the images under M̂, M̂† and, with sums, M̂ again.
+    numbers: Vec<Vec<Complex64>>,
+    /// (w, M̂ ψ) and ‖M̂ ψ‖²
+    sums: Vec<(Complex64, f64)>,
+}
+
+/// Checks on GPU 0. Writes to a folder of its own, which is removed.
+pub fn check(report: &mut Report) -> std::result::Result<(), SolveFailure> {
+    let folder = std::env::temp_dir().join(format!("ferrite-ways-{}", std::process::id()));
+    let outcome = check_in(&folder, report);
+    let _ = std::fs::remove_dir_all(&folder);
+    outcome
+}
+
+fn check_in(folder: &Path, report: &mut Report) -> std::result::Result<(), SolveFailure> {
+    let ways: BTreeSet<Way> =
+        gpu_kernels::instances().flat_map(|instance| instance.variants).map(|variant| variant.way).collect();
+    for nrhs in SIDES {
+        let expected = images(&open(Mode::Off, &folder.join("off"))?, nrhs)?;
+        for &way in ways.iter().filter(|way| nrhs.is_multiple_of(way.sides as usize)) {
+            let path = folder.join(format!("{nrhs}-{}-{}.json", way.sides, way.looped));
+            force(way, nrhs, &path)?;
+            let gpu = open(Mode::Use, &path)?;
+            let found = images(&gpu, nrhs)?;
+            let taken = gpu.launches().iter().filter(|launched| launched.shape.way == way).count();
+            let scope = Scope { format: format!("{way:?}"), detail: format!("{nrhs} rhs") };
+            report.holds(&scope, "ways: a forced one is taken", taken > 0);
+            for (found, expected) in found.iter().zip(&expected) {
+                let scope = Scope { format: found.format.clone(), detail: format!("{way:?} {nrhs} rhs") };
+                report.holds(&scope, "ways: bits of one side at a time", found.numbers == expected.numbers);
+                // Reductions are not tuned: they take the same way in both.
+                report.holds(&scope, "ways: the same sums", found.sums == expected.sums);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn open(mode: Mode, path: &Path) -> Result<Cuda> {
+    Ok(Cuda::with_tuning(0, Tuning { mode, cache: Some(path.into()) })?)
+}
+
+/// A file that tells every kernel which has it to be launched in this way.
+fn force(way: Way, nrhs: usize, path: &Path) -> Result {
+    let failed = |error: CacheError| DeviceError::from(ferrite::backend::BackendError::from(error));
+    let devices = Cuda::devices()?;
+    let key = Cuda::tune_key(&devices[0])?;
+    let groups = (1..=4).rev().find(|groups| (nrhs as u32 / way.sides).is_multiple_of(*groups)).unwrap_or(1);
+    let shape = match way {
+        Way { looped: true, .. } => Shape::looped(way.sides),
+        _ => Shape { way, threads: [8, groups, 4] },
+    };
+    let sites = LATTICE.iter().product::<usize>() as u32 / 2;
+    let entries =
+        gpu_kernels::instances().filter(|instance| instance.variants.iter().any(|v| v.way == way)).map(|instance| {
+            let launch = LaunchKey { kernel: instance.name.into(), sites, nrhs: nrhs as u32 };
+            let microseconds = BTreeMap::from([(shape, Some(1.0))]);
+            (launch, Entry { shape, default: 128.into(), microseconds, measured: "today".into() })
+        });
+    Cache::add_to_file(path, &key, entries, false).map_err(failed)?;
+    Ok(())
+}
+
+/// Images of random fields under all operators in all formats.
+fn images(gpu: &Cuda, nrhs: usize) -> std::result::Result<Vec<Image>, SolveFailure> {
+    assert!(nrhs <= MAX_RHS);
+    let lattice = Lattice::new(LATTICE).map_err(DeviceError::from)?;
+    let domain = Domain::single(gpu.clone(), lattice)?;
+    let gauge = generate::weak_field(lattice, 3, 0.3);
+    let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let clover = CloverParams::isotropic(wilson, 1.2, 1.0);
+    let staggered = StaggeredParams::new(0.05, TimeBoundary::Antiperiodic);
+    let configuration = Configuration::new(&domain, &gauge);
+    let thin = ThinGauge::upload(&domain, &gauge)?;
+    let naive = StaggeredConfiguration::naive(&domain, &gauge);
+    let improved = StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?);
+    let spinors: Vec<HostSpinor> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 10 + k)).collect();
+    let colours: Vec<HostColour> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 50 + k)).collect();
+    let mut images = Vec::new();
+    for precision in PRECISIONS {
+        for reconstruction in RECONSTRUCTIONS {
+            let name = |operator: &str| format!("{operator} {precision:?} {reconstruction:?}");
+            if reconstruction.exists_in(precision) {
+                for (operator, what) in [(Operator::from(wilson), "wilson"), (Operator::from(clover), "clover")] {
+                    let operator = configuration.operator(operator, precision, reconstruction, nrhs)?;
+                    images.push(image(name(what), &domain, (&operator, precision), &spinors)?);
+                }
+            }
+            if reconstruction.exists_for_naive(precision) {
+                let operator = naive.operator(staggered, precision, reconstruction, nrhs)?;
+                images.push(image(name("naive"), &domain, (&operator, precision), &colours)?);
+            }
+            if reconstruction.exists_for_improved(precision) {
+                let operator = improved.operator(staggered, precision, reconstruction, nrhs)?;
+                images.push(image(name("asqtad"), &domain, (&operator, precision), &colours)?);
+            }
+        }
+    }
+    Ok(images)
+}
+
+fn image<K: FieldKind>(
+    format: String,
+    domain: &Domain<Cuda>,
+    (operator, precision): (&AnyOperator<Cuda, K>, IterationPrecision),
+    sources: &[HostField<K::Host>],
+) -> Result<Image>
+where
+    AnyOperator<Cuda, K>: LinearOperator<AnySpace<Cuda, K>>,
+{
+    let nrhs = sources.len();
+    let (space, double) = (AnySpace::new(domain, nrhs, precision), FieldSpace::<Cuda, K, Double>::new(domain, nrhs));
+    let mut full = FullField::<Cuda, K, Double>::zero(domain, nrhs)?;
+    full.upload(sources)?;
+    let (mut x, mut w, mut out) = (space.allocate()?, space.allocate()?, space.allocate()?);
+    space.read(full.parity(0), &mut x)?;
+    space.read(full.parity(1), &mut w)?;
+    let mut numbers = Vec::new();
+    let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
+    for step in 0..3 {
+        match step {
+            0 => operator.apply(&x, &mut out)?,
+            1 => operator.apply_dagger(&x, &mut out)?,
+            _ => operator.apply_dot(&space, &x, &mut out, &w, &mut dots, &mut norms)?,
+        }
+        space.write(&out, &double, full.parity_mut(0))?;
+        let host = full.download()?;
+        numbers.push(host.iter().flat_map(|field| field.numbers().to_vec()).collect());
+    }
+    Ok(Image { format, numbers, sums: dots.into_iter().zip(norms).collect() })
+}
