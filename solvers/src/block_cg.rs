@@ -22,7 +22,7 @@ const ONCE_MORE: f64 = 1e-3;
 /// What is left of a vector that the first round called independent, below which the second round drops it.
 const LOST: f64 = 0.1;
 
-/// Parameters of [`block_cg`].
+/// Parameters of [`block_cg`] and [`block_cgnr`](crate::block_cgnr()).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockCgParams {
     /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual.
@@ -111,6 +111,18 @@ pub fn block_cg<Y: System>(
     workspace: &mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut impl Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
+    block_core(system, Rhs::Given(b, None), x, params, workspace, observer, Claim::default())
+}
+
+pub(crate) fn block_core<'a, Y: System>(
+    system: &'a Y,
+    b: Rhs<'a, Precise<Y>>,
+    x: &'a mut Precise<Y>,
+    params: &BlockCgParams,
+    workspace: &'a mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
+    observer: &mut impl Observer,
+    claim: Claim<'a, Y>,
+) -> Result<Info, SolveError<Y::Error>> {
     let control = Control {
         tol: params.tol,
         max_iterations: params.max_iterations,
@@ -130,7 +142,7 @@ pub fn block_cg<Y: System>(
         ));
     }
     let BlockCgWorkspace { outer, blocks } = workspace;
-    let mut run = Run::begin(system, Rhs::Given(b, None), x, outer, control, Claim::default())?;
+    let mut run = Run::begin(system, b, x, outer, control, claim)?;
     if run.finished() {
         return run.succeed();
     }

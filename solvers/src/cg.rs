@@ -3,9 +3,10 @@
 use crate::compact::{Plan, Rhs, shrinks};
 use crate::error::SolveError;
 use crate::info::Info;
+use crate::normal::{Original, Squared, count_flops, norms_of};
 use crate::observer::Observer;
-use crate::operator::{Precise, Sloppy, System};
-use crate::reliable::{Claim, Control, Judge, Outer, Run, Trouble};
+use crate::operator::{Precise, System};
+use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 use std::cell::RefCell;
@@ -264,120 +265,6 @@ fn cg_core<'a, Y: System>(
     }
 }
 
-/// A system seen through M†M or M M†.
-struct Squared<'a, Y: System> {
-    inner: &'a Y,
-    /// M M† instead of M†M.
-    error: bool,
-    precise: &'a RefCell<Precise<Y>>,
-    sloppy: &'a RefCell<Sloppy<Y>>,
-}
-
-impl<Y: System> System for Squared<'_, Y> {
-    type Error = Y::Error;
-    type Precise = Y::Precise;
-    type Sloppy = Y::Sloppy;
-
-    fn is_mixed(&self) -> bool {
-        self.inner.is_mixed()
-    }
-    fn precise(&self) -> &Y::Precise {
-        self.inner.precise()
-    }
-    fn sloppy(&self) -> &Y::Sloppy {
-        self.inner.sloppy()
-    }
-    fn apply(&self, x: &Precise<Y>, out: &mut Precise<Y>) -> Result<(), Y::Error> {
-        let mut scratch = self.precise.borrow_mut();
-        if self.error {
-            self.inner.apply_dagger(x, &mut scratch)?;
-            self.inner.apply(&scratch, out)
-        } else {
-            self.inner.apply(x, &mut scratch)?;
-            self.inner.apply_dagger(&scratch, out)
-        }
-    }
-    fn apply_dagger(&self, x: &Precise<Y>, out: &mut Precise<Y>) -> Result<(), Y::Error> {
-        self.apply(x, out)
-    }
-    fn apply_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        let mut scratch = self.sloppy.borrow_mut();
-        if self.error {
-            self.inner.apply_dagger_sloppy(x, &mut scratch)?;
-            self.inner.apply_sloppy(&scratch, out)
-        } else {
-            self.inner.apply_sloppy(x, &mut scratch)?;
-            self.inner.apply_dagger_sloppy(&scratch, out)
-        }
-    }
-    fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.apply_sloppy(x, out)
-    }
-    /// (x, M†M x) = ‖M x‖², which the first of the two applications gives.
-    fn apply_curvature_sloppy(
-        &self,
-        x: &Sloppy<Y>,
-        out: &mut Sloppy<Y>,
-        dot: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> Result<(), Y::Error> {
-        if self.error {
-            return self.apply_dot_sloppy(x, out, x, dot, norm2);
-        }
-        let mut scratch = self.sloppy.borrow_mut();
-        self.inner.apply_dot_sloppy(x, &mut scratch, x, dot, norm2)?;
-        dot.iter_mut().zip(norm2).for_each(|(dot, norm2)| *dot = (*norm2).into());
-        self.inner.apply_dagger_sloppy(&scratch, out)
-    }
-    fn demote(&self, scale: &[f64], from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.inner.demote(scale, from, to)
-    }
-    fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Precise<Y>) -> Result<(), Y::Error> {
-        self.inner.accumulate(scale, from, to)
-    }
-    fn narrow(&self, sides: usize) -> bool {
-        self.inner.narrow(sides)
-    }
-    fn flops(&self) -> f64 {
-        2.0 * self.inner.flops()
-    }
-    fn flops_sloppy(&self) -> f64 {
-        2.0 * self.inner.flops_sloppy()
-    }
-}
-
-/// ‖b − M x‖, in whatever order x comes.
-struct Original<'a, Y: System> {
-    system: &'a Y,
-    /// The caller's.
-    given: &'a Precise<Y>,
-    b: Rhs<'a, Precise<Y>>,
-    image: &'a mut Precise<Y>,
-    measurements: usize,
-    /// Right-hand sides in all of them.
-    sides: usize,
-}
-
-impl<'a, Y: System> Judge<Squared<'a, Y>> for Original<'a, Y> {
-    fn measure(&mut self, x: &Precise<Y>, out: &mut [f64]) -> Result<(), Y::Error> {
-        self.measurements += 1;
-        self.sides += out.len();
-        self.system.apply(x, self.image)?;
-        self.system.precise().sub_norm2(self.b.get(), self.image, out)?;
-        out.iter_mut().for_each(|v| *v = v.sqrt());
-        Ok(())
-    }
-    fn can_move(&self) -> bool {
-        self.b.can_move()
-    }
-    fn follow(&mut self, plan: &Plan, scratch: &mut Precise<Y>) -> Result<(), Y::Error> {
-        self.b.follow(self.system.precise(), plan, scratch)
-    }
-    fn restore(&mut self) {
-        self.b = Rhs::Given(self.given, None);
-    }
-}
-
 /// Memory of [`cgnr`] and [`cgne`]: that of [`cg`], three precise blocks more and a sloppy one.
 pub struct CgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
     cg: Core<P, S>,
@@ -439,34 +326,10 @@ pub fn cgnr<Y: System>(
     norms_of(space, b, norms)?;
     system.apply_dagger(b, rhs)?;
     let squared = Squared { inner: system, error: false, precise, sloppy };
-    let given = Rhs::Given(b, copy.as_mut());
-    let mut judge = Original { system, given: b, b: given, image: temporary, measurements: 0, sides: 0 };
+    let mut judge = Original::new(system, b, copy.as_mut(), temporary);
     let claim = Claim { reference: None, judge: Some((&norms[..], &mut judge)) };
-    let mut result = cg_core(&squared, Rhs::Own(rhs), x, params, cg, observer, claim);
-    let info = match &mut result {
-        Ok(info) => Some(info),
-        Err(error) => error.info_mut(),
-    };
-    if let Some(info) = info {
-        info.precise_applications = 2 * info.precise_applications + judge.measurements + 1;
-        info.precise_sides = 2 * info.precise_sides + judge.sides + space.nrhs();
-        info.sloppy_applications *= 2;
-        info.sloppy_sides *= 2;
-        info.reductions += judge.measurements + 1;
-        count_flops(system, info);
-    }
-    // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then all that least squares can do.
-    match result {
-        Ok(mut info) => match info.true_residual.iter().position(|v| v.is_nan() || *v > params.tol) {
-            Some(rhs) => {
-                info.converged = false;
-                let (iterations, residual) = (info.iterations, info.true_residual[rhs]);
-                Err(SolveError::Stagnation { iterations, rhs, residual, info: Box::new(info) })
-            }
-            None => Ok(info),
-        },
-        error => error,
-    }
+    let result = cg_core(&squared, Rhs::Own(rhs), x, params, cg, observer, claim);
+    judge.report(result, params.tol)
 }
 
 /// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
@@ -573,14 +436,4 @@ pub fn cgne<Y: System>(
             return Err(error);
         }
     }
-}
-
-fn norms_of<S: VectorSpace>(space: &S, b: &S::Vector, norms: &mut [f64]) -> Result<(), S::Error> {
-    space.norm2(b, norms)?;
-    norms.iter_mut().for_each(|v| *v = v.sqrt());
-    Ok(())
-}
-
-fn count_flops<Y: System>(system: &Y, info: &mut Info) {
-    info.flops = info.precise_sides as f64 * system.flops() + info.sloppy_sides as f64 * system.flops_sloppy();
 }

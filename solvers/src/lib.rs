@@ -6,6 +6,7 @@
 //! | the same, all right-hand sides in one Krylov space: a few small eigenvalues matter less | [`block_cg()`] | Dubrulle 2001 |
 //! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
+//! | the same, all right-hand sides in one Krylov space | [`block_cgnr()`] | Dubrulle 2001 |
 //! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
 //! | the same in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
 //! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
@@ -78,6 +79,7 @@
 
 mod bicgstab;
 mod block_cg;
+mod block_cgnr;
 mod cg;
 mod compact;
 mod cycle;
@@ -88,6 +90,7 @@ mod info;
 mod lanczos;
 mod mr;
 mod multishift;
+mod normal;
 mod observer;
 mod operator;
 mod plain;
@@ -98,6 +101,7 @@ mod traits;
 
 pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
 pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
+pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};
 pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};

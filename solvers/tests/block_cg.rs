@@ -251,6 +251,62 @@ fn limits_parameters_and_workspaces() {
     assert!(first.unwrap() == second.unwrap() && x == y);
 }
 
+/// On the normal equations of a general M, by block CG and by CG.
+fn on_normal_equations(m: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
+    let space = Space::double(m.len().isqrt(), b.len() / m.len().isqrt());
+    let operator = Dense::new(&space, m);
+    let system = Uniform::new(&space, &operator);
+    let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
+    let params = BlockCgParams { tol, max_iterations: 2000, ..Default::default() };
+    let plain = CgParams { tol, max_iterations: 2000, ..Default::default() };
+    let mut workspace = BlockCgNormalWorkspace::new(&system).unwrap();
+    let answers = [
+        block_cgnr(&system, b, &mut xs[0], &params, &mut workspace, &mut ()),
+        cgnr(&system, b, &mut xs[1], &plain, &mut CgNormalWorkspace::new(&system).unwrap(), &mut ()),
+    ];
+    let mut pairs = xs.into_iter().zip(answers);
+    std::array::from_fn(|_| pairs.next().unwrap())
+}
+
+#[test]
+fn general_operators_are_solved_on_their_normal_equations() {
+    for seed in 0..3 {
+        // Normal, with complex eigenvalues, a few of them small: those of M†M are 10⁻⁴ to 6·10⁻⁴ and 0.1 to 1.
+        let value = |i: usize| match i {
+            0..6 => 1e-2 * (1.0 + i as f64).sqrt(),
+            _ => 0.3 + 0.7 * i as f64 / N as f64,
+        };
+        let spectrum: Vec<_> = (0..N).map(|i| Complex64::from_polar(value(i), 0.9 * i as f64)).collect();
+        let m = with_spectrum(&spectrum, 40 + seed);
+        let b = Random(50 + seed).vector(8 * N);
+        let [(x, info), (y, plain)] = on_normal_equations(&m, &b, 1e-10);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        println!("block CG {}, CG {} iterations on the normal equations", info.iterations, plain.iterations);
+        check(&m, &b, &x, &info, 1e-10);
+        assert!(info.iterations < plain.iterations / 2, "{} {}", info.iterations, plain.iterations);
+        // M and M† count one each.
+        assert_eq!(info.sloppy_applications, 2 * info.iterations);
+        for (x, y) in x.chunks(N).zip(y.chunks(N)) {
+            assert!(distance(x, y) < 1e-7 * norm(y), "{}", distance(x, y));
+        }
+        // One right-hand side: what CG does.
+        let one = b[..N].to_vec();
+        let [(x, info), (y, plain)] = on_normal_equations(&m, &one, 1e-8);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        check(&m, &one, &x, &info, 1e-8);
+        assert!(info.iterations.abs_diff(plain.iterations) <= 1, "{} {}", info.iterations, plain.iterations);
+        assert_eq!(info.precise_applications, plain.precise_applications);
+        assert!(distance(&x, &y) < 1e-5 * norm(&y));
+    }
+    // Without an inverse least squares are all there is, and no convergence.
+    let singular = with_spectrum(&(0..N).map(|i| c(if i == 3 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>(), 60);
+    let b = Random(61).vector(2 * N);
+    let [(x, answer), _] = on_normal_equations(&singular, &b, 1e-10);
+    let error = answer.unwrap_err();
+    check(&singular, &b, &x, error.info().unwrap(), 1e-10);
+    assert!(!error.info().unwrap().converged && x.iter().all(|v| v.is_finite()), "{error}");
+}
+
 #[test]
 fn plain_vectors_have_blocks_too() {
     let space = PlainSpace::with_nrhs(7, 3);

@@ -185,6 +185,9 @@ fn ways_of_correction_and_guesses() {
     let first = solve("--solver cgne --save-source b.npy -o x.npy");
     assert_eq!((&first["solver"], &first["correction"]), (&"cgne".into(), &"reliable".into()));
     assert!(recheck(&room, "--mass 0.1", "x.npy", "b.npy") <= 1e-10);
+    let block = solve("--sources 4 --solver block-cg --precision single --save-source bs.npy -o xs.npy");
+    assert_eq!((&block["solver"], &block["batches"], &block["climbs"]), (&json!("block-cg"), &json!([4]), &json!([])));
+    assert!(recheck(&room, "--mass 0.1", "xs.npy", "bs.npy") <= 1e-10);
     let defect = solve("--correction defect --inner-tol 0.05 --precision half -o y.npy");
     assert_eq!((&defect["correction"], &defect["precision"]), (&"defect".into(), &"half".into()));
     assert!(recheck(&room, "--mass 0.1", "y.npy", "b.npy") <= 1e-10);

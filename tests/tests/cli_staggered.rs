@@ -164,6 +164,73 @@ fn several_masses_and_shifts() {
     assert_eq!(shape(&room.path("f.npy")), [2, 8, 4, 4, 4, 3]);
 }
 
+/// On quenched fields at β = 5.7 with a light quark, where small eigenvalues slow CG down.
+#[test]
+fn block_cg_takes_fewer_iterations_for_many_sources() {
+    let room = Room::with_weak_field();
+    room.json("generate quenched --lattice 4,4,4,8 --beta 5.7 --sweeps 20 --seed 3 -o small.ildg");
+    room.json("generate quenched --lattice 6,6,6,8 --beta 5.7 --sweeps 20 --seed 3 -o large.ildg");
+    let iterations = |report: &Value| report["iterations"].as_u64().unwrap();
+    // Found were 748 iterations of CG and 155 of block CG on the large lattice; on the small one, by precision, 281, 301
+    // and 334, and 68, 115 and 145.
+    for (gauge, mass, precision, fewer) in [
+        ("large", 0.02, "double", 3.0),
+        ("small", 0.005, "double", 2.0),
+        ("small", 0.005, "single", 1.5),
+        ("small", 0.005, "half", 1.5),
+    ] {
+        let base = format!("solve --gauge {gauge}.ildg --operator staggered --mass {mass} --source random:4");
+        let solve = |solver: &str, sources: usize| {
+            let flags = format!("--sources {sources} --precision {precision} --solver {solver}");
+            let report = room.json(&format!("{base} {flags} -o {solver}.npy"));
+            assert_eq!((&report["converged"], &report["solver"]), (&json!(true), &json!(solver)), "{flags}");
+            assert!(report["true_residual"].as_f64() <= Some(1e-10), "{flags}: {}", report["true_residual"]);
+            assert_eq!((&report["batches"], &report["climbs"]), (&json!([sources]), &json!([])), "{flags}");
+            iterations(&report)
+        };
+        let (plain, block) = (solve("cg", 12), solve("block-cg", 12));
+        println!("{gauge}, {precision}: block CG {block}, CG {plain} iterations");
+        assert!(fewer * block as f64 <= plain as f64, "{gauge} {precision}: {block} {plain}");
+        // ‖M⁻¹‖ ≤ 1 / m, and ‖M‖ is 5 at most: two answers to 10⁻¹⁰ are within 10⁻⁹ / m of each other.
+        let off = distance(&npy(&room.path("block-cg.npy")), &npy(&room.path("cg.npy")));
+        assert!(off < 1e-9 / mass, "{gauge} {precision}: {off:e}");
+        // With one source there is nothing to share: the same but for rounding.
+        let (plain, block) = (solve("cg", 1), solve("block-cg", 1));
+        let most = if precision == "double" { 2 + plain / 100 } else { plain / 3 };
+        assert!(block.abs_diff(plain) <= most, "{gauge} {precision}: {block} {plain}");
+    }
+}
+
+#[test]
+fn blocks_of_block_cg_are_batches() {
+    let room = Room::with_weak_field();
+    let base = "solve --gauge weak.ildg --operator asqtad --u0 0.9 --mass 0.01 --source random:4";
+    let iterations = |report: &Value| report["iterations"].as_u64().unwrap();
+    // Each batch has a space of its own: the smaller, the less there is to share.
+    let whole = room.json(&format!("{base} --sources 12 --solver block-cg -o block-cg.npy"));
+    assert_eq!(shape(&room.path("block-cg.npy")), [12, 8, 4, 4, 4, 3]);
+    let parts = room.json(&format!("{base} --sources 12 --solver block-cg --batch 4"));
+    assert_eq!((&parts["batches"], &parts["converged"]), (&json!([4, 4, 4]), &json!(true)));
+    assert!(iterations(&parts) > iterations(&whole), "{parts}");
+    // From its own answer there is nothing left to do, and equal sources are no trouble.
+    let again = room.json(&format!("{base} --sources 12 --solver block-cg --tol 1e-9 --guess block-cg.npy"));
+    assert_eq!(again["iterations"], 0);
+    let equal = room.json(&format!("{base} --source random:4 --source random:5 --solver block-cg"));
+    assert_eq!(equal["converged"], true);
+    let text = room.run(&format!("{base} --solver block-cg --correction defect --backend cpu")).stdout;
+    assert!(text.contains("\nblock CG, double precision, recon 12, defect correction"), "{text}");
+
+    // Several masses: by block CG one after the other, and not by multi-shift CG.
+    let several = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source random:1 --solver block-cg";
+    room.fails(2, &format!("{several} --shifts 0,0.3"), &["--solver", "--shifts", "--shift-solver sequential"]);
+    let masses = several.replace("--mass 0.1", "--masses 0.1,0.2");
+    room.fails(2, &masses, &["--solver", "--masses", "--shift-solver sequential"]);
+    let report = room.json(&format!("{masses} --sources 3 --shift-solver sequential"));
+    assert_eq!((&report["converged"], &report["solver"]), (&json!(true), &json!("block-cg")));
+    let text = room.run(&format!("{masses} --shift-solver sequential --backend cpu")).stdout;
+    assert!(text.contains("block CG in double for each\n"), "{text}");
+}
+
 #[test]
 fn three_colours_of_a_point() {
     let room = Room::with_weak_field();

@@ -82,6 +82,33 @@ fn iteration_counts_are_what_they_were() {
     assert!(off.is_empty(), "{off:#?}");
 }
 
+/// In one Krylov space for all, on the normal equations: fewer iterations than CG, the more right-hand sides the fewer.
+#[test]
+fn block_cg_takes_fewer_iterations_than_cg() {
+    use IterationPrecision::{Double, Half, Single};
+    let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let gauge = generate::weak_field(lattice, 30, 0.3);
+    let sources: Vec<_> = (0..12).map(|number| generate::noise_source(lattice, 31, number)).collect();
+    let configuration = Configuration::new(&domain, &gauge);
+    let operator = WilsonParams::from_mass(-0.4, TimeBoundary::Antiperiodic);
+    for precision in [Double, Single, Half] {
+        let iterations = |method: Method, many: usize| {
+            let request = Request { method, precision, ..Request::new(operator) };
+            let (_, report) = configuration.solve(&sources[..many], None, &request, &mut ()).unwrap();
+            assert!(report.converged && report.true_residual.iter().all(|r| *r <= request.tol));
+            assert!(report.climbs.is_empty(), "{method:?} {precision:?}: {:?}", report.climbs);
+            report.info.iterations
+        };
+        let plain = [1, 12].map(|many| iterations(Method::Cg, many));
+        let block = [1, 4, 12].map(|many| iterations(Method::BlockCg, many));
+        println!("{precision:?}: CG {plain:?}, block CG {block:?} iterations");
+        assert!(block[1] < block[0] && block[2] < block[1] && 4 * block[2] < 3 * plain[1], "{precision:?}");
+        let most = if precision == Double { 1 } else { plain[0] / 3 };
+        assert!(block[0].abs_diff(plain[0]) <= most, "{precision:?}");
+    }
+}
+
 /// Ends the second batch after two iterations.
 struct Stop(usize);
 impl Observer for Stop {

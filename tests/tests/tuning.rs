@@ -180,6 +180,7 @@ fn tuning_sees_all_kernels_of_solves() {
         (Method::Bicgstab, reliable, IterationPrecision::Double),
         (Method::Bicgstab, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Single),
         (Method::Cg, reliable, IterationPrecision::Single),
+        (Method::BlockCg, reliable, IterationPrecision::Single),
         (Method::Cgne, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Double),
     ];
     for (operator, tuned) in operators {
@@ -256,7 +257,9 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
                 let tol = if outer == Single { 1e-4 } else { 1e-8 };
                 let request =
                     Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
-                configuration.solve(&sources, None, &request, &mut ()).unwrap();
+                for method in [Method::Cg, Method::BlockCg] {
+                    configuration.solve(&sources, None, &Request { method, ..request }, &mut ()).unwrap();
+                }
                 let shifts = [0.0, 0.1, 0.2, 0.5, 1.0];
                 let strategy = ShiftStrategy::MultiShift;
                 let (_, report) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ()).unwrap();

@@ -15,8 +15,9 @@ use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Rep
 /// Flags of the solver, as typed.
 #[derive(Args)]
 pub struct MethodFlags {
-    /// bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b) or gcr-dd (GCR, preconditioned in domains that
-    /// exchange nothing) [default: bicgstab]
+    /// bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one
+    /// Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); of staggered operators cg or block-cg
+    /// [default: bicgstab, or cg]
     #[arg(long, value_name = "NAME")]
     solver: Option<String>,
     /// Asked |b - M x| / |b| [default: 1e-10]
@@ -111,7 +112,8 @@ impl Scheme {
     }
     /// The same for staggered fermions.
     pub fn staggered(settings: &mut Settings, wanted: Option<Wanted>) -> Self {
-        Scheme { positive: true, ..Self::resolve::<ColourVector>(settings, &[("cg", Method::Cg)], wanted) }
+        let methods = [("cg", Method::Cg), ("block-cg", Method::BlockCg)];
+        Scheme { positive: true, ..Self::resolve::<ColourVector>(settings, &methods, wanted) }
     }
     /// The first of the methods is the default.
     fn resolve<T: Fermion>(
@@ -168,6 +170,22 @@ impl Scheme {
     pub fn solver(&self) -> &'static str {
         name_of(&METHODS, self.method)
     }
+    /// Its name for people.
+    pub fn title(&self) -> &'static str {
+        match self.method {
+            Method::Bicgstab => "BiCGstab",
+            Method::Cg if self.positive => "CG",
+            Method::Cg => "CG on the normal equations",
+            Method::Cgne => "CG for the error (M M^+)",
+            Method::BlockCg if self.positive => "block CG",
+            Method::BlockCg => "block CG on the normal equations",
+            Method::GcrDd => "GCR-DD",
+        }
+    }
+    /// Whether all right-hand sides of a batch share a Krylov space.
+    pub fn is_block(&self) -> bool {
+        self.method == Method::BlockCg
+    }
     /// The precision of the solver's true residuals.
     pub fn outer(&self) -> &'static str {
         name_of(&OUTER_PRECISIONS, self.outer)
@@ -188,13 +206,7 @@ impl Scheme {
     }
     /// What was computed how, for people.
     pub fn describe(&self, report: &Report) -> String {
-        let solver = match self.method {
-            Method::Bicgstab => "BiCGstab",
-            Method::Cg if self.positive => "CG",
-            Method::Cg => "CG on the normal equations",
-            Method::Cgne => "CG for the error (M M^+)",
-            Method::GcrDd => "GCR-DD",
-        };
+        let solver = self.title();
         let outer = match report.outer {
             IterationPrecision::Double => String::new(),
             other => format!(" in {}", name_of(&OUTER_PRECISIONS, other)),

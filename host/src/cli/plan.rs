@@ -34,8 +34,13 @@ pub const RECONSTRUCTIONS: [(&str, Reconstruction); 12] = [
     ("9h", Reconstruction::NineShort),
 ];
 /// Names of the methods.
-pub const METHODS: [(&str, Method); 4] =
-    [("bicgstab", Method::Bicgstab), ("cg", Method::Cg), ("cgne", Method::Cgne), ("gcr-dd", Method::GcrDd)];
+pub const METHODS: [(&str, Method); 5] = [
+    ("bicgstab", Method::Bicgstab),
+    ("cg", Method::Cg),
+    ("cgne", Method::Cgne),
+    ("block-cg", Method::BlockCg),
+    ("gcr-dd", Method::GcrDd),
+];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, IterationPrecision); 2] =
     [("double", IterationPrecision::Double), ("single", IterationPrecision::Single)];

@@ -32,6 +32,7 @@ Examples:
   ferrite solve --gauge weak.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o solution.npy
   ferrite solve --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source point:0,0,0,0,0 -o column.npy
   ferrite solve --gauge lat.milc --operator hisq --masses 0.01,0.02,0.05,0.1 --source random:1 --precision half -o all.npy
+  ferrite solve --gauge lat.milc --operator hisq --mass 0.005 --source random:1 --sources 16 --solver block-cg -o many.npy
   ferrite solve --config run.toml --set tol=1e-8
 
 Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
@@ -41,6 +42,7 @@ coefficients c = CR/xi_0 in the spatial and c = CT in the temporal planes.
 Staggered operators are M = m + D/2, half of MILC's 2m + D. With --shifts s1,s2,... the systems (M^+ M + s) x = b are
 solved, with --masses those of M; multi-shift CG solves all together, then each is refined by itself.
 Several right-hand sides are solved together, up to 16 if memory allows, else in smaller batches; --batch says how many.
+With --solver block-cg a batch shares one Krylov space: fewer iterations where small eigenvalues slow CG down.
 Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
 Paths are relative to the working directory.
 

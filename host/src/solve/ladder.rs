@@ -7,9 +7,10 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
 use gpu_kernels::storage::Double;
 use solvers::{
-    BicgstabParams, BicgstabWorkspace, CgNormalWorkspace, CgParams, CgWorkspace, Converted, DefectParams,
-    DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind, Mixed, Observer, Precise, Preconditioner,
-    SolveError, System, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr, defect_correction, gcr,
+    BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
+    CgParams, CgWorkspace, Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind,
+    Mixed, Observer, Precise, Preconditioner, SolveError, System, Uniform, VectorSpace, bicgstab, block_cg, block_cgnr,
+    cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -129,6 +130,10 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
 /// δ of CG on a positive operator that is kept in 16 bits. What the iteration solves has other small eigenvalues, so that
 /// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
 const SHORT_DELTA: f64 = 0.6;
+
+/// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
+/// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
+const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
 
 /// A rung of the ladder.
 #[derive(Clone, Copy, PartialEq)]
@@ -256,6 +261,7 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
             let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
             return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
         }
+        let dependent = DEPENDENT[usize::from(rung.precision != IterationPrecision::Double)];
         match request.correction {
             Correction::Reliable { delta } => {
                 // On the very same links and in the same precision the iteration needs no reliable updates.
@@ -268,7 +274,8 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
                     Reconstruction::Eighteen => Some(0.0),
                     _ => Some(1e-4),
                 };
-                krylov(&system, rhs, x, tol, delta.or(default), positive, request, observer)
+                let terms = Terms { tol, delta: delta.or(default), dependent, positive };
+                krylov(&system, rhs, x, terms, request, observer)
             }
             Correction::Defect { inner_tol } => {
                 let inner = Uniform::new(sloppy_space, sloppy);
@@ -279,7 +286,8 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
                 let solve = |r: &AnyField<B, K>, e: &mut AnyField<B, K>, asked: &solvers::InnerRequest| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
-                    krylov(&inner, r, e, asked.tol, Some(0.0), positive, &request, &mut inside)
+                    let terms = Terms { tol: asked.tol, delta: Some(0.0), dependent, positive };
+                    krylov(&inner, r, e, terms, &request, &mut inside)
                 };
                 let mut outside = |event: &Iteration<'_>| seen.borrow_mut().outside(event);
                 defect_correction(&system, rhs, x, &params, &mut workspace, solve, &mut outside)
@@ -310,18 +318,27 @@ impl<O: Observer> Nested<'_, O> {
     }
 }
 
+/// What a Krylov method is asked for beside the request.
+#[derive(Clone, Copy)]
+struct Terms {
+    tol: f64,
+    delta: Option<f64>,
+    /// Of block CG.
+    dependent: f64,
+    /// Whether the operator is Hermitian and positive.
+    positive: bool,
+}
+
 /// Runs the Krylov method asked for.
-#[allow(clippy::too_many_arguments)]
 fn krylov<Y: System<Error = DeviceError>, O: Copy>(
     system: &Y,
     rhs: &Precise<Y>,
     x: &mut Precise<Y>,
-    tol: f64,
-    delta: Option<f64>,
-    positive: bool,
+    terms: Terms,
     request: &Request<O>,
     observer: &mut impl Observer,
 ) -> std::result::Result<Info, SolverError> {
+    let Terms { tol, delta, dependent, positive } = terms;
     let Request { max_iterations, stagnation_window, .. } = *request;
     match request.method {
         Method::Bicgstab => {
@@ -341,6 +358,18 @@ fn krylov<Y: System<Error = DeviceError>, O: Copy>(
             match request.method {
                 Method::Cg => cgnr(system, rhs, x, &params, &mut workspace, observer),
                 _ => cgne(system, rhs, x, &params, &mut workspace, observer),
+            }
+        }
+        Method::BlockCg => {
+            let dependent = Some(dependent);
+            let params =
+                BlockCgParams { tol, max_iterations, delta, stagnation_window, dependent, ..Default::default() };
+            if positive {
+                let mut workspace = BlockCgWorkspace::new(system).map_err(SolveError::Backend)?;
+                block_cg(system, rhs, x, &params, &mut workspace, observer)
+            } else {
+                let mut workspace = BlockCgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
+                block_cgnr(system, rhs, x, &params, &mut workspace, observer)
             }
         }
     }

@@ -21,7 +21,7 @@ impl Request {
         let sites = local.half_volume();
         let spinor = |precision| bytes(precision, Reconstruction::Eighteen, sites, nrhs).spinor;
         let clover = matches!(self.operator, Operator::Clover(..));
-        let normal = matches!(self.method, Method::Cg | Method::Cgne);
+        let normal = matches!(self.method, Method::Cg | Method::Cgne | Method::BlockCg);
         let gcr = self.method == Method::GcrDd;
         let defect = matches!(self.correction, Correction::Defect { .. });
         // The clover operator keeps an intermediate result more.
@@ -30,12 +30,13 @@ impl Request {
             3 * usize::from(normal),
             match self.method {
                 Method::Cg | Method::Cgne => 5,
+                Method::BlockCg => 6,
                 Method::Bicgstab => 6,
                 Method::GcrDd => 2 * self.schwarz.k_max + 2,
             },
         );
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
-        let copy = usize::from(nrhs > 1 && !gcr);
+        let copy = usize::from(nrhs > 1 && !gcr && self.method != Method::BlockCg);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
         let outer = 3 + if defect { 0 } else { 1 + normal + copy };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
@@ -86,9 +87,11 @@ impl Request<StaggeredParams> {
         let (double, host) = (IterationPrecision::Double, 8 * sites * 144);
         let defect = matches!(self.correction, Correction::Defect { .. });
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
-        let copy = usize::from(nrhs > 1);
-        // Sloppy r, p, A p, correction, and what the operator keeps; with defect correction a system inside.
-        let inner = 5 + if defect { 4 + copy } else { 0 };
+        let block = self.method == Method::BlockCg;
+        let copy = usize::from(nrhs > 1 && !block);
+        // Sloppy r, p, A p, correction, and what the operator keeps; block CG's scratch; with defect correction a system
+        // inside.
+        let inner = 5 + usize::from(block) + if defect { 4 + copy } else { 0 };
         let mut parts = vec![
             ("links as read from the host", host),
             ("links in double", links(double, Reconstruction::Eighteen)),

@@ -13,6 +13,9 @@ pub enum Method {
     Cg,
     /// CG for the error, M M† y = b with x = M†y (CGNE).
     Cgne,
+    /// Block CG, all right-hand sides of a batch in one Krylov space (Dubrulle 2001, BCGrQ), on the normal equations of
+    /// the Schur complement; on M†M itself for staggered operators. With one right-hand side it is [`Method::Cg`].
+    BlockCg,
     /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1). For Wilson
     /// and clover operators.
     GcrDd,

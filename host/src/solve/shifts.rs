@@ -2,7 +2,7 @@
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
-use super::request::{IterationPrecision, Reconstruction, Request};
+use super::request::{IterationPrecision, Method, Reconstruction, Request};
 use super::run::norms;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
 use crate::backend::Backend;
@@ -72,6 +72,10 @@ pub struct ShiftsReport {
 /// Solutions by shift and right-hand side, and what is known of them.
 pub type SolvedShifts = std::result::Result<(Vec<Vec<HostColour>>, ShiftsReport), SolveFailure<ColourVector>>;
 
+/// Why block CG and multi-shift CG do not go together.
+const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side and block CG one for all: \
+    ask for CG, or for each system by itself (ShiftStrategy::Sequential)";
+
 /// Relative residual to which multi-shift CG goes in single precision: below, its recurrence and the truth part ways.
 const FIRST_TOLERANCE: f64 = 1e-6;
 
@@ -130,6 +134,9 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         self.domain().expect_sources(sources, None)?;
         let request = self.checked(request)?;
+        if request.method == Method::BlockCg && strategy == ShiftStrategy::MultiShift {
+            return Err(invalid(NO_BLOCKS_OF_SHIFTS));
+        }
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
             return Err(invalid("shifts have to be finite numbers, at least one"));
         }
@@ -296,7 +303,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         self.seconds += seconds;
         Ok(())
     }
-    /// Mixed-precision CG for shift number `i`, from the solution that is there.
+    /// Mixed-precision CG, or block CG, for shift number `i`, from the solution that is there.
     fn refine(
         &mut self,
         parity: usize,

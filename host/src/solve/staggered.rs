@@ -118,8 +118,8 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     ) -> std::result::Result<Request<StaggeredParams>, SolveFailure<ColourVector>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         request.check_precisions().map_err(invalid)?;
-        if request.method != Method::Cg {
-            return Err(invalid("staggered operators are solved by CG, on M†M itself"));
+        if !matches!(request.method, Method::Cg | Method::BlockCg) {
+            return Err(invalid("staggered operators are solved by CG or block CG, on M†M itself"));
         }
         let reconstruction = self.format(request.operator, request.precision, request.reconstruction)?;
         Ok(Request { reconstruction, ..*request })
@@ -224,7 +224,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
 
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero; m must not be zero.
-    /// The method is [`Method::Cg`], on M†M itself on the even sites. The observer sees every iteration and can stop it.
+    /// The method is [`Method::Cg`] or [`Method::BlockCg`], on M†M itself on the even sites. The observer sees every iteration and can stop it.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.

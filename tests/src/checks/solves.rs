@@ -75,7 +75,7 @@ pub fn schemes<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Rep
         // In single a residual is a difference of numbers with errors of 6e-8 each, a hundred times that with the links'.
         let tol = if outer == Double { 1e-10 } else { 1e-5 };
         for correction in [Correction::default(), Correction::Defect { inner_tol: 0.05 }] {
-            for method in [Method::Bicgstab, Method::Cg, Method::Cgne] {
+            for method in [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg] {
                 let request = Request { method, precision, outer, correction, tol, ..Request::new(operator) };
                 let scope = case.scope(&format!("{precision:?} in {outer:?}"), &format!("{method:?} {correction:?}"));
                 let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;

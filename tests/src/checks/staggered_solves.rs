@@ -11,7 +11,8 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, IterationPrecision, Reconstruction, Request, ShiftStrategy, SolveFailure, StaggeredConfiguration,
+    Correction, IterationPrecision, Method, Reconstruction, Request, ShiftStrategy, SolveFailure,
+    StaggeredConfiguration,
 };
 
 type Failure = SolveFailure<ColourVector>;
@@ -114,13 +115,19 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
                 _ => format.exists_for_improved(precision),
             };
             for reconstruction in ALL.into_iter().filter(exists) {
-                for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
+                let (reliable, defect) = (Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 });
+                let mut schemes = vec![(Method::Cg, reliable), (Method::Cg, defect)];
+                // One format stands for all of a precision.
+                if reconstruction == Reconstruction::Eighteen {
+                    schemes.extend([(Method::BlockCg, reliable), (Method::BlockCg, defect)]);
+                }
+                for (method, correction) in schemes {
                     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-                    let request =
-                        Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
+                    let formats = Request { outer, precision, reconstruction, tol, ..Request::staggered(params) };
+                    let request = Request { method, correction, ..formats };
                     let scope = case.scope(
                         &format!("{outer:?} {precision:?} {reconstruction:?}"),
-                        &format!("{name} {correction:?}"),
+                        &format!("{name} {method:?} {correction:?}"),
                     );
                     let (solutions, claim) = configuration.solve(&sources, None, &request, &mut ())?;
                     report.holds(&scope, "staggered solve: converged", claim.converged);

@@ -125,6 +125,12 @@ impl StaggeredSolve {
         let device = DeviceChoice::from_settings(settings);
         let plan = StaggeredPlan::for_solve(settings);
         let scheme = Scheme::staggered(settings, plan.as_ref().map(StaggeredPlan::wanted));
+        if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
+            let several = if matches!(plan.masses, Masses::Shifts(..)) { "shifts" } else { "masses" };
+            let why = "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give \
+                       --shift-solver sequential";
+            settings.conflict("solver", several, why);
+        }
         let keep_unconverged = settings.is_on("keep-unconverged");
         let save_source = output(settings, "save-source", plan.as_ref().map_or(1, |plan| plan.sources.len()));
         let plot = settings.parsed("plot", |path| {

@@ -179,6 +179,10 @@ impl StaggeredPlan {
         let mass = settings.number("mass", "a number", |_| true);
         Self::resolve(settings, mass.map(Masses::One))
     }
+    /// Whether several systems are solved together by multi-shift CG.
+    pub fn is_multishift(&self) -> bool {
+        !matches!(self.masses, Masses::One(_)) && self.strategy == ShiftStrategy::MultiShift
+    }
     fn resolve(settings: &mut Settings, masses: Option<Masses>) -> Option<Self> {
         let kind = Kind::from_settings(settings);
         belong_elsewhere(settings, &FOREIGN_KEYS, "other operators: --operator wilson or clover");

@@ -197,6 +197,7 @@ pub fn several(
         "converged": report.converged,
         "mass": mass,
         "systems": rows,
+        "solver": solve.scheme.solver(),
         "shift_solver": name_of(&STRATEGIES, plan.strategy),
         "first_precision": report.first_precision.map(|precision| name_of(&PRECISIONS, precision)),
         "precision": name_of(&PRECISIONS, plan.precision),
@@ -228,7 +229,7 @@ pub fn several(
             (ShiftStrategy::MultiShift, Some(first)) => {
                 format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
             }
-            _ => format!("CG in {precision} for each\n"),
+            _ => format!("{} in {precision} for each\n", solve.scheme.title()),
         };
         text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
         for (value, outcome) in values.iter().zip(&report.shifts) {

@@ -1,0 +1,64 @@
+//! Block CG for operators that are not positive: on the normal equations.
+
+use crate::block_cg::{BlockCgParams, BlockCgWorkspace, block_core};
+use crate::compact::Rhs;
+use crate::error::SolveError;
+use crate::info::Info;
+use crate::normal::{Original, Squared, norms_of};
+use crate::observer::Observer;
+use crate::operator::{Precise, System};
+use crate::reliable::Claim;
+use crate::traits::VectorSpace;
+use std::cell::RefCell;
+
+/// Memory of [`block_cgnr`]: that of [`block_cg`](crate::block_cg()), three precise blocks more and a sloppy one.
+pub struct BlockCgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
+    block: BlockCgWorkspace<P, S>,
+    rhs: P::Vector,
+    image: P::Vector,
+    precise: RefCell<P::Vector>,
+    sloppy: RefCell<S::Vector>,
+    norms: Vec<f64>,
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgNormalWorkspace<P, S> {
+    /// Allocates for `system`; reusable for every system on the same spaces.
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+        let space = system.precise();
+        Ok(Self {
+            block: BlockCgWorkspace::new(system)?,
+            rhs: space.allocate()?,
+            image: space.allocate()?,
+            precise: RefCell::new(space.allocate()?),
+            sloppy: RefCell::new(system.sloppy().allocate()?),
+            norms: vec![0.0; space.nrhs()],
+        })
+    }
+}
+
+/// Solves M x_j = b_j for a general M by [`block_cg`](crate::block_cg()) on the normal equations, M†M x = M†b.
+///
+/// It is to [`cgnr`](crate::cgnr) what block CG is to [`cg`](crate::cg()): x_j minimises ‖b_j − M x_j‖ over the sum of the
+/// Krylov spaces of all right-hand sides. As there, the tolerance is that of the original system, ‖b_j − M x_j‖ ≤ ε ‖b_j‖,
+/// computed with the precise M; [`Info::history`] and the observer show the residual of the normal equations; applications
+/// of M and M† count one each.
+///
+/// # Errors
+/// As [`block_cg`](crate::block_cg()). A singular M ends in `Stagnation` or `NotPositiveDefinite`.
+pub fn block_cgnr<Y: System>(
+    system: &Y,
+    b: &Precise<Y>,
+    x: &mut Precise<Y>,
+    params: &BlockCgParams,
+    workspace: &mut BlockCgNormalWorkspace<Y::Precise, Y::Sloppy>,
+    observer: &mut impl Observer,
+) -> Result<Info, SolveError<Y::Error>> {
+    let BlockCgNormalWorkspace { block, rhs, image, precise, sloppy, norms } = workspace;
+    norms_of(system.precise(), b, norms)?;
+    system.apply_dagger(b, rhs)?;
+    let squared = Squared { inner: system, error: false, precise, sloppy };
+    let mut judge = Original::new(system, b, None, image);
+    let claim = Claim { reference: None, judge: Some((&norms[..], &mut judge)) };
+    let result = block_core(&squared, Rhs::Own(rhs), x, params, block, observer, claim);
+    judge.report(result, params.tol)
+}
