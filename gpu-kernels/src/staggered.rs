@@ -380,7 +380,7 @@ crate::entry! { INSTANCES:
     reduce "improved_double" improved_dslash_add_dot_double_12: RowDot<DslashAdd<Improved<Double, Recon12>>>, registers 168, sides 4 at 208, sides 3 at 180;
     kernel "improved_double" improved_dslash_double_8: Dslash<Improved<Double, Recon8>>, registers 168, sides 4 at 216, sides 3 at 176;
     kernel "improved_double" improved_dslash_add_double_8: DslashAdd<Improved<Double, Recon8>>, registers 168, sides 4 at 216, sides 3 at 172;
-    reduce "improved_double" improved_dslash_add_dot_double_8: RowDot<DslashAdd<Improved<Double, Recon8>>>, registers 168, sides 4 at 219, sides 3 at 176;
+    reduce "improved_double" improved_dslash_add_dot_double_8: RowDot<DslashAdd<Improved<Double, Recon8>>>, registers 168, sides 4 at 219, sides 3 at 175;
     kernel "improved_single" improved_dslash_single_18: Dslash<Improved<Single, Recon18>>, registers 168, sides 4 at 128, sides 3 at 116;
     kernel "improved_single" improved_dslash_add_single_18: DslashAdd<Improved<Single, Recon18>>, registers 168, sides 4 at 124, sides 3 at 116;
     reduce "improved_single" improved_dslash_add_dot_single_18: RowDot<DslashAdd<Improved<Single, Recon18>>>, registers 168, sides 4 at 120, sides 3 at 112;
