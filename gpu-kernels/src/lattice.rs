@@ -331,7 +331,7 @@ impl Region {
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.partial == 0 { i } else { self.in_box(i, geometry, parity) }
     }
-    /// The same in the order of [`Columns`], if the region is all of the lattice.
+    /// The same in the order by columns along t, if the region is all of the lattice.
     #[inline(always)]
     pub fn index_in_columns(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.partial == 0 { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
