@@ -1,5 +1,6 @@
 //! The ways in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
 //! images have the bits of each right-hand side alone.
+use crate::checks::RECONSTRUCTIONS;
 use crate::report::{Report, Scope};
 use ferrite::backend::{Cuda, MAX_RHS};
 use ferrite::dirac::{CloverParams, StaggeredParams, TimeBoundary, WilsonParams};
@@ -9,9 +10,7 @@ use ferrite::field::host::{HostColour, HostField, HostSpinor};
 use ferrite::field::{AnyOperator, AnySpace, FieldKind, FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{
-    Configuration, IterationPrecision, Operator, Reconstruction, SolveFailure, StaggeredConfiguration,
-};
+use ferrite::solve::{Configuration, IterationPrecision, Operator, SolveFailure, StaggeredConfiguration};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use gpu_kernels::sides::Way;
@@ -28,19 +27,6 @@ const LATTICE: [usize; 4] = [12, 4, 6, 8];
 
 const PRECISIONS: [IterationPrecision; 4] =
     [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16];
-/// All that have such kernels.
-const RECONSTRUCTIONS: [Reconstruction; 10] = [
-    Reconstruction::Eighteen,
-    Reconstruction::Twelve,
-    Reconstruction::Eight,
-    Reconstruction::EighteenShort,
-    Reconstruction::TwelveShort,
-    Reconstruction::EightShort,
-    Reconstruction::Thirteen,
-    Reconstruction::Nine,
-    Reconstruction::ThirteenShort,
-    Reconstruction::NineShort,
-];
 
 /// What a format made of the right-hand sides.
 #[derive(Clone, PartialEq)]

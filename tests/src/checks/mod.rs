@@ -23,7 +23,7 @@ pub use quenched::{distance, quenched};
 pub use solves::{schemes, solves};
 pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, staggered_properties};
 pub use staggered_images::{LinkErrors, image_tolerance};
-pub use staggered_solves::{staggered_phases, staggered_solves};
+pub use staggered_solves::{RECONSTRUCTIONS, staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use wilson::wilson;
 

@@ -61,7 +61,8 @@ impl Case {
     }
 }
 
-const ALL: [Reconstruction; 10] = [
+/// All that are not for temporal gauge.
+pub const RECONSTRUCTIONS: [Reconstruction; 10] = [
     Reconstruction::Eighteen,
     Reconstruction::Twelve,
     Reconstruction::Eight,
@@ -114,7 +115,7 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
                 "naive" => format.exists_for_naive(precision),
                 _ => format.exists_for_improved(precision),
             };
-            for reconstruction in ALL.into_iter().filter(exists) {
+            for reconstruction in RECONSTRUCTIONS.into_iter().filter(exists) {
                 let (reliable, defect) = (Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 });
                 let mut schemes = vec![(Method::Cg, reliable), (Method::Cg, defect)];
                 // One format stands for all of a precision.
