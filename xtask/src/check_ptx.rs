@@ -65,8 +65,8 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that a variant may spill: for another block of threads at a time this was worth it where it was measured
-/// (docs/measurements/many-rhs.md), and only variants that are faster than others are launched.
+/// Bytes that a variant may spill: another block of threads at a time is worth more than what a few bytes cost
+/// (docs/measurements/many-rhs.md).
 const SPILLS_OF_VARIANTS: u32 = 16;
 
 fn is_variant(kernel: &EntryPoint) -> bool {

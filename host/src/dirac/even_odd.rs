@@ -21,9 +21,9 @@ pub enum Form {
 /// For how many right-hand sides of its fields an operator works: all, or only the first ones while a solver has made
 /// its batch smaller ([`LinearOperator::narrow`]). Operators look at it wherever they launch a kernel.
 #[derive(Debug, Default)]
-pub(super) struct Sides(Cell<Option<usize>>);
+pub(super) struct Width(Cell<Option<usize>>);
 
-impl Sides {
+impl Width {
     /// From now on the first `sides` of the `full` that the operator has memory for.
     pub fn narrow(&self, sides: usize, full: usize) -> bool {
         self.0.set((sides < full).then_some(sides));

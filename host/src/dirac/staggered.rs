@@ -1,7 +1,7 @@
 //! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
 //! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
 //! M†M = m² − ¼ D² does not mix the parities.
-use super::even_odd::{EvenOdd, Sides};
+use super::even_odd::{EvenOdd, Width};
 use super::wilson::TimeBoundary;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
@@ -172,19 +172,19 @@ where
 pub struct Staggered<L> {
     links: Arc<L>,
     params: StaggeredParams,
-    sides: Sides,
+    sides: Width,
 }
 
 impl<L> Clone for Staggered<L> {
     fn clone(&self) -> Self {
-        Staggered { links: self.links.clone(), params: self.params, sides: Sides::default() }
+        Staggered { links: self.links.clone(), params: self.params, sides: Width::default() }
     }
 }
 
 impl<L> Staggered<L> {
     /// On the given links.
     pub fn new(links: Arc<L>, params: StaggeredParams) -> Self {
-        Staggered { links, params, sides: Sides::default() }
+        Staggered { links, params, sides: Width::default() }
     }
     /// Mass, boundary condition, phases.
     pub fn params(&self) -> StaggeredParams {

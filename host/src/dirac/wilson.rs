@@ -1,6 +1,6 @@
 //! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
-use super::even_odd::{EvenOdd, Sides};
+use super::even_odd::{EvenOdd, Width};
 use super::rows::Row;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
@@ -105,19 +105,19 @@ pub struct Wilson<B: Backend, P, R> {
     gauge: Arc<DeviceGauge<B, P, R>>,
     params: WilsonParams,
     beyond: Beyond,
-    sides: Sides,
+    sides: Width,
 }
 
 impl<B: Backend, P, R> Clone for Wilson<B, P, R> {
     fn clone(&self) -> Self {
-        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Sides::default() }
+        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Width::default() }
     }
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// On the given links.
     pub fn new(gauge: Arc<DeviceGauge<B, P, R>>, params: WilsonParams) -> Self {
-        Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Sides::default() }
+        Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Width::default() }
     }
     /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
     /// operator of an additive Schwarz preconditioner. It needs no messages.
@@ -133,7 +133,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         }
     }
     /// The right-hand sides that rows are computed for.
-    pub(super) fn sides(&self) -> &Sides {
+    pub(super) fn sides(&self) -> &Width {
         &self.sides
     }
     pub(super) fn beyond(&self) -> Beyond {
