@@ -143,7 +143,8 @@ impl Numbers {
 /// # Batches that become smaller
 /// A right-hand side that is finished, or was given up, stays as it is while the others go on. At the first update after
 /// which no more than three quarters of the batch are left, the others move to the front of all blocks and the finished
-/// ones are no longer computed: neither by the operators nor in linear algebra. That needs spaces and operators that can
+/// ones are no longer computed: neither by the operators nor in linear algebra (but for those that fill the batch up to one
+/// of [`WIDTHS`](crate::WIDTHS)). That needs spaces and operators that can
 /// [narrow](VectorSpace::narrow) ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the
 /// caller's and must not be rearranged. x and the report are in the caller's order, always.
 ///

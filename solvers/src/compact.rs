@@ -6,6 +6,10 @@
 
 use crate::traits::VectorSpace;
 
+/// Widths that batches become smaller through, the largest first: numbers that threads of a GPU share evenly, which 7, say,
+/// is not. Each is three quarters of the one before or less, and wider batches have a multiple of four.
+pub const WIDTHS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+
 /// Which slots change places, and how many are left.
 pub(crate) struct Plan {
     swaps: Vec<(usize, usize)>,
@@ -13,15 +17,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan that keeps the slots that `keep` says, if it pays: where a quarter of them leaves at least. Each width
-    /// that a batch goes through costs the swaps, and on a GPU kernels that have to be tuned for it.
+    /// The plan that keeps the slots that `keep` says, if it pays: where a quarter of them leaves at least, down to one of
+    /// [`WIDTHS`]. Where more leave, as many of those stay as make up this width.
     pub fn new(width: usize, keep: impl Fn(usize) -> bool) -> Option<Self> {
-        let left = (0..width).filter(|&slot| keep(slot)).count();
-        if left == 0 || 4 * left > 3 * width {
+        let kept = (0..width).filter(|&slot| keep(slot)).count();
+        let fits = WIDTHS.into_iter().rev().find(|&size| size >= kept);
+        let left = fits.unwrap_or(kept.next_multiple_of(4));
+        if kept == 0 || 4 * left > 3 * width {
             return None;
         }
-        let holes = (0..left).filter(|&slot| !keep(slot));
         let late = (left..width).filter(|&slot| keep(slot));
+        let holes = (0..left).filter(|&slot| !keep(slot));
         Some(Self { swaps: holes.zip(late).collect(), width: left })
     }
 
@@ -108,19 +114,21 @@ mod tests {
     fn plans_keep_whoever_is_not_finished() {
         for mask in 0..1u32 << 8 {
             let keep = |slot: usize| mask >> slot & 1 == 1;
-            let left = mask.count_ones() as usize;
+            let kept = mask.count_ones() as usize;
+            let left = [None, Some(1), Some(2), Some(3), Some(4), Some(6), Some(6), None, None][kept];
             let Some(plan) = Plan::new(8, keep) else {
-                assert!(left == 0 || left > 6, "{mask:b}");
+                assert_eq!(left, None, "{mask:b}");
                 continue;
             };
-            assert!((1..=6).contains(&left) && plan.width() == left);
+            assert_eq!(Some(plan.width()), left, "{mask:b}");
             let mut slots: Vec<usize> = (0..8).collect();
             plan.numbers(&mut slots);
-            assert!(slots.len() == left && slots.iter().all(|slot| keep(*slot)), "{mask:b} {slots:?}");
+            assert!((0..8).filter(|slot| keep(*slot)).all(|slot| slots.contains(&slot)), "{mask:b} {slots:?}");
             slots.sort_unstable();
             slots.dedup();
-            assert_eq!(slots.len(), left, "{mask:b}");
+            assert_eq!(slots.len(), plan.width(), "{mask:b}");
         }
         assert!(Plan::new(1, |_| true).is_none());
+        assert_eq!(Plan::new(40, |slot| slot % 2 == 0).map(|plan| plan.width()), Some(20));
     }
 }

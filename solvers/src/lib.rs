@@ -103,6 +103,7 @@ pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
 pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
 pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};
 pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
+pub use compact::WIDTHS;
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};

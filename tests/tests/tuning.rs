@@ -159,8 +159,9 @@ fn tuning_sees_all_kernels_of_solves() {
     // An operator's own group and linear algebra are enough.
     let tuned = |group: Operations| {
         let spy = Spy::new();
-        for operations in [group, Operations::LinearAlgebra] {
-            launch_all(&spy, operations, &options).unwrap();
+        // Right-hand sides that are finished leave the batch.
+        for (operations, nrhs) in [group, Operations::LinearAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+            launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
         }
         spy.hot()
     };
@@ -226,8 +227,8 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
     };
     let tuned = |group: Operations| {
         let spy = Spy::new();
-        for operations in [group, Operations::ColourAlgebra] {
-            launch_all(&spy, operations, &options).unwrap();
+        for (operations, nrhs) in [group, Operations::ColourAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+            launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
         }
         spy.hot()
     };

@@ -23,8 +23,9 @@ Times every kernel of solves with 32 to 512 threads per block and keeps what was
 that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache. Other
 commands take it from there. What was measured before, on this kind of GPU with this driver and
 these kernels, is not measured again. A solve also launches kernels in double precision with 18
-reals: where you name precisions and reconstructions, name those too. Results never depend on block
-sizes.";
+reals: where you name precisions and reconstructions, name those too. Batches become smaller when
+right-hand sides are finished: one of 12 goes through 8, 6, 4, 3, 2 and 1, which can be named in
+--nrhs as well. Results never depend on block sizes.";
 
 /// Arguments of `tune`.
 #[derive(Args)]

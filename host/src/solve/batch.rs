@@ -9,10 +9,10 @@ use crate::domain::DeviceError;
 use crate::field::host::{ColourVector, Fermion, HostColour, HostField};
 use solvers::{Info, SolveError};
 
-/// Sizes of batches, the largest first: numbers that kernels share out evenly over the threads of a block. 12 and 3 are
-/// the components of a source. More than 16 together bring little more, because the links' share of what is read is
-/// small by then.
-pub const BATCH_SIZES: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+/// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
+/// components of a source. More than 16 together bring little more, because the links' share of what is read is small by
+/// then.
+pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 
 /// Splits `n` right-hand sides into batches of [`BATCH_SIZES`], none larger than `most`, or than one where that is 0: as
 /// few batches as possible, and of those ways the one whose largest batch is smallest, because it needs least memory. The
