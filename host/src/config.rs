@@ -76,6 +76,7 @@ const SOLVE: Schema = &[
     ("save-source", Kind::Text),
     ("plot", Kind::Text),
     ("keep-unconverged", Kind::Switch),
+    ("profile", Kind::Switch),
     ("lattice", Kind::Extents),
     ("record", Kind::Count),
     ("no-verify", Kind::Switch),

@@ -309,6 +309,30 @@ fn several_right_hand_sides() {
 }
 
 #[test]
+fn where_the_time_of_a_solve_went() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --mass 0.3 --source random:1";
+    for (operator, kernel) in [("wilson", "wilson_dslash_double_12"), ("staggered", "staggered_dslash_double_12")] {
+        let solve = format!("{solve} --operator {operator}");
+        let report = room.json(&format!("{solve} --profile"));
+        let iterations = report["iterations"].as_u64().unwrap();
+        let (kernels, whole) = (&report["kernels"], report["kernels"]["seconds"].as_f64().unwrap());
+        let times = kernels["times"].as_array().unwrap();
+        let hopping = times.iter().find(|time| time["name"] == kernel).unwrap_or_else(|| panic!("{times:?}"));
+        assert!(hopping["launches"].as_u64().unwrap() >= iterations, "{hopping}");
+        let sum: f64 = times.iter().map(|time| time["seconds"].as_f64().unwrap()).sum();
+        assert!(whole > 0.0 && (sum - whole).abs() < 1e-9 * whole, "{kernels}");
+        // Launches on the CPU run one after the other.
+        assert!(kernels["share"].as_f64().is_some_and(|share| share > 0.0 && share <= 1.0), "{kernels}");
+        assert_eq!(room.json(&solve)["kernels"], Value::Null);
+        let text = room.run(&format!("{solve} --profile --backend cpu")).stdout;
+        for needed in ["s in kernels, ", "launches", kernel] {
+            assert!(text.contains(needed), "{needed}: {text}");
+        }
+    }
+}
+
+#[test]
 fn all_components_of_a_point() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.3 --precision single";

@@ -176,7 +176,7 @@ pub fn report<T: Fermion>(
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.apply/1", staggered::merged(object, common), || {
+    context.output.result("ferrite.apply/1", staggered::merged(object, [common]), || {
         let lines = sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
         format!("{}: {what}\n{lines}", output.display())

@@ -74,7 +74,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "clover": clover,
         "sources": batches.sizes.iter().sum::<usize>(),
     });
-    let object = staggered::merged(object, batches.json());
+    let object = staggered::merged(object, [batches.json()]);
     let head = format!("{name} operator on {lattice}, {}", batches.describe());
     answer(&args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
 }
@@ -83,7 +83,7 @@ fn spectrum(args: &Arguments, context: &Context) -> Outcome {
     let checked = super::spectrum::check(&args.file, &args.set, context)?;
     let super::spectrum::Checked { device, needs, batches, lattice, configurations } = checked;
     let object = json!({ "kind": "spectrum", "lattice": lattice.size(), "configurations": configurations });
-    let object = staggered::merged(object, batches.json());
+    let object = staggered::merged(object, [batches.json()]);
     let head = format!("{} on {lattice}, {}", count(configurations, "configuration"), batches.describe());
     answer(args, context, &device, &needs, object, (&head, &format!("the solve on {lattice}")))
 }
@@ -102,7 +102,7 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {}, {with}", input.trajectories, input.lattice);
     let (batches, needs) = rhmc::plan(&input, &layout, device.memory()?.free);
-    let object = staggered::merged(object, batches.json());
+    let object = staggered::merged(object, [batches.json()]);
     answer(args, context, &device, &needs, object, (&head, &format!("the run on {}", input.lattice)))
 }
 

@@ -20,6 +20,7 @@ mod method;
 mod output;
 mod plan;
 pub mod plaquette;
+mod profile;
 mod progress;
 mod quenched;
 pub mod report;

@@ -5,6 +5,7 @@ use super::fields::Source;
 use super::layout::Layout;
 use super::method::{MethodFlags, Scheme};
 use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
+use super::profile::{self, Profile};
 use super::progress::Watch;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, staggered, target, text};
@@ -176,6 +177,9 @@ pub struct Arguments {
     /// Draw the residual against the iteration
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<String>,
+    /// Say how long each kernel ran; the solve takes a little longer
+    #[arg(long)]
+    profile: bool,
     /// An input file
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
@@ -193,6 +197,7 @@ pub struct Solve {
     /// The solver.
     pub scheme: Scheme,
     keep_unconverged: bool,
+    profile: bool,
     save_source: Option<PathBuf>,
     plot: Option<PathBuf>,
 }
@@ -205,6 +210,7 @@ impl Solve {
         let fields = plan.as_ref().map_or(1, |plan| plan.sources.len());
         let scheme = Scheme::from_settings(settings, plan.as_ref());
         let keep_unconverged = settings.is_on("keep-unconverged");
+        let profile = settings.is_on("profile");
         let save_source = plan::output(settings, "save-source", fields);
         let plot = settings.parsed("plot", |path| {
             let path = PathBuf::from(path);
@@ -213,7 +219,7 @@ impl Solve {
         different_files(settings);
         settings.finish(what)?;
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
-        Ok(Solve { plan, device, scheme, keep_unconverged, save_source, plot })
+        Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
     /// For the library.
     pub fn request(&self, reconstruction: Reconstruction) -> Request {
@@ -304,6 +310,7 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
         settings.flag(key, value.as_deref());
     }
     settings.switch("keep-unconverged", args.keep_unconverged);
+    settings.switch("profile", args.profile);
     Ok((settings, what))
 }
 
@@ -347,6 +354,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
 
     interrupt::listen();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+    let running = profile::Running::start(solve.profile, &device)?;
     let result = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
         let configuration = Configuration::new(&domain, &file.gauge);
@@ -357,6 +365,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     });
     watch.finish();
     let (solutions, report, error) = ended(result)?;
+    let profile = running.end(&device)?;
     announce(&report);
     if report.climbs.is_empty() && report.reconstruction != reconstruction {
         let (asked, used) =
@@ -391,7 +400,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
         };
         world.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
-    print(context, &solve, (&device, &layout), (&report, &batches), written)?;
+    print(context, &solve, (&device, &layout), (&report, &batches, &profile), written)?;
     end(plan.output.as_ref(), solve.scheme.tol, &report, error.as_ref(), written)
 }
 
@@ -418,7 +427,7 @@ fn print(
     context: &Context,
     solve: &Solve,
     (device, layout): (&Device, &Layout),
-    (report, batches): (&Report, &Batches),
+    (report, batches, profile): (&Report, &Batches, &Profile),
     written: Option<&PathBuf>,
 ) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
@@ -463,7 +472,8 @@ fn print(
         "output": written,
         "plot": solve.plot,
     });
-    context.output.result("ferrite.solve/1", staggered::merged(object, batches.json()), || {
+    let object = staggered::merged(object, [batches.json(), profile.json()]);
+    context.output.result("ferrite.solve/1", object, || {
         let mut text = format!(
             "{} operator on {}, m = {:.6} (kappa = {:.8}), {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
@@ -480,6 +490,7 @@ fn print(
         );
         text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
+        text += &profile.table(context);
         if let Some(path) = written {
             text += &format!("solution: {}\n", path.display());
         }

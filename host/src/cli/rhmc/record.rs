@@ -1,6 +1,6 @@
 //! What is said of a trajectory.
 use super::super::report::data::SCHEMA;
-use super::super::{Failure, Outcome as Done};
+use super::super::{Failure, Outcome as Done, profile};
 use super::input::Input;
 use ferrite::backend::{Backend, KernelTime};
 use ferrite::field::FullColour;
@@ -129,13 +129,7 @@ impl Record {
             line["irreversibility"] = json!({ "links": links, "momenta": momenta });
         }
         if let Some(kernels) = &self.kernels {
-            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
-            let one = |k: &KernelTime| json!({ "name": k.name, "launches": k.launches, "seconds": k.seconds });
-            line["kernels"] = json!({
-                "seconds": seconds,
-                "share": seconds / self.seconds,
-                "times": kernels.iter().map(one).collect::<Vec<_>>(),
-            });
+            line["kernels"] = profile::json(kernels, self.seconds);
         }
         if let Some(measured) = &self.measured {
             let [spatial, temporal] = measured.plaquette;
@@ -163,8 +157,7 @@ impl Record {
         });
         let word = if *accepted { "accepted" } else { "rejected" };
         let inside = self.kernels.as_ref().map_or(String::new(), |kernels| {
-            let seconds: f64 = kernels.iter().map(|kernel| kernel.seconds).sum();
-            format!(", {:.0} % in kernels", 100.0 * seconds / self.seconds)
+            format!(", {:.0} % in kernels", 100.0 * profile::inside(kernels) / self.seconds)
         });
         format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
     }

@@ -28,7 +28,7 @@ const SCHEMA: Schema = &[
 ];
 
 /// Keys of a solve that have no meaning here.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "gauge",
     "source",
     "sources",
@@ -39,6 +39,7 @@ const ELSEWHERE: [&str; 12] = [
     "masses",
     "shifts",
     "keep-unconverged",
+    "profile",
     "fat",
     "long",
 ];

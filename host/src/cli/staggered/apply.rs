@@ -51,7 +51,7 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
         title: format!("image under the {} operator", plan.kind.title()),
         what: format!("{} of the {}, m = {:.6}", text_of(form), headline(&plan, u0), plan.params().mass),
     };
-    report(context, (&device, &layout), form, &images, merged(object, describe(&plan, u0)))
+    report(context, (&device, &layout), form, &images, merged(object, [describe(&plan, u0)]))
 }
 
 /// Operator, fields and where the images go.

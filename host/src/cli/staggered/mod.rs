@@ -14,6 +14,7 @@ use super::device::{Device, DeviceChoice, on_device};
 use super::layout::Layout;
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
+use super::profile;
 use super::progress::Watch;
 use super::{Context, Failure, Outcome, fields, interrupt, target};
 use crate::config::Settings;
@@ -115,6 +116,7 @@ pub struct StaggeredSolve {
     /// The solver.
     pub scheme: Scheme,
     keep_unconverged: bool,
+    profile: bool,
     save_source: Option<PathBuf>,
     plot: Option<PathBuf>,
 }
@@ -132,6 +134,7 @@ impl StaggeredSolve {
             settings.conflict("solver", several, why);
         }
         let keep_unconverged = settings.is_on("keep-unconverged");
+        let profile = settings.is_on("profile");
         let save_source = output(settings, "save-source", plan.as_ref().map_or(1, |plan| plan.sources.len()));
         let plot = settings.parsed("plot", |path| {
             let path = PathBuf::from(path);
@@ -140,7 +143,7 @@ impl StaggeredSolve {
         super::solve::different_files(settings);
         settings.finish(what)?;
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
-        Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, save_source, plot })
+        Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
     /// Memory at the peak for `nrhs` right-hand sides together, with names for what takes it.
     pub fn memory(&self, local: Lattice, nrhs: usize) -> Needs {
@@ -198,12 +201,14 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     }
     interrupt::listen();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+    let running = profile::Running::start(solve.profile, &device)?;
     if let Masses::One(_) = plan.masses {
         let of_links = (&links, reconstruction, u0);
         let sources = (&batches.sizes[..], &sources[..], guess.as_deref());
         let (solutions, report, error) = one_mass(&solve, (&device, &layout), of_links, sources, &mut watch)?;
         let solved = (&solutions[..], &report, error.as_ref());
-        return result::one(context, &solve, (&device, &layout), u0, solved, (&watch, &batches));
+        let how = (&watch, &batches, &running.end(&device)?);
+        return result::one(context, &solve, (&device, &layout), u0, solved, how);
     }
     let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
     let result = on_device!(&device, backend => {
@@ -221,8 +226,9 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     });
     watch.finish();
     let (solutions, report) = result.map_err(refused)?;
+    let how = (&batches, &running.end(&device)?);
     kept(reconstruction, report.reconstruction);
-    result::several(context, &solve, (&device, &layout), u0, (&solutions, &report), &batches)
+    result::several(context, &solve, (&device, &layout), u0, (&solutions, &report), how)
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.

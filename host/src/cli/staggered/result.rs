@@ -5,6 +5,7 @@ use crate::cli::batch::Batches;
 use crate::cli::device::Device;
 use crate::cli::layout::Layout;
 use crate::cli::plan::{BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
 use crate::cli::solve::{announce, climbs, end, histories, lines, worst};
 use crate::cli::{Code, Context, Failure, Outcome, fields, text};
@@ -40,10 +41,12 @@ pub fn describe(plan: &StaggeredPlan, u0: f64) -> Value {
     })
 }
 
-/// An object with the keys of both.
-pub fn merged(mut object: Value, more: Value) -> Value {
-    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-        object.extend(more);
+/// An object with the keys of all.
+pub fn merged<const N: usize>(mut object: Value, more: [Value; N]) -> Value {
+    for more in more {
+        if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+            object.extend(more);
+        }
     }
     object
 }
@@ -67,7 +70,7 @@ pub fn one(
     (device, layout): (&Device, &Layout),
     u0: f64,
     (solutions, report, error): (&[HostColour], &Report, Option<&SolveError<DeviceError>>),
-    (watch, batches): (&Watch, &Batches),
+    (watch, batches, profile): (&Watch, &Batches, &Profile),
 ) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
     announce(report);
@@ -118,7 +121,7 @@ pub fn one(
         "output": written,
         "plot": solve.plot,
     });
-    let object = merged(merged(object, describe(plan, u0)), batches.json());
+    let object = merged(object, [describe(plan, u0), batches.json(), profile.json()]);
     context.output.result("ferrite.solve/1", object, || {
         let mut text = format!(
             "{}\nm = {mass:.6}, {}\n{}\n{} after {}, {}\ntrue residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
@@ -132,6 +135,7 @@ pub fn one(
         );
         text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
+        text += &profile.table(context);
         files(&mut text, written, solve.plot.as_ref());
         text
     })?;
@@ -154,7 +158,7 @@ pub fn several(
     (device, layout): (&Device, &Layout),
     u0: f64,
     (solutions, report): (&[Vec<HostColour>], &ShiftsReport),
-    batches: &Batches,
+    (batches, profile): (&Batches, &Profile),
 ) -> Outcome {
     let plan = &solve.plan;
     let (what, plural, values, mass) = match &plan.masses {
@@ -215,7 +219,7 @@ pub fn several(
         "output": written,
         "output_axes": plan.block(),
     });
-    let object = merged(merged(object, describe(plan, u0)), batches.json());
+    let object = merged(object, [describe(plan, u0), batches.json(), profile.json()]);
     context.output.result("ferrite.solve_shifts/1", object, || {
         let mut text = headline(plan, u0) + "\n";
         if plan.sources.len() > 1 {
@@ -253,6 +257,7 @@ pub fn several(
             report.gflops,
             device.describe()
         );
+        text += &profile.table(context);
         files(&mut text, written, None);
         text
     })?;

@@ -183,7 +183,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     }
     let (operator, details) = match &subject {
         Subject::Wilson(_) => ("wilson", json!({ "paper": "001" })),
-        Subject::Staggered(plan) => (plan.name(), merged(plan.describe(u0.unwrap_or(1.0)), json!({ "paper": null }))),
+        Subject::Staggered(plan) => (plan.name(), merged(plan.describe(u0.unwrap_or(1.0)), [json!({ "paper": null })])),
     };
     let object = json!({
         "backend": device.name(),
@@ -198,7 +198,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "rows": results.rows(),
         "plot": args.plot,
     });
-    context.output.result("ferrite.bench-solver/1", merged(object, details), || {
+    context.output.result("ferrite.bench-solver/1", merged(object, [details]), || {
         let mut text = format!("{}, {lattice}\n", device.describe());
         match &subject {
             Subject::Wilson(tables) => {

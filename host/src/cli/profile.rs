@@ -1,0 +1,81 @@
+//! `--profile`: how long each kernel of a solve ran.
+use super::device::{Device, on_device};
+use super::{Context, Outcome, text};
+use ferrite::backend::{Backend, KernelTime};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Instant;
+
+/// Rows of the table; the rest is one row.
+const ROWS: usize = 20;
+
+/// Times that are being taken, if they were asked for.
+pub struct Running(Option<Instant>);
+
+/// Times that were taken.
+pub struct Profile(Option<Times>);
+
+struct Times {
+    kernels: Vec<KernelTime>,
+    /// Of the whole, from the clock.
+    seconds: f64,
+}
+
+impl Running {
+    /// From now on, if asked.
+    pub fn start(asked: bool, device: &Device) -> Outcome<Self> {
+        if asked {
+            on_device!(device, backend => backend.start_profile())?;
+        }
+        Ok(Running(asked.then(Instant::now)))
+    }
+    /// Until now.
+    pub fn end(self, device: &Device) -> Outcome<Profile> {
+        let Some(clock) = self.0 else { return Ok(Profile(None)) };
+        let kernels = on_device!(device, backend => backend.end_profile())?;
+        Ok(Profile(Some(Times { kernels, seconds: clock.elapsed().as_secs_f64() })))
+    }
+}
+
+impl Profile {
+    /// Keys for `--json`: none without times.
+    pub fn json(&self) -> Value {
+        let Some(times) = &self.0 else { return json!({}) };
+        json!({ "kernels": json(&times.kernels, times.seconds) })
+    }
+    /// A table; empty without times. Of several processes this is the first one's.
+    pub fn table(&self, context: &Context) -> String {
+        let Some(Times { kernels, seconds }) = &self.0 else { return String::new() };
+        let inside = inside(kernels);
+        let whose = if context.world.size() > 1 { " of rank 0" } else { "" };
+        let mut out = format!("{inside:.3} s in kernels{whose}, {:.0} % of the time:\n", 100.0 * inside / seconds);
+        let _ = writeln!(out, "{:<44} {:>9} {:>12} {:>8}", "kernel", "launches", "us each", "share");
+        let mut row = |name: &str, launches: u64, seconds: f64| {
+            let (each, share) = (1e6 * seconds / launches as f64, 100.0 * seconds / inside);
+            let _ = writeln!(out, "{name:<44} {launches:>9} {each:>12.2} {share:>7.1}%");
+        };
+        let (shown, rest) = kernels.split_at(kernels.len().min(ROWS));
+        shown.iter().for_each(|kernel| row(&kernel.name, kernel.launches, kernel.seconds));
+        if !rest.is_empty() {
+            let launches = rest.iter().map(|kernel| kernel.launches).sum();
+            row(
+                &format!("({})", text::count(rest.len(), "other kernel")),
+                launches,
+                rest.iter().map(|k| k.seconds).sum(),
+            );
+        }
+        out
+    }
+}
+
+/// Seconds in kernels.
+pub fn inside(kernels: &[KernelTime]) -> f64 {
+    kernels.iter().map(|kernel| kernel.seconds).sum()
+}
+
+/// Times for JSON, with their share of these seconds.
+pub fn json(kernels: &[KernelTime], of: f64) -> Value {
+    let seconds = inside(kernels);
+    let one = |k: &KernelTime| json!({ "name": k.name, "launches": k.launches, "seconds": k.seconds });
+    json!({ "seconds": seconds, "share": seconds / of, "times": kernels.iter().map(one).collect::<Vec<_>>() })
+}
