@@ -237,7 +237,12 @@ pub fn bicgstab<Y: System>(
         }
         let mut due = run.advance()?;
         for j in 0..n {
-            if !run.outer.active[j] || !run.claims_nothing(j) {
+            if !run.outer.active[j] {
+                continue;
+            }
+            if !run.claims_nothing(j) {
+                // It may go on for a while, as long as it can.
+                due |= broken[j].is_some() || !((next_rho[j] / rho[j]) * (alpha[j] / omega[j])).is_finite();
                 continue;
             }
             let norm2 = run.outer.norm2[j];

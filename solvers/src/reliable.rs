@@ -1,11 +1,14 @@
 //! What CG, BiCGstab and GCR share: the bookkeeping of reliable updates (paper 001, Algorithm 2).
 //!
 //! The solution is x + x̂: x in the precise space, and x̂, the sum of the steps since the last update, in the sloppy
-//! one. An update adds x̂ to x, clears it and replaces the recurrence's residual by b − A x. One is made whenever
-//! ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **whenever a right-hand side seems to have
-//! converged**: only a residual from the precise operator finishes a right-hand side.
+//! one. An update adds x̂ to x, clears it and replaces the recurrence's residual by b − A x. A right-hand side wants one
+//! when ‖r̂_j‖ < δ M_j, M_j being the largest residual since the last update, and **when it seems to have converged**: only
+//! a residual from the precise operator finishes a right-hand side.
 //!
-//! Block CG makes one when every right-hand side wants it.
+//! An update is one of all right-hand sides, and costs as much as several iterations. Of a batch the first to want one
+//! would have all of them updated far more often than each needs it, so an update is due when half of those that move want
+//! one, or one of them has gone on for so long that it should not wait ([`URGENT`]). Block CG makes one when every
+//! right-hand side wants it.
 //!
 //! GCR has no recurrence that could go on after an update: all its directions are forgotten then. A right-hand side for
 //! which an update is due *waits* until all others want one too, so that none costs another its directions.
@@ -26,6 +29,9 @@ use std::cmp::Ordering;
 pub(crate) const PROGRESS: f64 = 0.9;
 /// Wrong claims of convergence without progress in between after which the precision is blamed.
 const FALSE_CLAIMS: usize = 4;
+/// A right-hand side that wanted an update does not wait for others below this fraction of the residual at which it did,
+/// or below that of δ: what the sloppy precision got wrong since the last update is far smaller still.
+const URGENT: f64 = 0.1;
 /// No residual relative to ‖b‖ below this means anything in double precision.
 pub(crate) const ROUNDING: f64 = 1e-18;
 /// Histories are reserved for this many iterations at most; longer ones grow.
@@ -566,12 +572,12 @@ impl<'a, Y: System> Run<'a, Y> {
     }
 
     /// Takes the recurrence's new ‖r_j‖² from `outer.norm2` and says whether an update is due. Where directions do not
-    /// survive an update, those for which it is due wait from now on.
+    /// survive an update, those that want one wait from now on.
     pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
         self.info.iterations += 1;
         self.kind = Kind::Iterate;
         self.settled = false;
-        let (mut due, mut all) = (false, true);
+        let (mut moving, mut wanting, mut urgent) = (0, 0, false);
         for j in 0..self.outer.active.len() {
             let o = &mut *self.outer;
             if !o.moves(j) {
@@ -589,13 +595,16 @@ impl<'a, Y: System> Run<'a, Y> {
             if norm < PROGRESS * o.lowest[j] {
                 (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[side]);
             }
-            let mine = norm <= o.level(j) || norm < self.delta * o.maximum[j];
+            let below = |factor: f64| norm <= factor * o.level(j) || norm < factor * self.delta * o.maximum[j];
+            let mine = below(1.0);
+            urgent |= below(URGENT);
+            moving += 1;
+            wanting += usize::from(mine);
             o.waiting[j] = mine && self.control.restarting;
-            due |= mine;
-            all &= mine;
             self.info.history[side].push(relative(norm, o.reference[j]));
         }
-        Ok(due && (all || !self.control.together))
+        let enough = if self.control.together { wanting == moving } else { 2 * wanting >= moving || urgent };
+        Ok(wanting > 0 && enough)
     }
 
     /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.

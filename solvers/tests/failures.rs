@@ -370,12 +370,35 @@ fn updates_of_others_are_no_stalls() {
         let system = Mixed::new(&space, &operator, &small, &sloppy);
         let b = Random(60 + seed).vector(n * nrhs);
         let mut x = space.allocate().unwrap();
-        let params = BicgstabParams { tol: 1e-11, ..Default::default() };
+        let params = BicgstabParams { tol: 1e-11, delta: Some(0.5), ..Default::default() };
         let mut workspace = BicgstabWorkspace::new(&system).unwrap();
         let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
         assert!(info.restarts == 0 && info.reliable_updates > 15, "{seed}: {info:?}");
         for j in 0..nrhs {
             assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-11);
         }
+    }
+}
+
+#[test]
+fn a_batch_has_hardly_more_updates_than_each_by_itself() {
+    let (n, nrhs) = (96, 12);
+    for seed in 0..6 {
+        let a = general(n, 0.93, 40 + seed);
+        let b = Random(60 + seed).vector(n * nrhs);
+        let params = BicgstabParams { tol: 1e-11, ..Default::default() };
+        let updates = |b: &[Complex64], nrhs: usize| {
+            let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Precision::Single));
+            let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
+            let system = Mixed::new(&space, &operator, &small, &sloppy);
+            let (mut x, mut workspace) = (space.allocate().unwrap(), BicgstabWorkspace::new(&system).unwrap());
+            let info = bicgstab(&system, &b.to_vec(), &mut x, &params, &mut workspace, &mut ()).unwrap();
+            assert!((0..nrhs).all(|j| residual(&a, space.rhs(&b.to_vec(), j), space.rhs(&x, j)) <= 1.001e-11));
+            info.reliable_updates
+        };
+        let together = updates(&b, nrhs);
+        let most = b.chunks(n).map(|b| updates(b, 1)).max().unwrap();
+        // A few more at the end, where half of those that are left finish at a time.
+        assert!(together <= most + 4, "{seed}: {together}, {most}");
     }
 }
