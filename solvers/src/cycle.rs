@@ -1,5 +1,6 @@
 //! The inside of a cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
 
+use crate::compact::Plan;
 use crate::gcr::Orthogonalisation;
 use crate::operator::{Sloppy, System};
 use crate::preconditioner::Preconditioner;
@@ -49,26 +50,48 @@ impl Cycle {
     /// For `n` right-hand sides and up to `k_max` directions.
     pub fn new(n: usize, k_max: usize) -> Self {
         let complex = |length: usize| vec![Complex64::ZERO; length];
-        Self {
+        let mut cycle = Self {
             n,
             k_max,
             beta: complex(k_max * k_max * n),
             alpha: complex(k_max * n),
             gamma2: vec![0.0; k_max * n],
             chi: complex(k_max * n),
-            dots: complex(n),
-            image2: vec![0.0; n],
-            known: vec![0.0; n],
-            measured: vec![0.0; n],
-            norms: vec![0.0; n],
-            left: complex(n),
-            right: complex(n),
-            stalled: vec![false; n],
-            broken: vec![false; n],
-            breakdowns: vec![0; n],
-            steps: vec![0; n],
-            reach: vec![k_max; n],
-        }
+            dots: Vec::new(),
+            image2: Vec::new(),
+            known: Vec::new(),
+            measured: Vec::new(),
+            norms: Vec::new(),
+            left: Vec::new(),
+            right: Vec::new(),
+            stalled: Vec::new(),
+            broken: Vec::new(),
+            breakdowns: Vec::new(),
+            steps: Vec::new(),
+            reach: Vec::new(),
+        };
+        cycle.begin(n, k_max);
+        cycle
+    }
+
+    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `reach` directions.
+    pub fn begin(&mut self, n: usize, reach: usize) {
+        self.n = n;
+        let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
+        [dots, left, right].into_iter().for_each(|v| *v = vec![Complex64::ZERO; n]);
+        [image2, known, measured, norms].into_iter().for_each(|v| *v = vec![0.0; n]);
+        [stalled, broken].into_iter().for_each(|v| *v = vec![false; n]);
+        (self.breakdowns, self.steps, self.reach) = (vec![0; n], vec![0; n], vec![reach; n]);
+    }
+
+    /// Follows a plan between two cycles, when nothing but the restarts of right-hand sides is known.
+    pub fn rearrange(&mut self, plan: &Plan) {
+        self.n = plan.width();
+        let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
+        [dots, left, right].into_iter().for_each(|v| plan.numbers(v));
+        [image2, known, measured, norms].into_iter().for_each(|v| plan.numbers(v));
+        [stalled, broken].into_iter().for_each(|v| plan.numbers(v));
+        [&mut self.breakdowns, &mut self.steps, &mut self.reach].into_iter().for_each(|v| plan.numbers(v));
     }
 
     /// Where β_{·,k} begins.

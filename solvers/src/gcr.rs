@@ -1,6 +1,6 @@
 //! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
 
-use crate::compact::Rhs;
+use crate::compact::{Rhs, shrinks};
 use crate::cycle::Cycle;
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
@@ -10,6 +10,7 @@ use crate::preconditioner::Preconditioner;
 use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
+use std::marker::PhantomData;
 
 /// How the image of a new direction is made orthogonal to those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,9 +67,12 @@ impl Default for GcrParams {
     }
 }
 
-/// Memory of [`gcr`]: two precise blocks, and 2 k_max + 2 sloppy ones. That of the preconditioner comes on top.
+/// Memory of [`gcr`]: two precise blocks, and 2 k_max + 2 sloppy ones, and a precise one more for several right-hand
+/// sides. That of the preconditioner comes on top.
 pub struct GcrWorkspace<P: VectorSpace, S: VectorSpace> {
     outer: Outer<P, S>,
+    /// For b, where the batch may become smaller.
+    copy: Option<P::Vector>,
     r: S::Vector,
     /// p̂_k.
     p: Vec<S::Vector>,
@@ -89,11 +93,25 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
         let blocks = || (0..k_max).map(|_| space.allocate()).collect::<Result<Vec<_>, _>>();
         Ok(Self {
             outer: Outer::new(system)?,
+            copy: if shrinks(system) { Some(system.precise().allocate()?) } else { None },
             r: space.allocate()?,
             p: blocks()?,
             z: blocks()?,
             c: Cycle::new(n, k_max),
         })
+    }
+}
+
+/// Gives a preconditioner its full width back, however a solve ends.
+struct Restored<'a, S: VectorSpace, K: Preconditioner<S> + ?Sized> {
+    preconditioner: &'a K,
+    full: usize,
+    of: PhantomData<S>,
+}
+
+impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Drop for Restored<'_, S, K> {
+    fn drop(&mut self) {
+        self.preconditioner.narrow(self.full);
     }
 }
 
@@ -132,7 +150,9 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
 ///
 /// # Several right-hand sides
 /// share k, each with its own coefficients. One whose restart is due waits until all others are there or k = k_max: each
-/// takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count waiting.
+/// takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count waiting. Those that are finished
+/// leave the batch as in [`cg`](crate::cg#batches-that-become-smaller), if the preconditioner
+/// [can](Preconditioner::narrow).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 /// [`Info::reliable_updates`] counts restarts of the block, [`Info::restarts`] those of its right-hand sides that had to
@@ -158,7 +178,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         restarting: true,
         together: false,
     };
-    let GcrWorkspace { outer, r, p, z, c } = workspace;
+    let GcrWorkspace { outer, copy, r, p, z, c } = workspace;
     if !(1..=c.k_max).contains(&params.k_max) {
         return Err(SolveError::Invalid(
             "k_max has to be at least 1, and at most the number of directions that the workspace was made for",
@@ -168,8 +188,11 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         return Err(SolveError::Invalid("max_breakdowns has to be at least 1"));
     }
     let space = system.sloppy();
-    let n = c.n;
-    let mut run = Run::begin(system, Rhs::Given(b, None), x, outer, control, Claim::default())?;
+    let n = outer.full();
+    // Batches become smaller if all concerned can.
+    let _guard = Restored { preconditioner, full: n, of: PhantomData };
+    let copy = copy.as_mut().filter(|_| preconditioner.narrow(n));
+    let mut run = Run::begin(system, Rhs::Given(b, copy), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();
     }
@@ -177,12 +200,18 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         return Err(run.no_convergence()?);
     }
     run.demote(r)?;
+    c.begin(n, params.k_max);
     c.begin_cycle(&run);
-    c.breakdowns.fill(0);
-    c.reach.fill(params.k_max);
     let mut k = 0;
 
     loop {
+        if let Some(plan) = run.compact()? {
+            plan.vectors(space, r, &mut p[0])?;
+            preconditioner.narrow(plan.width());
+            c.rearrange(&plan);
+            c.begin_cycle(&run);
+        }
+        let n = c.n;
         c.direction(&mut run, preconditioner, k, r, p, z)?;
         let (before, rest) = z.split_at_mut(k);
         let z_k = &mut rest[0];

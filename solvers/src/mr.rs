@@ -54,6 +54,15 @@ struct Memory<D: VectorSpace> {
     norm2: Vec<f64>,
 }
 
+impl<D: VectorSpace> Memory<D> {
+    /// Scalars for so many right-hand sides in domains.
+    fn resize(&mut self, n: usize) {
+        let Self { alpha, left, right, dots, norm2, .. } = self;
+        [alpha, left, right, dots].into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
+        norm2.resize(n, 0.0);
+    }
+}
+
 impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A> {
     /// For an operator that stays within domains, on the space of these domains: additive Schwarz. Allocates two
     /// blocks.
@@ -79,15 +88,15 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
         if !(params.omega > 0.0 && params.omega < 2.0) {
             return Err(SolveError::Invalid("the relaxation ω of minimum residual has to lie between 0 and 2"));
         }
-        let n = space.nrhs();
-        let memory = Memory {
+        let mut memory = Memory {
             vectors: [space.allocate()?, space.allocate()?],
-            alpha: vec![Complex64::ZERO; n],
-            left: vec![Complex64::ZERO; n],
-            right: vec![Complex64::ZERO; n],
-            dots: vec![Complex64::ZERO; n],
-            norm2: vec![0.0; n],
+            alpha: Vec::new(),
+            left: Vec::new(),
+            right: Vec::new(),
+            dots: Vec::new(),
+            norm2: Vec::new(),
         };
+        memory.resize(space.nrhs());
         Ok(Self { space, operator, params, local, memory: RefCell::new(memory) })
     }
 }
@@ -141,5 +150,18 @@ where
             (work.applications, work.reductions) = (steps, steps);
         }
         Ok(work)
+    }
+    /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
+    fn narrow(&self, sides: usize) -> bool {
+        let before = self.space.nrhs();
+        if self.local || !self.space.narrow(sides) {
+            return false;
+        }
+        if !self.operator.narrow(sides) {
+            self.space.narrow(before);
+            return false;
+        }
+        self.memory.borrow_mut().resize(self.space.nrhs());
+        true
     }
 }

@@ -49,11 +49,21 @@ pub trait Preconditioner<S: VectorSpace> {
     /// Those of the backend. Trouble with numbers is no error: z_j is as good as it can be, and where it is not finite,
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
+
+    /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow): from now on only the first `sides`
+    /// right-hand sides of a block are of interest, in whatever order they came before. Answers whether that is possible;
+    /// where it is not, nothing changes, and batches stay as wide as they are.
+    fn narrow(&self, _sides: usize) -> bool {
+        false
+    }
 }
 
 impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         (**self).apply(space, r, norms, z)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        (**self).narrow(sides)
     }
 }
 
@@ -65,6 +75,9 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
     fn apply(&self, space: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         space.copy(r, z)?;
         Ok(Work::default())
+    }
+    fn narrow(&self, _: usize) -> bool {
+        true
     }
 }
 
@@ -123,9 +136,21 @@ where
             unscale[j] = 1.0 / scale[j];
             inner_norms[j] = scale[j] * norm;
         }
-        self.space.convert(scale, r, inner_r)?;
-        let work = self.preconditioner.apply(self.space, inner_r, inner_norms, inner_z)?;
-        space.convert(unscale, inner_z, z)?;
+        let n = norms.len();
+        self.space.convert(&scale[..n], r, inner_r)?;
+        let work = self.preconditioner.apply(self.space, inner_r, &inner_norms[..n], inner_z)?;
+        space.convert(&unscale[..n], inner_z, z)?;
         Ok(work)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        let before = self.space.nrhs();
+        if !self.space.narrow(sides) {
+            return false;
+        }
+        let both = self.preconditioner.narrow(sides);
+        if !both {
+            self.space.narrow(before);
+        }
+        both
     }
 }

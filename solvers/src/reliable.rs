@@ -148,6 +148,11 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Outer<P, S> {
 }
 
 impl<P: VectorSpace, S: VectorSpace> Outer<P, S> {
+    /// Right-hand sides that it was made for.
+    pub fn full(&self) -> usize {
+        self.full
+    }
+
     fn flags(&mut self) -> [&mut Vec<bool>; 6] {
         let Self { x_is_best, active, restart, waiting, deceived, progressed, .. } = self;
         [x_is_best, active, restart, waiting, deceived, progressed]

@@ -95,12 +95,14 @@ enum Method {
     Cgnr,
     Cgne,
     Bicgstab,
+    /// With restarts after so many directions.
+    Gcr(usize),
 }
-const ALL: [Method; 4] = [Method::Cg, Method::Cgnr, Method::Cgne, Method::Bicgstab];
+const ALL: [Method; 5] = [Method::Cg, Method::Cgnr, Method::Cgne, Method::Bicgstab, Method::Gcr(12)];
 
 /// Applications of an operator in an iteration.
 fn per_iteration(method: Method) -> usize {
-    if method == Method::Cg { 1 } else { 2 }
+    if matches!(method, Method::Cg | Method::Gcr(_)) { 1 } else { 2 }
 }
 
 fn solve<Y: System<Error = Broken>>(
@@ -119,6 +121,10 @@ fn solve<Y: System<Error = Broken>>(
         Method::Bicgstab => {
             let params = BicgstabParams { tol, max_iterations: 4000, ..Default::default() };
             bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, observer)
+        }
+        Method::Gcr(k_max) => {
+            let params = GcrParams { tol, max_iterations: 4000, k_max, ..Default::default() };
+            gcr(system, &Identity, b, x, &params, &mut GcrWorkspace::new(system, k_max)?, observer)
         }
     }
 }
@@ -233,6 +239,38 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
             // The last M†y of CGNE, made for all, meets the NaN too.
             assert!(method == Method::Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
             assert!(info.sloppy_sides < SIDES * info.sloppy_applications && space.nrhs() == SIDES, "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn a_preconditioner_becomes_smaller_with_its_batch() {
+    let (a, b) = blocks();
+    for movable in [true, false] {
+        let (space, small) = (Space::double(N, SIDES), Space::new(N, SIDES, Precision::Single));
+        let (operator, inside) = (Dense::new(&space, &a), Counting { movable, ..Counting::new(&small, &a) });
+        let system = Uniform::new(&space, &operator);
+        let params = MrParams { steps: 4, ..Default::default() };
+        let k = Converted::new(&small, MinimumResidual::on_whole(&small, &inside, params).unwrap()).unwrap();
+        let (mut x, mut workspace) = (space.allocate().unwrap(), GcrWorkspace::new(&system, 8).unwrap());
+        // Twice: the second solve has all of them again.
+        for _ in 0..2 {
+            inside.counts.borrow_mut().fill(0);
+            x.fill(Complex64::ZERO);
+            let params = GcrParams { k_max: 8, ..Default::default() };
+            let info = gcr(&system, &k, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+            check_report(&a, &space, &b, &x, &info);
+            assert_eq!(small.nrhs(), SIDES);
+            let counts = inside.counts.borrow();
+            let all = 4 * info.preconditioner.calls;
+            assert!(info.worst_residual() <= 1e-10 && *counts.iter().max().unwrap() == all, "{counts:?} {all}");
+            if movable {
+                assert!(info.sloppy_sides < SIDES * info.sloppy_applications, "{info:?}");
+                assert!(2 * counts[2] < all, "{counts:?}");
+            } else {
+                assert_eq!(info.sloppy_sides, SIDES * info.sloppy_applications);
+                assert_eq!(*counts, [all; SIDES]);
+            }
         }
     }
 }

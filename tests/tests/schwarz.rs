@@ -381,6 +381,41 @@ fn overlap_helps() {
     }
 }
 
+/// Those that are finished are no longer computed, in the domains neither.
+#[test]
+fn right_hand_sides_leave_their_domains() {
+    let gauge = generate::weak_field(lattice(), 7, 0.2);
+    for (grid, block, overlap) in
+        [([1; 4], None, 0), ([1; 4], Some([4, 4, 4, 4]), 0), ([1, 1, 1, 2], None, 0), ([1, 1, 1, 2], None, 2)]
+    {
+        Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice(), grid, world).unwrap();
+            let part = domain.section();
+            let gauge = cut::links_of(&part, &gauge);
+            let sources: Vec<_> = (0..4).map(|seed| generate::random_source(part, 20 + seed)).collect();
+            let configuration = Configuration::new(&domain, &gauge);
+            let schwarz = Schwarz { domain: block, overlap, steps: 5, k_max: 6, ..Default::default() };
+            let precision = IterationPrecision::Single;
+            let request = Request { method: Method::GcrDd, precision, schwarz, ..Request::new(params()) };
+            let (good, wide) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
+            // The second and the last have nothing to do.
+            let guess: Vec<_> = (0..4).map(|j| if j % 2 == 1 { good[j].clone() } else { sources[j].clone() }).collect();
+            let (solutions, report) = configuration.solve(&sources, Some(&guess), &request, &mut ()).unwrap();
+            let (info, own) = (&report.info, &report.info.iterations_per_rhs);
+            assert!(own[1] == 0 && own[3] == 0 && own[0] > 4 && own[2] > 4, "{own:?}");
+            assert!(info.sloppy_sides <= 2 * info.sloppy_applications, "{info:?}");
+            assert!(wide.converged && report.converged && report.climbs.is_empty());
+            for (j, (got, expected)) in solutions.iter().zip(&good).enumerate() {
+                let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();
+                // Two residuals of 1e-10, over the smallest singular value of M.
+                assert!(off.sqrt() < 1e-8 * expected.norm2().sqrt(), "{grid:?} {overlap} {j}: {:e}", off.sqrt());
+            }
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn domains_that_do_not_fit_are_refused() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.1));

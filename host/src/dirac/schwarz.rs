@@ -1,6 +1,7 @@
 //! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
 //! each of them as a preconditioner (Babich et al. 2011, section 8.1).
 use super::clover::{EvenOddClover, Schur};
+use super::even_odd::Width;
 use super::wilson::EvenOddWilson;
 use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -65,6 +66,8 @@ pub struct MrInBlocks<B: Backend, P: Precision> {
     operator: Rc<dyn BlockOperator<B, P>>,
     params: MrParams,
     blocks: Blocks,
+    /// Right-hand sides that are worked on.
+    sides: Width,
     fields: RefCell<[DeviceSpinor<B, P>; 2]>,
     sums: B::Buffer,
     margin: Option<Margin<B, P>>,
@@ -93,7 +96,8 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         let fields = [DeviceSpinor::zero(&domain, nrhs)?, DeviceSpinor::zero(&domain, nrhs)?];
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
-        Ok(MrInBlocks { operator, params, blocks, fields: RefCell::new(fields), sums, margin: None })
+        let sides = Width::default();
+        Ok(MrInBlocks { operator, params, blocks, sides, fields: RefCell::new(fields), sums, margin: None })
     }
     /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
     /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
@@ -117,21 +121,21 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         };
         let [wide_r, wide_z] = &mut *given.borrow_mut();
         if let Some(halo) = parts.halo() {
-            halo.fill_margin(r, wide_r, 0, *width, *across)?;
+            halo.fill_margin((r, self.sides.of(r.nrhs())), wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
-        parts.backend().launch(&kernel, parts.sites(), z.nrhs() as u32)?;
+        parts.backend().launch(&kernel, parts.sites(), self.sides.of(z.nrhs()) as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
     fn in_blocks(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
         let domain = self.operator.domain();
-        let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), r.nrhs());
+        let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
         let space = SpinorSpace::<B, P>::new(domain, nrhs);
         let count = self.blocks.count() as usize;
         let [residual, image] = &mut *self.fields.borrow_mut();
@@ -173,7 +177,11 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
             first: u32::from(first),
             relaxation: self.params.omega,
         };
-        Ok(domain.backend().launch(&kernel, domain.sites(), z.nrhs() as u32)?)
+        Ok(domain.backend().launch(&kernel, domain.sites(), self.sides.of(z.nrhs()) as u32)?)
+    }
+    /// From now on only the first right-hand sides are of interest, if the operator agrees.
+    fn narrow(&self, sides: usize) -> bool {
+        self.operator.narrow(sides) && self.sides.narrow(sides, self.fields.borrow()[0].nrhs())
     }
 }
 
@@ -203,6 +211,14 @@ impl<B: Backend> Preconditioner<AnySpace<B, FourSpins>> for AnySchwarz<B> {
             (AnySchwarz::Half(mr), AnyField::Half(r), AnyField::Half(z)) => mr.solve(r, z),
             (AnySchwarz::Fp16(mr), AnyField::Fp16(r), AnyField::Fp16(z)) => mr.solve(r, z),
             _ => unreachable!("a preconditioner and its vectors have one format"),
+        }
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        match self {
+            AnySchwarz::Double(mr) => mr.narrow(sides),
+            AnySchwarz::Single(mr) => mr.narrow(sides),
+            AnySchwarz::Half(mr) => mr.narrow(sides),
+            AnySchwarz::Fp16(mr) => mr.narrow(sides),
         }
     }
 }

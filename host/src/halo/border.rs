@@ -53,18 +53,18 @@ impl<B: Backend> Halo<B> {
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies a field on the sites of `parity` to one on the [same lattice with a margin](Domain::with_margin) of
+    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one on the [same lattice with a margin](Domain::with_margin) of
     /// `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
     /// multiplied by `across`.
     pub fn fill_margin<K: FieldKind, P: Precision>(
         &self,
-        input: &DeviceField<B, K, P>,
+        (input, nrhs): (&DeviceField<B, K, P>, usize),
         out: &mut DeviceField<B, K, P>,
         parity: u32,
         width: u32,
         across: f64,
     ) -> Result {
-        let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), input.nrhs() as u32);
+        let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), nrhs as u32);
         let (backend, margin) = (domain.backend(), domain.border(width));
         let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
         let (factor, field) = (1.0, out.view());

@@ -54,7 +54,7 @@ impl<B: Backend, P: Precision> Hops<B, P> {
         let count = self.fields[0].nrhs();
         let mut fields = [DeviceColour::zero(&wide, count)?, DeviceColour::zero(&wide, count)?];
         for (parity, (from, to)) in self.fields.iter().zip(&mut fields).enumerate() {
-            halo.fill_margin(from, to, parity as u32, width, across)?;
+            halo.fill_margin((from, from.nrhs()), to, parity as u32, width, across)?;
         }
         Ok(Hops { fields, added: self.added })
     }

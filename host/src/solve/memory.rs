@@ -36,7 +36,7 @@ impl Request {
             },
         );
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
-        let copy = usize::from(nrhs > 1 && !gcr && self.method != Method::BlockCg);
+        let copy = usize::from(nrhs > 1 && self.method != Method::BlockCg);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
         let outer = 3 + if defect { 0 } else { 1 + normal + copy };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
