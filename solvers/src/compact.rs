@@ -4,7 +4,7 @@
 //! [`Run::compact`](crate::reliable::Run::compact) makes after an update. From then on a *slot* of a block is not the
 //! caller's right-hand side of that number.
 
-use crate::traits::VectorSpace;
+use crate::traits::{LinearOperator, VectorSpace};
 
 /// Widths that batches become smaller through, the largest first: numbers that threads of a GPU share evenly, which 7, say,
 /// is not. Each is three quarters of the one before or less, and wider batches have a multiple of four.
@@ -47,6 +47,16 @@ impl Plan {
         numbers.truncate(self.width);
     }
 
+    /// The same for numbers that come in rows, one number for each slot.
+    pub fn rows<T: Copy>(&self, rows: &mut Vec<T>, slots: usize) {
+        let kept = rows.chunks_exact(slots).flat_map(|row| {
+            let mut row = row.to_vec();
+            self.numbers(&mut row);
+            row
+        });
+        *rows = kept.collect();
+    }
+
     /// The vectors of a block in their new order. `scratch` loses its content.
     pub fn vectors<S: VectorSpace>(
         &self,
@@ -56,6 +66,63 @@ impl Plan {
     ) -> Result<(), S::Error> {
         self.swaps.iter().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))
     }
+}
+
+/// Narrows what takes part in a solve, and gives it its full width back, however the solve ends.
+pub(crate) struct Width<'a> {
+    narrow: Box<dyn Fn(usize) -> bool + 'a>,
+    full: usize,
+    narrowed: bool,
+}
+
+impl<'a> Width<'a> {
+    /// By `narrow`, for spaces and operators that have memory for `full` right-hand sides.
+    pub fn new(full: usize, narrow: impl Fn(usize) -> bool + 'a) -> Self {
+        Self { narrow: Box::new(narrow), full, narrowed: false }
+    }
+
+    /// Whether all concerned can become narrower.
+    pub fn can_change(&self) -> bool {
+        self.narrowed || self.full > 1 && (self.narrow)(self.full)
+    }
+
+    /// From now on `sides`. Only where it [can change](Self::can_change).
+    pub fn set(&mut self, sides: usize) {
+        (self.narrow)(sides);
+        self.narrowed = true;
+    }
+
+    /// Back to the full width; whether it was another.
+    pub fn restore(&mut self) -> bool {
+        let narrowed = std::mem::take(&mut self.narrowed);
+        if narrowed {
+            (self.narrow)(self.full);
+        }
+        narrowed
+    }
+}
+
+impl Drop for Width<'_> {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// Narrows a space and an operator on it, or neither.
+pub(crate) fn narrow_both<S: VectorSpace>(
+    space: &S,
+    operator: &(impl LinearOperator<S> + ?Sized),
+    sides: usize,
+) -> bool {
+    let before = space.nrhs();
+    if !space.narrow(sides) {
+        return false;
+    }
+    let both = operator.narrow(sides);
+    if !both {
+        space.narrow(before);
+    }
+    both
 }
 
 /// A right-hand side that may have to be rearranged.

@@ -1,6 +1,6 @@
 //! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
 
-use crate::compact::{Rhs, shrinks};
+use crate::compact::{Rhs, Width, shrinks};
 use crate::cycle::Cycle;
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
@@ -10,7 +10,6 @@ use crate::preconditioner::Preconditioner;
 use crate::reliable::{Claim, Control, Outer, Run, Trouble};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
-use std::marker::PhantomData;
 
 /// How the image of a new direction is made orthogonal to those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,19 +101,6 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
     }
 }
 
-/// Gives a preconditioner its full width back, however a solve ends.
-struct Restored<'a, S: VectorSpace, K: Preconditioner<S> + ?Sized> {
-    preconditioner: &'a K,
-    full: usize,
-    of: PhantomData<S>,
-}
-
-impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Drop for Restored<'_, S, K> {
-    fn drop(&mut self) {
-        self.preconditioner.narrow(self.full);
-    }
-}
-
 /// Solves A x_j = b_j for a general regular A by generalised conjugate residuals with restarts and a flexible
 /// preconditioner K (paper 004, Algorithm 1). With [`MinimumResidual`](crate::MinimumResidual) on domains as K this is
 /// GCR-DD.
@@ -190,8 +176,8 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     let space = system.sloppy();
     let n = outer.full();
     // Batches become smaller if all concerned can.
-    let _guard = Restored { preconditioner, full: n, of: PhantomData };
-    let copy = copy.as_mut().filter(|_| preconditioner.narrow(n));
+    let mut width = Width::new(n, |sides| preconditioner.narrow(sides));
+    let copy = copy.as_mut().filter(|_| width.can_change());
     let mut run = Run::begin(system, Rhs::Given(b, copy), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();
@@ -207,7 +193,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     loop {
         if let Some(plan) = run.compact()? {
             plan.vectors(space, r, &mut p[0])?;
-            preconditioner.narrow(plan.width());
+            width.set(plan.width());
             c.rearrange(&plan);
             c.begin_cycle(&run);
         }

@@ -1,5 +1,6 @@
 //! A fixed number of steps of minimum residual: the block solver of the Schwarz preconditioner (paper 004, section 8.1).
 
+use crate::compact::narrow_both;
 use crate::error::SolveError;
 use crate::preconditioner::{Preconditioner, Work};
 use crate::traits::{LinearOperator, VectorSpace};
@@ -153,15 +154,10 @@ where
     }
     /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
     fn narrow(&self, sides: usize) -> bool {
-        let before = self.space.nrhs();
-        if self.local || !self.space.narrow(sides) {
-            return false;
+        let can = !self.local && narrow_both(self.space, self.operator, sides);
+        if can {
+            self.memory.borrow_mut().resize(self.space.nrhs());
         }
-        if !self.operator.narrow(sides) {
-            self.space.narrow(before);
-            return false;
-        }
-        self.memory.borrow_mut().resize(self.space.nrhs());
-        true
+        can
     }
 }

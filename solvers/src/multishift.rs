@@ -31,6 +31,7 @@
 //!
 //! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
 
+use crate::compact::{Plan, Width, narrow_both};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
@@ -122,8 +123,9 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
     /// p_i of the module's description, in the order of the shifts.
     p: Vec<S::Vector>,
     nrhs: usize,
-    // One entry for each right-hand side.
+    /// ‖b_j‖ in the order of the caller.
     reference: Vec<f64>,
+    // One entry for each slot of the batch as it is at the moment.
     active: Vec<bool>,
     rho: Vec<f64>,
     alpha: Vec<f64>,
@@ -136,7 +138,7 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
     norm2: Vec<f64>,
     dots: Vec<Complex64>,
     left: Vec<Complex64>,
-    // One entry for each shift and right-hand side, those of one shift together.
+    // One entry for each shift and slot, those of one shift together.
     running: Vec<bool>,
     zeta: Vec<f64>,
     /// g = 1 − ρ.
@@ -149,32 +151,62 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
 impl<S: VectorSpace> MultiShiftWorkspace<S> {
     /// Allocates for up to `shifts` shifts; reusable for every operator on `space`.
     pub fn new(space: &S, shifts: usize) -> Result<Self, S::Error> {
-        let n = space.nrhs();
-        let all = shifts * n;
-        Ok(Self {
+        let mut workspace = Self {
             r: space.allocate()?,
             ap: space.allocate()?,
             p: (0..shifts).map(|_| space.allocate()).collect::<Result<_, _>>()?,
-            nrhs: n,
-            reference: vec![0.0; n],
-            active: vec![false; n],
-            rho: vec![0.0; n],
-            alpha: vec![0.0; n],
-            beta: vec![0.0; n],
-            momentum: vec![0.0; n],
-            lowest: vec![0.0; n],
-            lowest_at: vec![0; n],
-            relative: vec![0.0; n],
-            norm2: vec![0.0; n],
-            dots: vec![Complex64::ZERO; n],
-            left: vec![Complex64::ZERO; n],
-            running: vec![false; all],
-            zeta: vec![0.0; all],
-            gap: vec![0.0; all],
-            a: vec![0.0; all],
-            z: vec![0.0; all],
-            b: vec![0.0; all],
-        })
+            nrhs: space.nrhs(),
+            reference: Vec::new(),
+            active: Vec::new(),
+            rho: Vec::new(),
+            alpha: Vec::new(),
+            beta: Vec::new(),
+            momentum: Vec::new(),
+            lowest: Vec::new(),
+            lowest_at: Vec::new(),
+            relative: Vec::new(),
+            norm2: Vec::new(),
+            dots: Vec::new(),
+            left: Vec::new(),
+            running: Vec::new(),
+            zeta: Vec::new(),
+            gap: Vec::new(),
+            a: Vec::new(),
+            z: Vec::new(),
+            b: Vec::new(),
+        };
+        workspace.reset();
+        Ok(workspace)
+    }
+
+    /// Numbers for all right-hand sides and shifts, as good as new.
+    fn reset(&mut self) {
+        let (n, all) = (self.nrhs, self.nrhs * self.p.len());
+        (self.active, self.lowest_at, self.running) = (vec![false; n], vec![0; n], vec![false; all]);
+        self.slots().into_iter().for_each(|v| *v = vec![0.0; n]);
+        self.systems().into_iter().for_each(|v| *v = vec![0.0; all]);
+        self.reference = vec![0.0; n];
+        (self.dots, self.left) = (vec![Complex64::ZERO; n], vec![Complex64::ZERO; n]);
+    }
+
+    fn slots(&mut self) -> [&mut Vec<f64>; 7] {
+        let Self { rho, alpha, beta, momentum, lowest, relative, norm2, .. } = self;
+        [rho, alpha, beta, momentum, lowest, relative, norm2]
+    }
+
+    fn systems(&mut self) -> [&mut Vec<f64>; 5] {
+        let Self { zeta, gap, a, z, b, .. } = self;
+        [zeta, gap, a, z, b]
+    }
+
+    /// Follows a plan for a batch that is so wide.
+    fn rearrange(&mut self, plan: &Plan, width: usize) {
+        plan.numbers(&mut self.active);
+        plan.numbers(&mut self.lowest_at);
+        self.slots().into_iter().for_each(|v| plan.numbers(v));
+        [&mut self.dots, &mut self.left].into_iter().for_each(|v| plan.numbers(v));
+        plan.rows(&mut self.running, width);
+        self.systems().into_iter().for_each(|v| plan.rows(v, width));
     }
 }
 
@@ -185,6 +217,9 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
 /// is one application and two reductions, as in [`cg`](crate::cg), and one
 /// [`shift_update`](VectorSpace::shift_update) of all systems that still move. The number of iterations is that of CG
 /// on the smallest shift, unless a larger one has so small a tolerance that it takes longer.
+///
+/// Right-hand sides that are finished for all shifts leave the batch, if space and operator can
+/// [narrow](VectorSpace::narrow).
 ///
 /// `x` has one block for each shift. What it holds on entry is of no interest: the method has to start from zero.
 /// Afterwards `x[i]` is the solution for `shifts[i]`.
@@ -222,9 +257,10 @@ pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
         if iteration >= params.max_iterations {
             return Err(run.no_convergence()?);
         }
+        run.compact()?;
         run.iterate()?;
         let iteration = iteration + 1;
-        let event = Iteration { iteration, residuals: &run.w.relative, kind: Kind::Iterate };
+        let event = Iteration { iteration, residuals: &run.shown, kind: Kind::Iterate };
         let answer = observer.iteration(&event);
         if run.finished() {
             break;
@@ -234,13 +270,14 @@ pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
         }
         let window = params.stagnation_window;
         let stuck = |j: &usize| window > 0 && run.w.active[*j] && iteration - run.w.lowest_at[*j] > window;
-        for rhs in (0..run.w.nrhs).filter(stuck).collect::<Vec<_>>() {
-            run.give_up(rhs, Trouble::Stagnation);
+        for slot in (0..run.w.active.len()).filter(stuck).collect::<Vec<_>>() {
+            run.give_up(slot, Trouble::Stagnation);
         }
     }
     if run.troubles.iter().any(Option::is_some) {
         return Err(run.failure()?);
     }
+    run.widen()?;
     if params.check {
         run.measure()?;
     }
@@ -260,8 +297,15 @@ struct Run<'a, S: VectorSpace, A: ?Sized> {
     params: &'a MultiShiftParams<'a>,
     w: &'a mut MultiShiftWorkspace<S>,
     info: MultiShiftInfo,
-    /// What happened to right-hand sides that were given up, and in which iteration.
+    /// What happened to right-hand sides that were given up, and in which iteration, in the order of the caller.
     troubles: Vec<Option<(Trouble, usize)>>,
+    /// The caller's right-hand side in each slot; those that left the batch come last.
+    order: Vec<usize>,
+    /// The slots that have changed places, in the order of time.
+    swaps: Vec<(usize, usize)>,
+    /// Relative residuals of the base system for the observer, in the order of the caller.
+    shown: Vec<f64>,
+    width: Width<'a>,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
@@ -301,8 +345,23 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         };
         let info = MultiShiftInfo { whole, shifts: shifts.iter().map(one).collect() };
         let base = (0..shifts.len()).min_by(|i, j| shifts[*i].total_cmp(&shifts[*j])).unwrap_or(0);
-        let troubles = vec![None; n];
-        let mut run = Self { space, operator, shifts, base, rhs, x, params, w, info, troubles };
+        w.reset();
+        let mut run = Self {
+            space,
+            operator,
+            shifts,
+            base,
+            rhs,
+            x,
+            params,
+            w,
+            info,
+            troubles: vec![None; n],
+            order: (0..n).collect(),
+            swaps: Vec::new(),
+            shown: vec![0.0; n],
+            width: Width::new(n, |sides| narrow_both(space, operator, sides)),
+        };
         for x in run.x.iter_mut() {
             space.zero(x)?;
         }
@@ -324,6 +383,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             (w.rho[j], w.reference[j], w.lowest[j], w.lowest_at[j]) = (w.norm2[j], norm, norm, 0);
             (w.alpha[j], w.beta[j], w.momentum[j], w.active[j]) = (0.0, 0.0, 0.0, false);
             w.relative[j] = relative(norm, norm);
+            self.shown[j] = w.relative[j];
             self.info.whole.history[j].push(w.relative[j]);
         }
         for (i, info) in self.info.shifts.iter_mut().enumerate() {
@@ -350,9 +410,41 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         !self.w.active.contains(&true)
     }
 
+    /// Lets right-hand sides that are finished leave the batch, if it pays.
+    fn compact(&mut self) -> Result<(), S::Error> {
+        let (space, width) = (self.space, self.w.active.len());
+        let Some(plan) = Plan::new(width, |j| self.w.active[j]) else { return Ok(()) };
+        if !self.width.can_change() {
+            return Ok(());
+        }
+        let MultiShiftWorkspace { r, ap: scratch, p, .. } = &mut *self.w;
+        plan.vectors(space, r, scratch)?;
+        self.x.iter_mut().zip(p).try_for_each(|(x, p)| {
+            plan.vectors(space, x, scratch)?;
+            plan.vectors(space, p, scratch)
+        })?;
+        self.w.rearrange(&plan, width);
+        plan.swaps().iter().for_each(|&(i, j)| self.order.swap(i, j));
+        self.swaps.extend(plan.swaps());
+        self.width.set(plan.width());
+        Ok(())
+    }
+
+    /// All right-hand sides in the order of the caller again.
+    fn widen(&mut self) -> Result<(), S::Error> {
+        if self.width.restore() {
+            let (space, scratch) = (self.space, &mut self.w.ap);
+            for x in self.x.iter_mut() {
+                self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))?;
+            }
+            self.w.norm2.resize(self.w.nrhs, 0.0);
+        }
+        Ok(())
+    }
+
     /// One iteration of CG on the base system, and what follows from it for the others.
     fn iterate(&mut self) -> Result<(), SolveError<S::Error>> {
-        let n = self.w.nrhs;
+        let n = self.w.active.len();
         let mut w = &mut *self.w;
         self.operator.apply_curvature(
             self.space,
@@ -363,6 +455,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             &mut w.norm2,
         )?;
         self.info.whole.sloppy_applications += 1;
+        self.info.whole.sloppy_sides += n;
         self.info.whole.reductions += 1;
         for j in 0..n {
             w.alpha[j] = 0.0;
@@ -389,21 +482,21 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         self.info.whole.reductions += 1;
         // x has not been touched in this iteration yet, and is free of what went wrong.
         let lost: Vec<usize> = (0..n).filter(|&j| w.active[j] && !w.norm2[j].is_finite()).collect();
-        for rhs in lost {
-            self.give_up(rhs, Trouble::NotANumber);
+        for slot in lost {
+            self.give_up(slot, Trouble::NotANumber);
         }
-        for rhs in self.recur() {
-            self.give_up(rhs, Trouble::NotANumber);
+        for slot in self.recur() {
+            self.give_up(slot, Trouble::NotANumber);
         }
         Ok(self.update()?)
     }
 
     /// Leaves x_ij as they are for all shifts; the other right-hand sides go on, where there are any.
-    fn give_up(&mut self, rhs: usize, trouble: Trouble) {
-        self.troubles[rhs] = Some((trouble, self.info.whole.iterations));
+    fn give_up(&mut self, slot: usize, trouble: Trouble) {
+        self.troubles[self.order[slot]] = Some((trouble, self.info.whole.iterations));
         let w = &mut *self.w;
-        w.active[rhs] = false;
-        for at in (rhs..w.running.len()).step_by(w.nrhs) {
+        w.active[slot] = false;
+        for at in (slot..w.running.len()).step_by(w.active.len()) {
             w.running[at] = false;
             (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
         }
@@ -416,32 +509,34 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         Ok(failure(info, &self.troubles))
     }
 
-    /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with the right-hand sides for which a ζ
-    /// left the range of numbers.
+    /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with the slots for which a ζ left the
+    /// range of numbers.
     fn recur(&mut self) -> Vec<usize> {
         let mut lost = Vec::new();
-        let n = self.w.nrhs;
         let w = &mut *self.w;
+        let n = w.active.len();
+        let order = &self.order[..n];
         let whole = &mut self.info.whole;
         whole.iterations += 1;
-        for j in 0..n {
+        for (j, &side) in order.iter().enumerate() {
             if !w.active[j] {
                 continue;
             }
             let norm = w.norm2[j].sqrt();
             w.beta[j] = w.norm2[j] / w.rho[j];
             w.rho[j] = w.norm2[j];
-            w.relative[j] = relative(norm, w.reference[j]);
+            w.relative[j] = relative(norm, w.reference[side]);
+            self.shown[side] = w.relative[j];
             if norm < PROGRESS * w.lowest[j] {
                 (w.lowest[j], w.lowest_at[j]) = (norm, whole.iterations);
             }
-            whole.iterations_per_rhs[j] += 1;
-            whole.history[j].push(w.relative[j]);
+            whole.iterations_per_rhs[side] += 1;
+            whole.history[side].push(w.relative[j]);
             w.active[j] = false;
         }
         for (i, info) in self.info.shifts.iter_mut().enumerate() {
             let delta = self.shifts[i] - self.shifts[self.base];
-            for j in 0..n {
+            for (j, &side) in order.iter().enumerate() {
                 let at = i * n + j;
                 (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
                 if !w.running[at] {
@@ -457,9 +552,9 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
                 w.gap[at] = e * ratio;
                 w.zeta[at] *= ratio;
                 w.a[at] = w.alpha[j] * w.zeta[at];
-                info.iterations[j] = whole.iterations;
-                info.residual[j] = w.zeta[at] * w.relative[j];
-                w.running[at] = info.residual[j] > self.params.tolerance(i);
+                info.iterations[side] = whole.iterations;
+                info.residual[side] = w.zeta[at] * w.relative[j];
+                w.running[at] = info.residual[side] > self.params.tolerance(i);
                 if w.running[at] {
                     // A dropped system needs its direction no more, and is spared that half of its last update.
                     (w.z[at], w.b[at]) = (1.0, w.beta[j] * ratio);
@@ -481,12 +576,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     /// The vector updates of all systems that move.
     fn update(&mut self) -> Result<(), S::Error> {
-        let n = self.w.nrhs;
+        let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
-        if self.troubles.iter().any(Option::is_some) {
-            // A residual that is not a number, times 0, is none either.
+        if self.order[..n].iter().any(|&side| self.troubles[side].is_some()) {
+            // A residual that is not a number, times 0, is none either: anything finite takes its place.
             for j in 0..n {
-                let failed = self.troubles[j].is_some();
+                let failed = self.troubles[self.order[j]].is_some();
                 (left[j], right[j]) = (f64::from(u8::from(failed)).into(), f64::from(u8::from(!failed)).into());
             }
             self.space.axpby(left, self.rhs, right, r)?;
@@ -529,12 +624,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     fn count_flops(&mut self) {
         let whole = &mut self.info.whole;
         whole.precise_sides = self.w.nrhs * whole.precise_applications;
-        whole.sloppy_sides = self.w.nrhs * whole.sloppy_applications;
         whole.flops = (whole.precise_sides + whole.sloppy_sides) as f64 * self.operator.flops();
     }
 
     /// Closes the report of a solve that failed.
     fn report(&mut self) -> Result<Box<Info>, S::Error> {
+        self.widen()?;
         self.measure()?;
         self.count_flops();
         // The tolerances may hold by chance, but the solve did not come to its end.

@@ -16,7 +16,7 @@
 //! CG and BiCGstab let right-hand sides that are finished leave the batch after an update ([`Run::compact`]). What
 //! belongs to a right-hand side is found by its slot from then on; reports are in the caller's order throughout.
 
-use crate::compact::{Plan, Rhs};
+use crate::compact::{Plan, Rhs, Width};
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
@@ -265,27 +265,6 @@ pub(crate) fn failure<E: std::error::Error>(info: Box<Info>, troubles: &[Option<
     }
 }
 
-/// Gives a system its full width back, however a solve ends.
-struct Width<'a, Y: System> {
-    system: &'a Y,
-    full: usize,
-    narrowed: bool,
-}
-
-impl<Y: System> Width<'_, Y> {
-    fn restore(&mut self) {
-        if std::mem::take(&mut self.narrowed) {
-            self.system.narrow(self.full);
-        }
-    }
-}
-
-impl<Y: System> Drop for Width<'_, Y> {
-    fn drop(&mut self) {
-        self.restore();
-    }
-}
-
 /// A solve under way.
 pub(crate) struct Run<'a, Y: System> {
     system: &'a Y,
@@ -307,7 +286,7 @@ pub(crate) struct Run<'a, Y: System> {
     /// have left, true residuals and what they refer to.
     shown: Vec<f64>,
     left: Vec<Option<(f64, f64)>>,
-    width: Width<'a, Y>,
+    width: Width<'a>,
     /// Whether x has all steps and x̂ none.
     settled: bool,
 }
@@ -354,7 +333,7 @@ impl<'a, Y: System> Run<'a, Y> {
             swaps: Vec::new(),
             shown: vec![0.0; n],
             left: vec![None; n],
-            width: Width { system, full: n, narrowed: false },
+            width: Width::new(n, |sides| system.narrow(sides)),
             settled: true,
         };
         run.first_residual()?;
@@ -493,7 +472,7 @@ impl<'a, Y: System> Run<'a, Y> {
         };
         let Some(plan) = Plan::new(width, |j| stays(o, j)) else { return Ok(None) };
         let judge_can = self.claim.judge.as_ref().is_none_or(|(_, judge)| judge.can_move());
-        if !(self.b.can_move() && judge_can && self.system.narrow(width)) {
+        if !(self.b.can_move() && judge_can && self.width.can_change()) {
             return Ok(None);
         }
         for j in (0..width).filter(|&j| !stays(o, j)) {
@@ -510,17 +489,15 @@ impl<'a, Y: System> Run<'a, Y> {
         o.rearrange(&plan);
         plan.swaps().iter().for_each(|&(i, j)| self.order.swap(i, j));
         self.swaps.extend(plan.swaps());
-        self.width.narrowed = true;
-        self.system.narrow(plan.width());
+        self.width.set(plan.width());
         Ok(Some(plan))
     }
 
     /// All right-hand sides in the caller's order again, for the report and for the caller.
     fn widen(&mut self) -> Result<(), Y::Error> {
-        if !self.width.narrowed {
+        if !self.width.restore() {
             return Ok(());
         }
-        self.width.restore();
         let o = &mut *self.outer;
         let space = self.system.precise();
         self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(self.x, (i, j), &mut o.residual))?;

@@ -362,3 +362,60 @@ fn a_shift_for_each_right_hand_side_keeps_them_in_their_places() {
     (0..N).for_each(|i| a[i * N + i] += 0.001);
     check_report(&a, &space, &b, &x, &info);
 }
+
+#[test]
+fn they_leave_multi_shift_solves_too() {
+    let (a, b) = blocks();
+    let shifts = [0.3, 0.0, 0.01];
+    let params = MultiShiftParams { tol: &[1e-10], check: true, ..Default::default() };
+    let space = Space::double(N, SIDES);
+    let mut workspace = MultiShiftWorkspace::new(&space, shifts.len() + 1).unwrap();
+    let mut solve = |operator: &Counting<'_>| {
+        let mut x = vec![Random(8).vector(N * SIDES); shifts.len()];
+        let mut narrowest = SIDES;
+        let mut watch = |event: &Iteration<'_>| {
+            assert_eq!(event.residuals.len(), SIDES);
+            narrowest = narrowest.min(space.nrhs());
+            ControlFlow::Continue(())
+        };
+        let answer = multishift_cg(&space, operator, &shifts, &b, &mut x, &params, &mut workspace, &mut watch);
+        assert_eq!(space.nrhs(), SIDES, "the space has its width again");
+        (x, answer, narrowest)
+    };
+    // To the last bit what a batch does that stays as wide as it is.
+    let (x, info, narrowest) = solve(&Counting::new(&space, &a));
+    let (y, wide, widest) = solve(&Counting { movable: false, ..Counting::new(&space, &a) });
+    let (info, wide) = (info.unwrap(), wide.unwrap());
+    assert_eq!((narrowest, widest), (1, SIDES));
+    assert!(x == y && info.shifts == wide.shifts && info.whole.history == wide.whole.history);
+    assert_eq!(wide.whole.sloppy_sides, SIDES * wide.whole.sloppy_applications);
+    assert!(4 * info.whole.sloppy_sides < 3 * wide.whole.sloppy_sides, "{info:?}");
+    let mut longest = [0; SIDES];
+    for (shift, x) in info.shifts.iter().zip(&x) {
+        let mut a = a.clone();
+        (0..N).for_each(|i| a[i * N + i] += shift.shift);
+        for (j, longest) in longest.iter_mut().enumerate() {
+            let truth = residual(&a, space.rhs(&b, j), space.rhs(x, j));
+            assert!(truth <= 1.01e-10 && (truth - shift.true_residual[j]).abs() <= 1e-13, "{j}: {truth:e}");
+            *longest = shift.iterations[j].max(*longest);
+        }
+    }
+    assert_eq!(info.whole.iterations_per_rhs, longest);
+    assert!((0..SIDES).all(|j| info.whole.history[j].len() == longest[j] + 1));
+    // One that fails is named by its own number, before anybody has left and after.
+    for at in [2, 20] {
+        let (x, answer, _) = solve(&Counting { nan: Some((3, at)), ..Counting::new(&space, &a) });
+        let error = answer.unwrap_err();
+        assert!(matches!(error, SolveError::NotANumber { rhs: 3, .. }), "{error}");
+        assert_eq!(error.info().unwrap().failed, [3]);
+        for j in (0..SIDES).filter(|j| *j != 3) {
+            let truth = residual(&a, space.rhs(&b, j), space.rhs(&x[1], j));
+            assert!(truth <= 1.01e-10, "{j}: {truth:e}");
+        }
+    }
+    // And stopped in the middle by the backend it is as good as new.
+    let (_, answer, _) = solve(&Counting { fails: Some((4, 35)), ..Counting::new(&space, &a) });
+    assert!(matches!(answer, Err(SolveError::Backend(Broken))));
+    let (again, answer, _) = solve(&Counting::new(&space, &a));
+    assert!(again == x && answer.unwrap() == info);
+}
