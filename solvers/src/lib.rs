@@ -26,8 +26,8 @@
 //!
 //! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished stay as they are, and with [`cg`] and its relatives and [`bicgstab`] they
-//! [leave the batch](cg#batches-that-become-smaller). [`multishift_cg`] is the exception: it runs in one precision
+//! coefficients; those that are finished [leave the batch](cg#batches-that-become-smaller) where spaces and operators can
+//! narrow, and stay as they are otherwise. [`multishift_cg`] is the exception to the first rule: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
 //! # Domain decomposition
