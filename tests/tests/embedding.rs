@@ -1,13 +1,20 @@
 //! What a program of somebody else relies on: nothing is global, so that each of several backends in one process gives
 //! what it gives alone; and what does not fit is an error that can be matched on.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::dirac::{
+    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredParams, TimeBoundary,
+    Wilson, WilsonParams,
+};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
+use ferrite::field::{DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
-use std::sync::Barrier;
+use gpu_kernels::storage::{Half, Recon12, Single};
+use num_complex::Complex64;
+use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use std::sync::{Arc, Barrier};
 
 /// A solve on a backend of its own.
 fn solve(threads: usize, mass: f64, seed: u64) -> (Vec<HostSpinor>, usize) {
@@ -78,4 +85,88 @@ fn what_does_not_fit_is_an_error() {
         let error = device(solve_wilson(&domain, &elsewhere, &right, &request, &mut ()));
         assert_eq!(error.to_string(), "a gauge field is on a lattice of 4×4×4×4, where it has to be on one of 4×4×4×8");
     }
+}
+
+/// Kernels do not look where a field ends, so nothing is launched on one that is too small.
+#[test]
+fn device_fields_that_do_not_fit_are_errors() {
+    let boundary = TimeBoundary::Antiperiodic;
+    let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
+    let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
+    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let links: Arc<DeviceGauge<Cpu, Single, Recon12>> = Arc::new(thin(&here).pack().unwrap());
+    let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
+    let staggered = Staggered::new(links, StaggeredParams::new(0.1, boundary));
+    let clover = CloverParams::isotropic(wilson.params(), 1.0, 1.0);
+    let term = |domain| Arc::new(clover.term(&thin(domain)).unwrap().convert().unwrap());
+    let on_two = EvenOddWilson::new(wilson.clone(), 2).unwrap();
+    let on_one = EvenOddWilson::new(wilson.clone(), 1).unwrap();
+    let clovers = [Schur::Symmetric, Schur::Asymmetric]
+        .map(|schur| EvenOddClover::new(wilson.clone(), term(&here), schur, 2).unwrap());
+    let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
+    let space = SpinorSpace::<Cpu, Single>::new(&here, 2);
+    let short = SpinorSpace::<Cpu, Half>::new(&here, 2);
+
+    let spinor = |domain, nrhs| DeviceSpinor::<Cpu, Single>::zero(domain, nrhs).unwrap();
+    let colour = |domain, nrhs| DeviceColour::<Cpu, Single>::zero(domain, nrhs).unwrap();
+    let (x, mut out) = (spinor(&here, 2), spinor(&here, 2));
+    let (ones, mut norms, mut dots) = ([Complex64::ONE; 4], [0.0; 2], [Complex64::ZERO; 4]);
+    let fits = |result: Result<(), DeviceError>| result.unwrap();
+    fits(wilson.dslash(0, false, &x, &mut out));
+    fits(on_two.apply(&x, &mut out));
+    for (mut bad, mut colours, few) in
+        [(spinor(&there, 2), colour(&there, 2), false), (spinor(&here, 1), colour(&here, 1), true)]
+    {
+        let refused = |what: &str, result: Result<(), DeviceError>| match result {
+            Err(DeviceError::OtherLattice { found, .. }) if !few && found == there.local() => {}
+            Err(DeviceError::OtherCount { found: 1, expected: 2 }) if few => {}
+            other => panic!("{what}: {other:?}"),
+        };
+        for dagger in [false, true] {
+            refused("a result", wilson.dslash(0, dagger, &x, &mut bad));
+            refused("a summand", wilson.dslash_add(0, dagger, (1.0, &bad), (1.0, &x), &mut out));
+            for clover in &clovers {
+                refused("of a clover operator", clover.dslash(0, dagger, &x, &mut bad));
+                refused("of a clover term", clover.clover(0, dagger, &x, &mut bad));
+                let apply = if dagger { clover.apply_dagger(&x, &mut bad) } else { clover.apply(&x, &mut bad) };
+                refused("of a clover complement", apply);
+            }
+        }
+        refused("of a complement", on_two.apply(&x, &mut bad));
+        refused("of sums", on_two.apply_dot(&space, &x, &mut out, &bad, &mut dots[..2], &mut norms));
+        let (c, mut image) = (colour(&here, 2), colour(&here, 2));
+        refused("staggered", staggered.dslash(0, &c, &mut colours));
+        refused("a staggered summand", staggered.dslash_add(0, (1.0, &colours), (1.0, &c), &mut image));
+        refused("a staggered complement", even_odd.apply(&c, &mut colours));
+        refused("axpby", space.axpby(&ones[..2], &bad, &ones[..2], &mut out));
+        refused("axpby into", space.axpby(&ones[..2], &x, &ones[..2], &mut bad));
+        refused("copy", space.copy(&x, &mut bad));
+        refused("copy of", space.copy(&bad, &mut out));
+        refused("norm2", space.norm2(&bad, &mut norms));
+        refused("dot", space.dot(&x, &bad, &mut dots[..2]));
+        refused("dot_norm2", space.dot_norm2(&bad, &x, &mut dots[..2], &mut norms));
+        refused("sub_norm2", space.sub_norm2(&bad, &mut out, &mut norms));
+        refused("axpy_norm2", space.axpy_norm2(&ones[..2], &bad, &mut out, &mut norms));
+        refused("gram", space.gram(&x, &bad, &mut dots));
+        refused("block_axpy", space.block_axpy(&ones, &x, &mut bad));
+        refused("block_scale", space.block_scale(&ones, &bad, &mut out));
+        refused("multi_dot", space.multi_dot(std::slice::from_ref(&bad), &x, &mut dots[..2], &mut norms));
+        refused("multi_axpy", space.multi_axpy(&ones[..2], std::slice::from_ref(&bad), &mut out));
+        refused("swap_sides", space.swap_sides(&mut bad, (0, 1), &mut out));
+        let mut half = short.allocate().unwrap();
+        refused("convert", short.convert(&[1.0; 2], &bad, &mut half));
+    }
+    // Input of another lattice; one with fewer right-hand sides says how many are meant.
+    let elsewhere = wilson.dslash(0, false, &spinor(&there, 2), &mut out);
+    assert!(matches!(elsewhere, Err(DeviceError::OtherLattice { .. })), "{elsewhere:?}");
+    fits(wilson.dslash(0, false, &spinor(&here, 1), &mut out));
+    // More than the operator has memory for.
+    let wide = on_one.apply(&x, &mut out);
+    assert!(matches!(wide, Err(DeviceError::OtherCount { found: 1, expected: 2 })), "{wide:?}");
+    let foreign = EvenOddClover::new(wilson, term(&there), Schur::Symmetric, 2).map(|_| ());
+    assert!(matches!(foreign, Err(DeviceError::OtherLattice { what: "a clover term", .. })), "{foreign:?}");
+    let mut mixed = FullSpinor::<Cpu, Single> { even: x, odd: spinor(&there, 2) };
+    assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
+    let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];
+    assert!(matches!(mixed.upload(&sources), Err(DeviceError::OtherLattice { .. })));
 }

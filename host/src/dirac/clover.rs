@@ -74,6 +74,7 @@ pub struct EvenOddClover<B: Backend, P, R> {
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     /// For blocks of `nrhs` right-hand sides. `clover` must have been made with the parameters of `wilson`.
     pub fn new(wilson: Wilson<B, P, R>, clover: Arc<DeviceClover<B, P>>, schur: Schur, nrhs: usize) -> Result<Self> {
+        wilson.domain().expect("a clover term", clover.domain().local())?;
         let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })
@@ -93,11 +94,13 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     /// `out` = A x, or A⁻¹ x, on the sites of `parity`.
     pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
         let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
+        [x, &*out].into_iter().try_for_each(|field| field.expect(self.wilson.domain(), self.sides_of(x) as usize))?;
         let kernel = CloverApply { out: out.view(), input: x.view(), clover };
         Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
     }
     /// `x` ← A⁻¹ x.
     fn divide(&self, parity: usize, x: &mut DeviceSpinor<B, P>) -> Result {
+        x.expect(self.wilson.domain(), self.sides_of(x) as usize)?;
         let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
         Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
     }

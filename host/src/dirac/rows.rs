@@ -2,14 +2,14 @@
 //! sites near a cut by one for rows of its kind that also looks into ghost zones.
 use super::wilson::Wilson;
 use crate::backend::{Backend, view};
-use crate::domain::Result;
+use crate::domain::{Domain, Result};
 use crate::field::DeviceSpinor;
 use crate::halo::{Hop, Outside, PartialSums, SumTarget, hop};
 use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{CloverSum, Inverse, Plain, WilsonExterior, WilsonExteriorDots};
-use gpu_kernels::field::{Clover, Field};
+use gpu_kernels::field::Clover;
 use gpu_kernels::ghost::Ghosts;
-use gpu_kernels::storage::{CloverFormat, LinkFormat, Spinors};
+use gpu_kernels::storage::{CloverFormat, LinkFormat};
 use gpu_kernels::wilson::Hopping;
 use gpu_kernels::{Kernel, Reduction, Values};
 use std::marker::PhantomData;
@@ -40,9 +40,9 @@ pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
     /// ψ, on the other parity.
     pub input: &'a DeviceSpinor<B, P>,
     /// The result.
-    pub out: Field<Spinors<P>>,
+    pub out: &'a DeviceSpinor<B, P>,
     /// x, where the row has one.
-    pub x: Field<Spinors<P>>,
+    pub x: &'a DeviceSpinor<B, P>,
     /// Factor of x.
     pub a: f64,
     /// Factor of the hopping term.
@@ -53,24 +53,28 @@ pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
 
 impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
     /// out = D ψ
-    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceSpinor<B, P>, out: &DeviceSpinor<B, P>) -> Self {
-        let (out, clover) = (out.view(), view::no_clover());
+    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceSpinor<B, P>, out: &'a DeviceSpinor<B, P>) -> Self {
+        let clover = view::no_clover();
         Row { parity, dagger, form: Form::Hops, input, out, x: out, a: 1.0, b: 1.0, clover }
     }
     /// out = a x + b D ψ
     pub fn sum(
         parity: usize,
         dagger: bool,
-        (a, x): (f64, &DeviceSpinor<B, P>),
+        (a, x): (f64, &'a DeviceSpinor<B, P>),
         (b, input): (f64, &'a DeviceSpinor<B, P>),
-        out: &DeviceSpinor<B, P>,
+        out: &'a DeviceSpinor<B, P>,
     ) -> Self {
-        Row { form: Form::Sum, x: x.view(), a, b, ..Self::hops(parity, dagger, input, out) }
+        Row { form: Form::Sum, x, a, b, ..Self::hops(parity, dagger, input, out) }
+    }
+    /// Whether all fields are where the links are, with so many right-hand sides.
+    fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+        [self.input, self.out, self.x].into_iter().try_for_each(|field| field.expect(domain, nrhs))
     }
     fn exterior<R, F>(&self, hopping: Hopping<P, R>, ghosts: Ghosts<P>) -> WilsonExterior<P, R, F> {
         WilsonExterior {
-            out: self.out,
-            x: self.x,
+            out: self.out.view(),
+            x: self.x.view(),
             sum: u32::from(matches!(self.form, Form::Sum | Form::InverseSum | Form::CloverSum)),
             form: PhantomData,
             dagger: u32::from(self.dagger),
@@ -87,6 +91,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// Computes a row; `kernel` does it on a whole lattice.
     pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(Hopping<P, R>) -> K) -> Result {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row) as u32);
+        row.expect(self.domain(), nrhs as usize)?;
         let hopping = self.hopping(row.input, row.parity);
         hop(
             row.input,
@@ -118,6 +123,8 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         kernel: impl FnOnce(Hopping<P, R>) -> K,
     ) -> Result<PartialSums> {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row));
+        row.expect(self.domain(), nrhs)?;
+        w.expect(self.domain(), nrhs)?;
         let hopping = self.hopping(row.input, row.parity);
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
         hop(

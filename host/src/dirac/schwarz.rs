@@ -135,6 +135,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
     fn in_blocks(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
         let domain = self.operator.domain();
+        z.expect(domain, self.sides.of(r.nrhs()))?;
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
         let space = SpinorSpace::<B, P>::new(domain, nrhs);
         let count = self.blocks.count() as usize;

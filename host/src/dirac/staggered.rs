@@ -133,8 +133,9 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> ImprovedLinks<B, P, R>
 where
     R::Full: LinkFormat<P>,
 {
-    /// From both; see [`DeviceGauge::from_thin`].
+    /// From both, which are on the same lattice, else it panics; see [`DeviceGauge::from_thin`].
     pub fn new(fat: DeviceGauge<B, P, R::Full>, long: DeviceGauge<B, P, R>) -> Self {
+        assert_eq!(fat.domain().local(), long.domain().local(), "fat and long links are on the same lattice");
         ImprovedLinks { fat, long }
     }
 }
@@ -200,8 +201,8 @@ impl<L> Staggered<L> {
     where
         L: StaggeredLinks<B, P>,
     {
-        let out = out.view();
         let row = Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out };
+        let out = row.out.view();
         self.launch(&row, |hops| Dslash { out, hops })
     }
     /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
@@ -215,7 +216,7 @@ impl<L> Staggered<L> {
     where
         L: StaggeredLinks<B, P>,
     {
-        let row = Row { parity, sum: true, a, b, input, x: x.view(), out: out.view() };
+        let row = Row { parity, sum: true, a, b, input, x, out };
         self.launch(&row, |hops| row.with(hops))
     }
     /// Computes a row; `kernel` does it on a whole lattice.
@@ -228,6 +229,7 @@ impl<L> Staggered<L> {
         L: StaggeredLinks<B, P>,
     {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
+        row.expect(self.links.domain(), nrhs as usize)?;
         let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
         hop(
             row.input,
@@ -247,11 +249,14 @@ impl<L> Staggered<L> {
         Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected.
-    fn launch_sums<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>, w: Field<Colours<P>>) -> Result<PartialSums>
+    fn launch_sums<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>, w: &DeviceColour<B, P>) -> Result<PartialSums>
     where
         L: StaggeredLinks<B, P>,
     {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
+        row.expect(self.links.domain(), nrhs)?;
+        w.expect(self.links.domain(), nrhs)?;
+        let w = w.view();
         let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
         let sums = RefCell::new(PartialSums::new(nrhs));
         let slot = |part| sums.borrow_mut().slot(part, 3);
@@ -294,18 +299,23 @@ struct Row<'a, B: Backend, P: Precision> {
     a: f64,
     b: f64,
     input: &'a DeviceColour<B, P>,
-    x: Field<Colours<P>>,
-    out: Field<Colours<P>>,
+    x: &'a DeviceColour<B, P>,
+    out: &'a DeviceColour<B, P>,
 }
 
 impl<B: Backend, P: Precision> Row<'_, B, P> {
+    /// Whether all fields are where the links are, with so many right-hand sides.
+    fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+        [self.input, self.out, self.x].into_iter().try_for_each(|field| field.expect(domain, nrhs))
+    }
     /// a x + b D ψ on a whole lattice.
     fn with<H: Hops<Precision = P>>(&self, hops: H) -> DslashAdd<H> {
-        DslashAdd { out: self.out, x: self.x, a: P::Real::from_f64(self.a), b: P::Real::from_f64(self.b), hops }
+        let (a, b) = (P::Real::from_f64(self.a), P::Real::from_f64(self.b));
+        DslashAdd { out: self.out.view(), x: self.x.view(), a, b, hops }
     }
     fn exterior<H: Hops<Precision = P>>(&self, hops: H) -> StaggeredExterior<H> {
         let (a, b) = (P::Real::from_f64(self.a), P::Real::from_f64(self.b));
-        StaggeredExterior { out: self.out, x: self.x, sum: u32::from(self.sum), a, b, hops }
+        StaggeredExterior { out: self.out.view(), x: self.x.view(), sum: u32::from(self.sum), a, b, hops }
     }
 }
 
@@ -342,9 +352,8 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
     ) -> Result {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        let (x, out) = (x.view(), out.view());
         let row = Row { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
-        space.dot_of(self.staggered.launch_sums(&row, w.view())?, dot, norm2)
+        space.dot_of(self.staggered.launch_sums(&row, w)?, dot, norm2)
     }
     /// The operator on all sites.
     pub fn staggered(&self) -> &Staggered<L> {

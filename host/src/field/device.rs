@@ -62,6 +62,14 @@ impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
     pub(crate) fn buffer_mut(&mut self) -> &mut B::Buffer {
         &mut self.buffer
     }
+    /// Whether it has the sites of a domain, and so many right-hand sides at least: kernels do not ask.
+    pub(crate) fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+        domain.expect("a device field", self.domain.local())?;
+        if self.nrhs < nrhs {
+            return Err(DeviceError::OtherCount { found: self.nrhs, expected: nrhs });
+        }
+        Ok(())
+    }
     /// The field as kernels see it. The view is an address: it must not outlive the field.
     pub(crate) fn view(&self) -> Field<Sites<K, P>> {
         view::field(&self.buffer, self.domain.sites() as usize, self.nrhs)
@@ -97,6 +105,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
             return Err(DeviceError::OtherCount { found: host.len(), expected: self.even.nrhs });
         }
         host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
+        self.odd.expect(&domain, host.len())?;
         let bytes = size_of::<K::Host>() * domain.local().volume();
         let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
@@ -116,6 +125,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
     /// Copies the field to the host, one host field per right-hand side.
     pub fn download(&self) -> Result<Vec<HostField<K::Host>>> {
         let domain = &self.even.domain;
+        self.odd.expect(domain, self.even.nrhs)?;
         let bytes = size_of::<K::Host>() * domain.local().volume();
         let staging = domain.backend().allocate(bytes * self.even.nrhs, "the download of a fermion field")?;
         for parity in 0..2 {

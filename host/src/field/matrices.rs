@@ -21,8 +21,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         let n = self.nrhs();
         let [high, wide] = GRAM_TILE;
         // A launch has room for the sums of 16 × 16 products, as many sides as go together elsewhere.
-        for rows in Sides::groups(0..n) {
-            for columns in Sides::groups(0..n) {
+        for rows in Sides::groups(0..n, self.domain()) {
+            for columns in Sides::groups(0..n, self.domain()) {
                 let (m, k) = (rows.count() as usize, columns.count() as usize);
                 let along = k.div_ceil(wide);
                 let tiles = m.div_ceil(high) * along;
@@ -33,6 +33,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
                     last_y: columns.count() - 1,
                     along: Divisor::new(along as u32),
                 };
+                rows.fit()?;
+                columns.fit()?;
                 self.domain().backend().reduce(&kernel, self.domain().sites(), tiles as u32, 0)?;
                 let mut sums = vec![0.0; 2 * high * wide * tiles];
                 self.domain().sums(&mut sums)?;
@@ -58,6 +60,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         add: bool,
     ) -> Result {
         let (n, backend) = (self.nrhs(), self.domain().backend());
+        x.expect(self.domain(), n)?;
+        y.expect(self.domain(), n)?;
         let numbers: Vec<u8> = a[..n * n].iter().flat_map(|&a| bytes::<P::Real>(a)).collect();
         let mut table = self.table.borrow_mut();
         let table = match &mut *table {

@@ -78,14 +78,16 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         Ok(())
     }
     /// Runs what `kernel` makes for right-hand sides that go in one launch, until all of `sides` are done.
-    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides) -> T) -> Result {
-        for sides in Sides::groups(sides) {
-            self.domain.backend().launch(&kernel(&sides), self.domain.sites(), sides.count())?;
+    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides<'_, B>) -> T) -> Result {
+        for sides in Sides::groups(sides, &self.domain) {
+            let kernel = kernel(&sides);
+            sides.fit()?;
+            self.domain.backend().launch(&kernel, self.domain.sites(), sides.count())?;
         }
         Ok(())
     }
     /// The same for all right-hand sides.
-    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides) -> T) -> Result {
+    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides<'_, B>) -> T) -> Result {
         self.each(0..self.nrhs(), kernel)
     }
     /// y ← a x + y for some right-hand sides.
@@ -97,8 +99,12 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         y: &DeviceField<B, K, P>,
     ) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
-        let kernel =
-            |sides: &Sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
+        let kernel = |sides: &Sides<'_, B>| Axpby {
+            x: sides.of(x),
+            y: sides.of(y),
+            a: sides.complex(a),
+            b: sides.complex(&ones),
+        };
         self.each(sides, kernel)
     }
     /// `to` ← `from` for one right-hand side.
@@ -173,6 +179,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             return self.norm2(y, norm2);
         }
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
+        xs.iter().chain([&y]).try_for_each(|x| x.expect(&self.domain, self.nrhs()))?;
         for (group, xs) in xs.chunks(4).enumerate() {
             let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
             backend.reduce(&MultiDot { x, y: y.view() }, sites, self.nrhs() as u32, 8 * group * self.nrhs())?;
@@ -213,28 +220,33 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
+        x.expect(&self.domain, self.nrhs())?;
         let (backend, sites) = (self.domain.backend(), self.domain.sites());
         Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs() as u32, 0)?)
     }
     /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: impl Fn(&Sides) -> R,
+        kernel: impl Fn(&Sides<'_, B>) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        for sides in Sides::groups(0..self.nrhs()) {
-            let slot = sides.first() * N;
-            self.domain.backend().reduce(&kernel(&sides), self.domain.sites(), sides.count(), slot)?;
+        for sides in Sides::groups(0..self.nrhs(), &self.domain) {
+            let (slot, kernel) = (sides.first() * N, kernel(&sides));
+            sides.fit()?;
+            self.domain.backend().reduce(&kernel, self.domain.sites(), sides.count(), slot)?;
         }
         self.take_sums(take)
     }
     /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
     fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: R,
+        kernel: impl FnOnce(&Sides<'_, B>) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        self.domain.backend().reduce(&kernel, self.domain.sites(), self.nrhs() as u32, 0)?;
+        let sides = Sides::new(0..self.nrhs(), &self.domain);
+        let kernel = kernel(&sides);
+        sides.fit()?;
+        self.domain.backend().reduce(&kernel, self.domain.sites(), sides.count(), 0)?;
         self.take_sums(take)
     }
     /// Waits for `N` sums of each right-hand side.
@@ -266,6 +278,8 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
     /// precision, while 16 bits with a norm per site are rounded again.
     fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
+        x.expect(&self.domain, i.max(j) + 1)?;
+        scratch.expect(&self.domain, 1)?;
         let side = |x: &Self::Vector, k: usize| x.view().from_rhs(k);
         self.copy_side(side(x, i), side(scratch, 0))?;
         self.copy_side(side(x, j), side(x, i))?;
@@ -283,6 +297,8 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         Ok(self.domain.backend().clear(x.buffer_mut())?)
     }
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
+        from.expect(&self.domain, self.nrhs())?;
+        to.expect(&self.domain, self.nrhs())?;
         let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
@@ -290,25 +306,25 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         self.all(|sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(b) })
     }
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(Norm2 { x: x.view() }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(|sides| Norm2 { x: sides.of(x) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = DotNorm2 { x: x.view(), y: y.view() };
+        let kernel = |sides: &Sides<'_, B>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
         self.sum_all(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
-        let kernel = |sides: &Sides| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
+        let kernel = |sides: &Sides<'_, B>| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
         self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = DotNorm2 { x: x.view(), y: y.view() };
+        let kernel = |sides: &Sides<'_, B>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
         self.sum_all(kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
         })
     }
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(SubNorm2 { b: b.view(), r: r.view() }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(|sides| SubNorm2 { b: sides.of(b), r: sides.of(r) }, |j, [norm2]| out[j] = norm2)
     }
     fn cg_update(
         &self,
