@@ -240,20 +240,22 @@ pub fn bicgstab<Y: System>(
             if !run.outer.active[j] {
                 continue;
             }
-            if !run.claims_nothing(j) {
-                // It may go on for a while, as long as it can.
-                due |= broken[j].is_some() || !((next_rho[j] / rho[j]) * (alpha[j] / omega[j])).is_finite();
-                continue;
-            }
             let norm2 = run.outer.norm2[j];
             // ω minimises ‖s − ω t‖, therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
             let moved = omega[j].norm_sqr() * t_norm2[j];
-            if broken[j].is_none() && moved <= params.breakdown.powi(2) * (norm2 + moved) {
-                broken[j] = Some(BreakdownKind::Omega);
+            let what = if broken[j].is_some() {
+                broken[j]
+            } else if moved <= params.breakdown.powi(2) * (norm2 + moved) {
+                Some(BreakdownKind::Omega)
+            } else {
+                orthogonal(next_rho[j], shadow_norm[j], norm2.sqrt(), params.breakdown).then_some(BreakdownKind::Rho)
+            };
+            if !run.claims_nothing(j) {
+                // One that seems to be done goes on until others want an update too, as long as it can.
+                due |= what.is_some() || !((next_rho[j] / rho[j]) * (alpha[j] / omega[j])).is_finite();
+                continue;
             }
-            if broken[j].is_none() && orthogonal(next_rho[j], shadow_norm[j], norm2.sqrt(), params.breakdown) {
-                broken[j] = Some(BreakdownKind::Rho);
-            }
+            broken[j] = what;
             if broken[j].is_some() {
                 run.outer.restart[j] = true;
                 due = true;

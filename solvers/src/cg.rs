@@ -21,9 +21,10 @@ pub struct CgParams {
     pub tol: f64,
     /// Most iterations.
     pub max_iterations: usize,
-    /// δ of paper 001, Algorithm 2: a reliable update is made when the residual is below δ times the largest since the
-    /// last update. 0 switches that off; an update is then made only when a right-hand side claims to have converged.
-    /// `None` is 0.1 for a system of two precisions and 0 for one.
+    /// δ of paper 001, Algorithm 2: a right-hand side wants a reliable update when its residual is below δ times the
+    /// largest since the last update, or when it claims to have converged. One is made, of all, when half of the batch
+    /// want one or one cannot wait: its residual is below δ² times the largest, or a tenth of what is asked for. With
+    /// δ = 0 only claims count. `None` is 0.1 for a system of two precisions and 0 for one.
     pub delta: Option<f64>,
     /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives
     /// up.
@@ -142,10 +143,9 @@ impl Numbers {
 ///
 /// # Batches that become smaller
 /// A right-hand side that is finished, or was given up, stays as it is while the others go on. At the first update after
-/// which no more than three quarters of the batch are left, the others move to the front of all blocks and the finished
-/// ones are no longer computed: neither by the operators nor in linear algebra (but for those that fill the batch up to one
-/// of [`WIDTHS`](crate::WIDTHS)). That needs spaces and operators that can
-/// [narrow](VectorSpace::narrow) ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the
+/// which those that are left fit into one of [`WIDTHS`](crate::WIDTHS) of no more than three quarters of the batch, they
+/// move to the front of all blocks, and others are no longer computed but for as many as make up this width: neither by the
+/// operators nor in linear algebra. That needs spaces and operators that can [narrow](VectorSpace::narrow) ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the
 /// caller's and must not be rearranged. x and the report are in the caller's order, always.
 ///
 /// # Errors

@@ -159,7 +159,7 @@ impl Cycle {
         } else {
             preconditioner.apply(space, r, &self.norms, &mut p[k])?
         };
-        run.info.preconditioner += work;
+        run.preconditioned(work);
         Ok(())
     }
 

@@ -177,7 +177,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     let n = outer.full();
     // Batches become smaller if all concerned can.
     let mut width = Width::new(n, |sides| preconditioner.narrow(sides));
-    let copy = copy.as_mut().filter(|_| width.can_change());
+    let copy = copy.as_mut().filter(|_| n == system.precise().nrhs() && width.can_change());
     let mut run = Run::begin(system, Rhs::Given(b, copy), x, outer, control, Claim::default())?;
     if run.finished() {
         return run.succeed();

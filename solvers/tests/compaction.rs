@@ -9,8 +9,8 @@ use solvers::*;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
-const N: usize = 120;
-const SIDES: usize = 6;
+const N: usize = 160;
+const SIDES: usize = 8;
 
 /// A block-diagonal matrix, one block for each right-hand side, that counts how often each is applied to something. It
 /// knows a right-hand side by where it is not zero, so it may be moved.
@@ -70,16 +70,18 @@ impl LinearOperator<Space> for Counting<'_> {
     }
 }
 
-/// Condition numbers of the blocks: neither sorted, nor the finished ones at the end.
-const KAPPA: [f64; SIDES] = [3.0, 900.0, 1.5, 60.0, 4000.0, 10.0];
+/// Condition numbers of the blocks: neither sorted, nor the finished ones at the end. The first three are finished in the
+/// same iteration, so that one of them fills a batch of six, which is for five.
+const KAPPA: [f64; SIDES] = [1.5, 900.0, 1.5, 60.0, 4000.0, 1.5, 200.0, 10.0];
 
 /// Blocks of [`KAPPA`], Hermitian and positive, and right-hand sides in one block each.
 fn blocks() -> (Vec<Complex64>, Vec<Complex64>) {
     let size = N / SIDES;
     let (mut a, mut b) = (vec![Complex64::ZERO; N * N], vec![Complex64::ZERO; N * SIDES]);
     for side in 0..SIDES {
-        let block = positive(size, KAPPA[side], 3 + side as u64);
-        let rhs = Random(40 + side as u64).vector(size);
+        let alike = if KAPPA[side] == KAPPA[0] { 0 } else { side as u64 };
+        let block = positive(size, KAPPA[side], 3 + alike);
+        let rhs = Random(40 + alike).vector(size);
         for i in 0..size {
             let row = side * size + i;
             a[row * N + side * size..][..size].copy_from_slice(&block[i * size..][..size]);
@@ -159,8 +161,10 @@ fn finished_right_hand_sides_are_no_longer_computed() {
         let mut own = info.iterations_per_rhs.clone();
         println!("{method:?}: {own:?}, applications {:?}", operator.counts.borrow());
         for j in 0..SIDES {
-            // Applications of its iterations and of checks. A batch of 6 waits for the second that leaves.
-            let waits = own.iter().filter(|other| **other > own[j]).min().copied().unwrap_or(own[j]);
+            // Applications of its iterations and of checks. One may have to wait for two more, or fill a batch.
+            let mut later: Vec<usize> = own.iter().copied().filter(|other| *other > own[j]).collect();
+            later.sort_unstable();
+            let waits = later.get(1).copied().unwrap_or(*own.iter().max().unwrap());
             let most = per_iteration(method) * (waits + 2 * info.reliable_updates + 4);
             assert!(operator.counts.borrow()[j] <= most, "{method:?} {j}: {most}");
             // What it takes alone.
@@ -169,8 +173,9 @@ fn finished_right_hand_sides_are_no_longer_computed() {
             let single =
                 solve(method, &Uniform::new(&one, &operator), &space.rhs(&b, j).to_vec(), &mut alone, 1e-10, &mut ());
             let single = single.unwrap();
-            // The updates of others cost the normal equations, whose condition number is the square, a few iterations.
-            let more = if per_iteration(method) == 1 || method == Method::Bicgstab { 10 } else { 3 };
+            // The updates of others cost the normal equations iterations: their condition number is the square, up to 1.6e7,
+            // and rounding alone makes 75 iterations of the 20 that exact arithmetic needs.
+            let more = if per_iteration(method) == 1 || method == Method::Bicgstab { 10 } else { 2 };
             assert!(own[j].abs_diff(single.iterations) <= 2 + single.iterations / more, "{method:?} {j}: {single:?}");
             assert!(distance(&alone, space.rhs(&x, j)) < 1e-6, "{method:?} {j}");
         }
@@ -198,7 +203,7 @@ fn two_precisions_and_dense_matrices() {
     let mut b = Random(9).vector(N * SIDES);
     for (side, b) in b.chunks_mut(N).enumerate() {
         // A^k leaves little of the small eigenvalues.
-        for _ in 0..[8, 0, 12, 3, 1, 6][side] {
+        for _ in 0..[8, 0, 12, 3, 1, 6, 8, 2][side] {
             let image: Vec<Complex64> = (0..N).map(|i| (0..N).map(|k| a[i * N + k] * b[k]).sum()).collect();
             b.copy_from_slice(&image);
         }
@@ -264,6 +269,8 @@ fn a_preconditioner_becomes_smaller_with_its_batch() {
             let counts = inside.counts.borrow();
             let all = 4 * info.preconditioner.calls;
             assert!(info.worst_residual() <= 1e-10 && *counts.iter().max().unwrap() == all, "{counts:?} {all}");
+            let sides = (info.sloppy_sides + info.precise_sides + counts.iter().sum::<usize>()) as f64;
+            assert_eq!(info.flops, sides * operator.flops());
             if movable {
                 assert!(info.sloppy_sides < SIDES * info.sloppy_applications, "{info:?}");
                 assert!(2 * counts[2] < all, "{counts:?}");
@@ -277,17 +284,18 @@ fn a_preconditioner_becomes_smaller_with_its_batch() {
 
 #[test]
 fn zero_leaves_at_once() {
-    let (a, mut b) = blocks();
-    for j in [0, 2, 3, 5] {
-        b[j * N..(j + 1) * N].fill(Complex64::ZERO);
-    }
-    for method in ALL {
+    let (a, b) = blocks();
+    // Half of them, and so many that five are left, which one of these makes six.
+    for (method, gone) in ALL.into_iter().flat_map(|method| [(method, &[0, 2, 3, 5][..]), (method, &[0, 3, 5])]) {
+        let mut b = b.clone();
+        gone.iter().for_each(|j| b[j * N..(j + 1) * N].fill(Complex64::ZERO));
+        let left = (SIDES - gone.len()).next_multiple_of(2);
         let space = Space::double(N, SIDES);
         let operator = Counting::new(&space, &a);
         let system = Uniform::new(&space, &operator);
         let mut x = Random(3).vector(N * SIDES);
         let info = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
-        assert!(info.sloppy_sides <= 2 * info.sloppy_applications, "{method:?} {info:?}");
+        assert!(info.sloppy_sides <= left * info.sloppy_applications, "{method:?} {info:?}");
         for j in 0..SIDES {
             let (b, x) = (space.rhs(&b, j), space.rhs(&x, j));
             assert!(if norm(b) == 0.0 { norm(x) == 0.0 } else { residual(&a, b, x) <= 1.001e-10 }, "{method:?} {j}");

@@ -5,16 +5,16 @@ use ferrite::backend::Cpu;
 use ferrite::dirac::{
     AnySchwarz, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
 };
-use ferrite::domain::Domain;
+use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
-use ferrite::field::{AnyField, AnySpace, DeviceGauge, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::field::{AnyField, AnySpace, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::solve::{
     Configuration, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, SolveFailure,
 };
 use ferrite_tests::cut;
-use gpu_kernels::storage::{CloverFormat, Double, LinkFormat, Recon18, Single};
+use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{LinearOperator, MrParams, Preconditioner, SolveError, VectorSpace};
 use std::rc::Rc;
@@ -413,6 +413,53 @@ fn right_hand_sides_leave_their_domains() {
             Ok::<_, std::convert::Infallible>(())
         })
         .unwrap();
+    }
+}
+
+/// A preconditioner for four right-hand sides that works on fewer, because the batch has become smaller or because it is given
+/// fewer, leaves the others alone.
+#[test]
+fn a_narrow_preconditioner_leaves_the_others_alone() {
+    let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.3));
+    let configuration = Configuration::new(&domain, &gauge);
+    let space = AnySpace::new(&domain, 4, IterationPrecision::Single);
+    let sources: Vec<_> = (0..4).map(|seed| generate::random_source(lattice(), 30 + seed)).collect();
+    let vectors = |seed: u64, nrhs: usize| {
+        let sources: Vec<_> = sources.iter().cycle().skip(seed as usize).take(nrhs).cloned().collect();
+        let mut full = FullSpinor::<Cpu, Single>::zero(&domain, nrhs).unwrap();
+        full.upload(&sources).unwrap();
+        AnyField::Single(full.even)
+    };
+    let bits = |field: AnyField<Cpu, FourSpins>| {
+        let AnyField::Single(even) = field else { unreachable!("made in single") };
+        let odd = DeviceSpinor::zero(&domain, even.nrhs()).unwrap();
+        FullSpinor { even, odd }.download().unwrap()
+    };
+    for block in [None, Some([4, 4, 4, 4])] {
+        let schwarz = Schwarz { domain: block, steps: 3, precision: IterationPrecision::Single, ..Default::default() };
+        let k = configuration.preconditioner(params(), &schwarz, Reconstruction::Twelve, 4).unwrap();
+        let apply = |r: &AnyField<Cpu, FourSpins>, mut z: AnyField<Cpu, FourSpins>| {
+            k.apply(&space, r, &[1.0; 4], &mut z).map(|_| bits(z))
+        };
+        let (r, untouched) = (vectors(0, 4), bits(vectors(1, 4)));
+        let wide = apply(&r, vectors(1, 4)).unwrap();
+        assert!((0..4).all(|j| wide[j].sites() != untouched[j].sites()));
+        for sides in 1..4 {
+            assert!(k.narrow(sides));
+            let narrow = apply(&r, vectors(1, 4)).unwrap();
+            for j in 0..4 {
+                let expected = if j < sides { &wide } else { &untouched };
+                assert!(narrow[j].sites() == expected[j].sites(), "{block:?} {sides} {j}");
+            }
+        }
+        assert!(k.narrow(4) && apply(&r, vectors(1, 4)).unwrap() == wide);
+        // Fewer right-hand sides than there is memory for, and vectors that do not fit.
+        let two = apply(&vectors(0, 2), vectors(1, 4)).unwrap();
+        assert!(two[..2] == wide[..2] && two[2..] == untouched[2..]);
+        let few = apply(&r, vectors(1, 2)).map(|_| ());
+        assert!(matches!(few, Err(DeviceError::OtherCount { found: 2, expected: 4 })), "{few:?}");
+        let many = apply(&vectors(0, 5), vectors(1, 5)).map(|_| ());
+        assert!(matches!(many, Err(DeviceError::OtherCount { found: 4, expected: 5 })), "{many:?}");
     }
 }
 

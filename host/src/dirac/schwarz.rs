@@ -119,24 +119,28 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         let Some(Margin { parts, width, across, given }) = &self.margin else {
             return self.in_blocks(r, z);
         };
+        let sides = self.sides.of(r.nrhs());
         let [wide_r, wide_z] = &mut *given.borrow_mut();
+        r.expect(parts, sides)?;
+        z.expect(parts, sides)?;
+        wide_r.expect(self.operator.domain(), sides)?;
         if let Some(halo) = parts.halo() {
-            halo.fill_margin((r, self.sides.of(r.nrhs())), wide_r, 0, *width, *across)?;
+            halo.fill_margin((r, sides), wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
-        parts.backend().launch(&kernel, parts.sites(), self.sides.of(z.nrhs()) as u32)?;
+        parts.backend().launch(&kernel, parts.sites(), sides as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
     fn in_blocks(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
         let domain = self.operator.domain();
-        z.expect(domain, self.sides.of(r.nrhs()))?;
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
+        z.expect(domain, nrhs)?;
         let space = SpinorSpace::<B, P>::new(domain, nrhs);
         let count = self.blocks.count() as usize;
         let [residual, image] = &mut *self.fields.borrow_mut();
@@ -151,7 +155,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
                 backend.reduce_into(&kernel, self.blocks.sites(), (nrhs * count) as u32, &self.sums, 0)?;
                 view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
             };
-            self.update(step == 0, sums, z, residual, image)?;
+            self.update((step == 0, nrhs), sums, z, residual, image)?;
             std::mem::swap(residual, image);
         }
         let applications = self.params.steps;
@@ -160,7 +164,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     }
     fn update(
         &self,
-        first: bool,
+        (first, nrhs): (bool, usize),
         sums: DeviceSums,
         z: &mut DeviceSpinor<B, P>,
         residual: &DeviceSpinor<B, P>,
@@ -178,7 +182,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
             first: u32::from(first),
             relaxation: self.params.omega,
         };
-        Ok(domain.backend().launch(&kernel, domain.sites(), self.sides.of(z.nrhs()) as u32)?)
+        Ok(domain.backend().launch(&kernel, domain.sites(), nrhs as u32)?)
     }
     /// From now on only the first right-hand sides are of interest, if the operator agrees.
     fn narrow(&self, sides: usize) -> bool {

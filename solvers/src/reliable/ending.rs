@@ -153,7 +153,7 @@ impl<Y: System> Run<'_, Y> {
         info.converged = !o.active.contains(&true) && info.failed.is_empty();
         info.flops = info.precise_sides as f64 * self.system.flops()
             + info.sloppy_sides as f64 * self.system.flops_sloppy()
-            + o.active.len() as f64 * info.preconditioner.flops;
+            + self.preconditioner_flops;
         Ok(Box::new(std::mem::take(info)))
     }
 

@@ -7,8 +7,8 @@
 //!
 //! An update is one of all right-hand sides, and costs as much as several iterations. Of a batch the first to want one
 //! would have all of them updated far more often than each needs it, so an update is due when half of those that move want
-//! one, or one of them has gone on for so long that it should not wait ([`URGENT`]). Block CG makes one when every
-//! right-hand side wants it.
+//! one, or one of them has gone on for too long: ‖r̂_j‖ < δ² M_j, or it claims more than was asked for ([`URGENT`]). Block CG
+//! makes one when every right-hand side wants it.
 //!
 //! GCR has no recurrence that could go on after an update: all its directions are forgotten then. A right-hand side for
 //! which an update is due *waits* until all others want one too, so that none costs another its directions.
@@ -34,8 +34,8 @@ use crate::operator::{Precise, System};
 pub(crate) const PROGRESS: f64 = 0.9;
 /// Wrong claims of convergence without progress in between after which the precision is blamed.
 const FALSE_CLAIMS: usize = 4;
-/// A right-hand side that wants an update waits for others no longer when its residual has fallen to this fraction of that
-/// at which it began to want one: with the usual δ, errors of a sloppy precision are far smaller still.
+/// A right-hand side that claims to have converged waits for others no longer when its residual has fallen to this fraction
+/// of what it is to be.
 const URGENT: f64 = 0.1;
 /// No residual relative to ‖b‖ below this means anything in double precision.
 pub(crate) const ROUNDING: f64 = 1e-18;

@@ -6,6 +6,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Kind;
 use crate::operator::{Precise, Sloppy, System};
+use crate::preconditioner::Work;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -33,6 +34,8 @@ pub(crate) struct Run<'a, Y: System> {
     pub(super) width: Width<'a>,
     /// Whether x has all steps and x̂ none.
     pub(super) settled: bool,
+    /// Of all right-hand sides.
+    pub(super) preconditioner_flops: f64,
 }
 
 impl<'a, Y: System> Run<'a, Y> {
@@ -79,6 +82,7 @@ impl<'a, Y: System> Run<'a, Y> {
             left: vec![None; n],
             width: Width::new(n, |sides| system.narrow(sides)),
             settled: true,
+            preconditioner_flops: 0.0,
         };
         run.first_residual()?;
         Ok(run)
@@ -204,6 +208,12 @@ impl<'a, Y: System> Run<'a, Y> {
         self.info.sloppy_sides += times * self.outer.active.len();
     }
 
+    /// Counts what a preconditioner did for the right-hand sides that are left.
+    pub fn preconditioned(&mut self, work: Work) {
+        self.info.preconditioner += work;
+        self.preconditioner_flops += work.flops * self.outer.active.len() as f64;
+    }
+
     /// Whether every right-hand side is finished.
     pub fn finished(&self) -> bool {
         !self.outer.active.contains(&true)
@@ -258,9 +268,8 @@ impl<'a, Y: System> Run<'a, Y> {
             if norm < PROGRESS * o.lowest[j] {
                 (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[side]);
             }
-            let below = |factor: f64| norm <= factor * o.level(j) || norm < factor * self.delta * o.maximum[j];
-            let mine = below(1.0);
-            urgent |= below(URGENT);
+            let mine = norm <= o.level(j) || norm < self.delta * o.maximum[j];
+            urgent |= norm <= URGENT * o.level(j) || norm < self.delta.powi(2) * o.maximum[j];
             moving += 1;
             wanting += usize::from(mine);
             o.waiting[j] = mine && self.control.restarting;
