@@ -19,8 +19,9 @@ mod jobs {
     use super::skip;
     use std::collections::HashMap;
     use std::io::Read;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::process::{Child, Command, Stdio};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{self, Receiver};
     use std::sync::{Mutex, PoisonError};
     use std::thread;
@@ -71,8 +72,18 @@ mod jobs {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,vader");
         command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_mpi_yield_when_idle", "1");
-        command.env("RUST_BACKTRACE", "0");
+        command.env("RUST_BACKTRACE", "0").env("OMPI_MCA_orte_tmpdir_base", folder());
         Some(command)
+    }
+
+    /// A folder for what Open MPI keeps while a job runs. In the one that all jobs of a user have otherwise, one that ends
+    /// removes what another begins with.
+    fn folder() -> PathBuf {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("job-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).expect("a folder for a job");
+        folder
     }
 
     /// Reads a stream as it comes.

@@ -5,8 +5,9 @@ use ferrite::files::{ReadOptions, read_gauge};
 use program::*;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,8 +27,19 @@ fn mpirun(room: &Room, ranks: usize, arguments: &str) -> Command {
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,vader").env("RUST_BACKTRACE", "0");
     command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    command.env("OMPI_MCA_orte_tmpdir_base", folder());
     command.current_dir(room.0.path()).env("FERRITE_TUNE_CACHE", room.path("tune.json"));
     command
+}
+
+/// A folder for what Open MPI keeps while a job runs. In the one that all jobs of a user have otherwise, one that ends removes
+/// what another begins with.
+fn folder() -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("job-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
 }
 
 fn job(room: &Room, ranks: usize, arguments: &str) -> Run {
