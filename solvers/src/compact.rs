@@ -5,6 +5,7 @@
 //! caller's right-hand side of that number.
 
 use crate::traits::{LinearOperator, VectorSpace};
+use std::ops::Index;
 
 /// Widths that batches become smaller through, the largest first: numbers that threads of a GPU share evenly, which 7, say,
 /// is not. Each is three quarters of the one before or less, and wider batches have a multiple of four.
@@ -65,6 +66,48 @@ impl Plan {
         scratch: &mut S::Vector,
     ) -> Result<(), S::Error> {
         self.swaps.iter().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))
+    }
+}
+
+/// The caller's right-hand side in each slot of a batch; those that left come last.
+pub(crate) struct Slots {
+    sides: Vec<usize>,
+    /// Slots that have changed places, in the order of time.
+    swaps: Vec<(usize, usize)>,
+}
+
+impl Slots {
+    /// In the caller's order.
+    pub fn new(sides: usize) -> Self {
+        Self { sides: (0..sides).collect(), swaps: Vec::new() }
+    }
+
+    /// The right-hand sides in these many slots.
+    pub fn first(&self, slots: usize) -> &[usize] {
+        &self.sides[..slots]
+    }
+
+    /// Follows a plan.
+    pub fn follow(&mut self, plan: &Plan) {
+        plan.swaps().iter().for_each(|&(i, j)| self.sides.swap(i, j));
+        self.swaps.extend(plan.swaps());
+    }
+
+    /// A block that followed all plans in the caller's order again. `scratch` loses its content.
+    pub fn put_back<S: VectorSpace>(
+        &self,
+        space: &S,
+        x: &mut S::Vector,
+        scratch: &mut S::Vector,
+    ) -> Result<(), S::Error> {
+        self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))
+    }
+}
+
+impl Index<usize> for Slots {
+    type Output = usize;
+    fn index(&self, slot: usize) -> &usize {
+        &self.sides[slot]
     }
 }
 

@@ -31,7 +31,7 @@
 //!
 //! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
 
-use crate::compact::{Plan, Width, narrow_both};
+use crate::compact::{Plan, Slots, Width, narrow_both};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
@@ -299,10 +299,7 @@ struct Run<'a, S: VectorSpace, A: ?Sized> {
     info: MultiShiftInfo,
     /// What happened to right-hand sides that were given up, and in which iteration, in the order of the caller.
     troubles: Vec<Option<(Trouble, usize)>>,
-    /// The caller's right-hand side in each slot; those that left the batch come last.
-    order: Vec<usize>,
-    /// The slots that have changed places, in the order of time.
-    swaps: Vec<(usize, usize)>,
+    slots: Slots,
     /// Relative residuals of the base system for the observer, in the order of the caller.
     shown: Vec<f64>,
     width: Width<'a>,
@@ -357,8 +354,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             w,
             info,
             troubles: vec![None; n],
-            order: (0..n).collect(),
-            swaps: Vec::new(),
+            slots: Slots::new(n),
             shown: vec![0.0; n],
             width: Width::new(n, |sides| narrow_both(space, operator, sides)),
         };
@@ -424,8 +420,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             plan.vectors(space, p, scratch)
         })?;
         self.w.rearrange(&plan, width);
-        plan.swaps().iter().for_each(|&(i, j)| self.order.swap(i, j));
-        self.swaps.extend(plan.swaps());
+        self.slots.follow(&plan);
         self.width.set(plan.width());
         Ok(())
     }
@@ -434,9 +429,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     fn widen(&mut self) -> Result<(), S::Error> {
         if self.width.restore() {
             let (space, scratch) = (self.space, &mut self.w.ap);
-            for x in self.x.iter_mut() {
-                self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))?;
-            }
+            self.x.iter_mut().try_for_each(|x| self.slots.put_back(space, x, scratch))?;
             self.w.norm2.resize(self.w.nrhs, 0.0);
         }
         Ok(())
@@ -493,7 +486,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     /// Leaves x_ij as they are for all shifts; the other right-hand sides go on, where there are any.
     fn give_up(&mut self, slot: usize, trouble: Trouble) {
-        self.troubles[self.order[slot]] = Some((trouble, self.info.whole.iterations));
+        self.troubles[self.slots[slot]] = Some((trouble, self.info.whole.iterations));
         let w = &mut *self.w;
         w.active[slot] = false;
         for at in (slot..w.running.len()).step_by(w.active.len()) {
@@ -515,7 +508,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         let mut lost = Vec::new();
         let w = &mut *self.w;
         let n = w.active.len();
-        let order = &self.order[..n];
+        let order = self.slots.first(n);
         let whole = &mut self.info.whole;
         whole.iterations += 1;
         for (j, &side) in order.iter().enumerate() {
@@ -578,10 +571,10 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
-        if self.order[..n].iter().any(|&side| self.troubles[side].is_some()) {
+        if self.slots.first(n).iter().any(|&side| self.troubles[side].is_some()) {
             // A residual that is not a number, times 0, is none either: anything finite takes its place.
             for j in 0..n {
-                let failed = self.troubles[self.order[j]].is_some();
+                let failed = self.troubles[self.slots[j]].is_some();
                 (left[j], right[j]) = (f64::from(u8::from(failed)).into(), f64::from(u8::from(!failed)).into());
             }
             self.space.axpby(left, self.rhs, right, r)?;

@@ -3,7 +3,6 @@
 use super::{Outer, Run, relative};
 use crate::compact::Plan;
 use crate::operator::System;
-use crate::traits::VectorSpace;
 
 impl<Y: System> Run<'_, Y> {
     /// Lets right-hand sides that are finished leave the batch, and narrows the system, where the last iteration ended in
@@ -20,7 +19,7 @@ impl<Y: System> Run<'_, Y> {
         // One that was given up only now may have to go back to its best x, which the next update does.
         let stays = |o: &Outer<_, _>, j: usize| {
             let better = o.x_is_best[j] || o.verified[j] <= o.best[j];
-            o.active[j] || self.troubles[self.order[j]].is_some() && !better
+            o.active[j] || self.troubles[self.slots[j]].is_some() && !better
         };
         let Some(plan) = Plan::new(width, |j| stays(o, j)) else { return Ok(None) };
         let judge_can = self.claim.judge.as_ref().is_none_or(|(_, judge)| judge.can_move());
@@ -28,8 +27,8 @@ impl<Y: System> Run<'_, Y> {
             return Ok(None);
         }
         for j in (0..width).filter(|&j| !stays(o, j)) {
-            self.left[self.order[j]] = Some((o.verified[j], o.reference[j]));
-            self.shown[self.order[j]] = relative(o.iterated[j], o.reference[j]);
+            self.left[self.slots[j]] = Some((o.verified[j], o.reference[j]));
+            self.shown[self.slots[j]] = relative(o.iterated[j], o.reference[j]);
         }
         let space = self.system.precise();
         plan.vectors(space, self.x, &mut o.residual)?;
@@ -39,8 +38,7 @@ impl<Y: System> Run<'_, Y> {
             judge.follow(&plan, &mut o.residual)?;
         }
         o.rearrange(&plan);
-        plan.swaps().iter().for_each(|&(i, j)| self.order.swap(i, j));
-        self.swaps.extend(plan.swaps());
+        self.slots.follow(&plan);
         self.width.set(plan.width());
         Ok(Some(plan))
     }
@@ -52,11 +50,11 @@ impl<Y: System> Run<'_, Y> {
         }
         let o = &mut *self.outer;
         let space = self.system.precise();
-        self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(self.x, (i, j), &mut o.residual))?;
+        self.slots.put_back(space, self.x, &mut o.residual)?;
         let mut active = vec![false; o.full];
         for j in 0..o.active.len() {
-            self.left[self.order[j]] = Some((o.verified[j], o.reference[j]));
-            active[self.order[j]] = o.active[j];
+            self.left[self.slots[j]] = Some((o.verified[j], o.reference[j]));
+            active[self.slots[j]] = o.active[j];
         }
         o.widen();
         o.active = active;

@@ -47,7 +47,7 @@ impl<Y: System> Run<'_, Y> {
     ) -> Result<(), SolveError<Y::Error>> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
-            self.shown[self.order[j]] = relative(o.iterated[j], o.reference[j]);
+            self.shown[self.slots[j]] = relative(o.iterated[j], o.reference[j]);
         }
         let event = Iteration { iteration: self.info.iterations, residuals: &self.shown, kind: self.kind };
         let answer = observer.iteration(&event);
@@ -56,7 +56,7 @@ impl<Y: System> Run<'_, Y> {
         }
         let iteration = self.info.iterations;
         let window = self.control.stagnation_window;
-        let (o, own) = (&*self.outer, |j: usize| self.info.iterations_per_rhs[self.order[j]]);
+        let (o, own) = (&*self.outer, |j: usize| self.info.iterations_per_rhs[self.slots[j]]);
         let stuck = |j: &usize| window > 0 && o.active[*j] && own(*j) - o.lowest_at[*j] > window;
         let stuck: Vec<usize> = (0..o.active.len()).filter(stuck).collect();
         let all_stuck = stuck.len() == o.active.iter().filter(|active| **active).count();
@@ -73,7 +73,7 @@ impl<Y: System> Run<'_, Y> {
         }
         if all_stuck {
             self.settle(true)?;
-            stuck.iter().for_each(|&j| self.troubles[self.order[j]] = Some((Trouble::Stagnation, iteration)));
+            stuck.iter().for_each(|&j| self.troubles[self.slots[j]] = Some((Trouble::Stagnation, iteration)));
             return Err(self.failure()?);
         }
         Err(self.no_convergence()?)
@@ -92,7 +92,7 @@ impl<Y: System> Run<'_, Y> {
         let o = &mut *self.outer;
         if o.active.iter().enumerate().any(|(j, active)| *active && j != rhs) {
             (o.active[rhs], o.restart[rhs], o.waiting[rhs]) = (false, false, false);
-            self.troubles[self.order[rhs]] = Some((trouble, iteration));
+            self.troubles[self.slots[rhs]] = Some((trouble, iteration));
             return Ok(());
         }
         // What failed in the last steps is not added to x.
@@ -101,7 +101,7 @@ impl<Y: System> Run<'_, Y> {
             Trouble::NotPositive(_) => self.settle(true)?,
             Trouble::Stagnation => {}
         }
-        self.troubles[self.order[rhs]] = Some((trouble, iteration));
+        self.troubles[self.slots[rhs]] = Some((trouble, iteration));
         Err(self.failure()?)
     }
 
@@ -126,7 +126,7 @@ impl<Y: System> Run<'_, Y> {
         for j in 0..o.active.len() {
             // Finished ones have not moved; recomputing them gives rounding of the same value.
             let better = o.verified[j] <= o.best[j]; // NaN is not
-            let worse = (o.active[j] || self.troubles[self.order[j]].is_some()) && !o.x_is_best[j] && !better;
+            let worse = (o.active[j] || self.troubles[self.slots[j]].is_some()) && !o.x_is_best[j] && !better;
             o.relative[j] = if worse { f64::INFINITY } else { 0.0 };
         }
         self.go_back()

@@ -1,7 +1,7 @@
 //! A solve under way: its beginning, its numbers, and when an update is due.
 
 use super::{Claim, Control, HISTORY, Outer, PROGRESS, Trouble, URGENT, relative, scale_for};
-use crate::compact::{Rhs, Width};
+use crate::compact::{Rhs, Slots, Width};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Kind;
@@ -23,10 +23,7 @@ pub(crate) struct Run<'a, Y: System> {
     pub(super) kind: Kind,
     /// What happened to those that were given up, and in which iteration, in the caller's order.
     pub(super) troubles: Vec<Option<(Trouble, usize)>>,
-    /// The caller's right-hand side in each slot; those that left the batch come last.
-    pub(super) order: Vec<usize>,
-    /// The slots that have changed places, in the order of time.
-    pub(super) swaps: Vec<(usize, usize)>,
+    pub(super) slots: Slots,
     /// What is known of all right-hand sides, in the caller's order: relative residuals for the observer; for those that
     /// have left, true residuals and what they refer to.
     pub(super) shown: Vec<f64>,
@@ -76,8 +73,7 @@ impl<'a, Y: System> Run<'a, Y> {
             info,
             kind: Kind::Iterate,
             troubles: vec![None; n],
-            order: (0..n).collect(),
-            swaps: Vec::new(),
+            slots: Slots::new(n),
             shown: vec![0.0; n],
             left: vec![None; n],
             width: Width::new(n, |sides| system.narrow(sides)),
@@ -175,7 +171,7 @@ impl<'a, Y: System> Run<'a, Y> {
             judge.measure(self.x, &mut o.judged)?;
             for j in 0..o.active.len() {
                 if claims(o, j) {
-                    let aim = self.control.tol * norms[self.order[j]];
+                    let aim = self.control.tol * norms[self.slots[j]];
                     if o.judged[j] <= aim {
                         o.active[j] = false;
                     } else {
@@ -263,7 +259,7 @@ impl<'a, Y: System> Run<'a, Y> {
             let norm = o.norm2[j].sqrt() * o.unscale[j];
             o.iterated[j] = norm;
             o.maximum[j] = o.maximum[j].max(norm);
-            let side = self.order[j];
+            let side = self.slots[j];
             self.info.iterations_per_rhs[side] += 1;
             if norm < PROGRESS * o.lowest[j] {
                 (o.lowest[j], o.lowest_at[j]) = (norm, self.info.iterations_per_rhs[side]);

@@ -65,7 +65,7 @@ impl<Y: System> Run<'_, Y> {
                 && (self.control.restarting || !o.agrees(j))
                 && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
             // What moved it last may be what it was given up for.
-            let worse = self.troubles[self.order[j]].is_some() && o.verified[j] > o.best[j];
+            let worse = self.troubles[self.slots[j]].is_some() && o.verified[j] > o.best[j];
             o.relative[j] = if wrong && o.verified[j] > o.target[j] || worse || !o.verified[j].is_finite() {
                 o.restart[j] = true;
                 f64::INFINITY
@@ -90,7 +90,7 @@ impl<Y: System> Run<'_, Y> {
         let o = &mut *self.outer;
         for j in 0..o.active.len() {
             // Those that have not moved since the last update have the same residual again.
-            if let Some(last) = self.info.history[self.order[j]].last_mut() {
+            if let Some(last) = self.info.history[self.slots[j]].last_mut() {
                 *last = relative(o.verified[j], o.reference[j]);
             }
             o.waiting[j] = false;
