@@ -145,8 +145,9 @@ impl Numbers {
 /// A right-hand side that is finished, or was given up, stays as it is while the others go on. At the first update after
 /// which those that are left fit into one of [`WIDTHS`](crate::WIDTHS) of no more than three quarters of the batch, they
 /// move to the front of all blocks, and others are no longer computed but for as many as make up this width: neither by the
-/// operators nor in linear algebra. That needs spaces and operators that can [narrow](VectorSpace::narrow) ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the
-/// caller's and must not be rearranged. x and the report are in the caller's order, always.
+/// operators nor in linear algebra. That needs spaces and operators that can [narrow](VectorSpace::narrow)
+/// ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the caller's and must not be
+/// rearranged. x and the report are in the caller's order, always.
 ///
 /// # Errors
 /// All of [`SolveError`] except `Breakdown`. (p, A p) ≤ 0 is `NotPositiveDefinite`.

@@ -4,8 +4,8 @@
 //! nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u; in a difference of two such floats
 //! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
-//! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵, clipped at
-//! 1 − 2⁻¹⁵.
+//! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
+//! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵.
 use super::{Precision, STRIDE, TILE, words};
 use crate::algebra::{
     Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,

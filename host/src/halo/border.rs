@@ -53,8 +53,8 @@ impl<B: Backend> Halo<B> {
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one on the [same lattice with a margin](Domain::with_margin) of
-    /// `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
+    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one on the [same
+    /// lattice with a margin](Domain::with_margin) of `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
     /// multiplied by `across`.
     pub fn fill_margin<K: FieldKind, P: Precision>(
         &self,

@@ -224,7 +224,8 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
 
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero; m must not be zero.
-    /// The method is [`Method::Cg`] or [`Method::BlockCg`], on M†M itself on the even sites. The observer sees every iteration and can stop it.
+    /// The method is [`Method::Cg`] or [`Method::BlockCg`], on M†M itself on the even sites. The observer sees every
+    /// iteration and can stop it.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.
