@@ -199,6 +199,55 @@ mod gpu {
         }
     }
 
+    /// What [`finish`] does, for `sides` right-hand sides after the `first`: sums of `warps` for each number are in memory of
+    /// the block, [right-hand side][value][warp].
+    ///
+    /// # Safety
+    /// As [`reduce`], after all threads of the block have written their sums.
+    #[inline(always)]
+    unsafe fn finish_sides<K: Reduction>(
+        (kept, warps): (u32, u32),
+        (first, sides): (u32, u32),
+        (thread, threads, block, blocks): (u32, u32, u32, u32),
+        sums: Sums,
+    ) {
+        let count = K::Values::COUNT as u32;
+        unsafe {
+            let mut word = thread;
+            while word < sides * count {
+                let (side, value) = (word / count, word % count);
+                let (mut sum, mut warp) = (0.0, 0);
+                while warp < warps {
+                    sum += shared_load(kept + 8 * (word * warps + warp));
+                    warp += 1;
+                }
+                store_f64(sums.partial.add((((first + side) * blocks + block) * count + value) as usize), sum);
+                word += threads;
+            }
+            _syncthreads();
+            // Each right-hand side is counted by a thread of its own.
+            let mut side = thread;
+            while side < sides {
+                shared_store(kept + 8 * side, f64::from_bits(counted(sums, first + side) as u64));
+                side += threads;
+            }
+            _syncthreads();
+            // Those for which this block is the last one, usually all, have a warp each.
+            let (lane, warp) = (thread & 31, thread >> 5);
+            let mut side = warp;
+            while side < sides {
+                let ticket = shared_load(kept + 8 * side).to_bits() as u32;
+                if ticket + 1 == blocks {
+                    let total = warp_sum(of_blocks::<K>((lane, 32, blocks), first + side, sums));
+                    if lane == 0 {
+                        tell::<K>(total, first + side, sums);
+                    }
+                }
+                side += threads / 32;
+            }
+        }
+    }
+
     /// Counts this block as done for a right-hand side, after what its threads wrote; how many were before it.
     #[inline(always)]
     unsafe fn counted(sums: Sums, rhs: u32) -> u32 {
@@ -213,13 +262,24 @@ mod gpu {
         ticket
     }
 
-    /// Adds up what all blocks have, and tells the host.
+    /// Adds up what all blocks have, with all threads of this one, and tells the host.
     #[inline(always)]
     unsafe fn finish_last<K: Reduction>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
+        unsafe {
+            let values = of_blocks::<K>((thread, K::THREADS, blocks), rhs, sums);
+            let total = block_sum(values, thread, K::THREADS / 32);
+            if thread == 0 {
+                tell::<K>(total, rhs, sums);
+            }
+        }
+    }
+
+    /// Sums over every `threads`-th block.
+    #[inline(always)]
+    unsafe fn of_blocks<K: Reduction>((thread, threads, blocks): (u32, u32, u32), rhs: u32, sums: Sums) -> K::Values {
         let count = K::Values::COUNT as u32;
         unsafe {
             let partial = sums.partial.add((rhs * blocks * count) as usize);
-            // Four at a time, so that four loads are under way together.
             let of_block = |b: u32| {
                 let mut k = 0;
                 K::Values::ZERO.map(|_| {
@@ -231,25 +291,37 @@ mod gpu {
             let mut values = K::Values::ZERO;
             let mut b = thread;
             while b < blocks {
-                let (first, second) = (of_block(b), of_block(b + K::THREADS));
-                let (third, fourth) = (of_block(b + 2 * K::THREADS), of_block(b + 3 * K::THREADS));
-                values = values.add(first.add(second).add(third.add(fourth)));
-                b += 4 * K::THREADS;
+                if K::Values::COUNT > 8 {
+                    values = values.add(of_block(b));
+                    b += threads;
+                } else {
+                    // Four at a time, so that four loads are under way together.
+                    let (first, second) = (of_block(b), of_block(b + threads));
+                    let (third, fourth) = (of_block(b + 2 * threads), of_block(b + 3 * threads));
+                    values = values.add(first.add(second).add(third.add(fourth)));
+                    b += 4 * threads;
+                }
             }
-            let total = block_sum(values, thread, K::THREADS / 32);
-            if thread == 0 {
-                let mut k = 0;
-                total.map(|x| {
-                    store_f64(sums.result.add((rhs * count + k) as usize), x);
-                    k += 1;
-                    x
-                });
-                asm!("st.global.u32 [{0}], {1};", in(reg64) sums.done.add(rhs as usize), in(reg32) 0u32,
-                    options(nostack));
-                // The host may read the result as soon as it sees the ticket.
-                asm!("st.release.sys.global.u32 [{0}], {1};", in(reg64) sums.ready.add((rhs * count) as usize),
-                    in(reg32) sums.ticket, options(nostack));
-            }
+            values
+        }
+    }
+
+    /// Writes the sums of a right-hand side where the host reads them; one thread does.
+    #[inline(always)]
+    unsafe fn tell<K: Reduction>(total: K::Values, rhs: u32, sums: Sums) {
+        let count = K::Values::COUNT as u32;
+        unsafe {
+            let mut k = 0;
+            total.map(|x| {
+                store_f64(sums.result.add((rhs * count + k) as usize), x);
+                k += 1;
+                x
+            });
+            asm!("st.global.u32 [{0}], {1};", in(reg64) sums.done.add(rhs as usize), in(reg32) 0u32,
+                options(nostack));
+            // The host may read the result as soon as it sees the ticket.
+            asm!("st.release.sys.global.u32 [{0}], {1};", in(reg64) sums.ready.add((rhs * count) as usize),
+                in(reg32) sums.ticket, options(nostack));
         }
     }
 
@@ -267,7 +339,7 @@ mod gpu {
     /// Several right-hand sides in a thread, with links in its registers.
     pub mod sides {
         use super::*;
-        use crate::sides::{SumTogether, Together};
+        use crate::sides::{SUM_WARPS, SumTogether, Together};
 
         /// # Safety
         /// As [`Kernel::site`].
@@ -279,26 +351,107 @@ mod gpu {
             }
         }
 
+        /// Each warp has one group of right-hand sides; those of a block have the same sites, or the next ones, so that links
+        /// come from the first-level cache for all groups but one. What a thread has added up is kept in memory of the block,
+        /// [warp][right-hand side][value][thread]: registers are for hops.
+        ///
         /// # Safety
-        /// As [`reduce`].
+        /// As [`reduce`], with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more sites along z; and
+        /// [`kept_sum_bytes`](crate::sides::kept_sum_bytes) of memory.
         #[inline(always)]
         pub unsafe fn sum<K: SumTogether, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
+            const { assert!(K::Values::COUNT as u32 * SUM_WARPS <= 64, "as many sums as the block has memory for") };
+            let count = K::Values::COUNT as u32;
             unsafe {
-                let thread = _thread_idx_x() as u32;
+                let (lane, group, row) = (_thread_idx_x() as u32, _thread_idx_y() as u32, _thread_idx_z() as u32);
+                let (groups, rows) = (_block_dim_y() as u32, _block_dim_z() as u32);
                 let (block, blocks) = (_block_idx_y() as u32, _grid_dim_y() as u32);
-                let first = _block_idx_x() as u32 * N as u32;
-                let mut values = [K::Values::ZERO; N];
-                let mut i = block * K::THREADS + thread;
+                let (warp, warps) = (row * groups + group, groups * rows);
+                let of_block = _block_idx_x() as u32 * groups * N as u32;
+                let first = of_block + group * N as u32;
+                let words = N as u32 * count;
+                let kept = staged_links() + 8 * (32 * words * warp + lane);
+                let mut word = 0;
+                while word < words {
+                    shared_store(kept + 8 * 32 * word, 0.0);
+                    word += 1;
+                }
+                let mut i = (block * rows + row) * 32 + lane;
                 while i < n {
                     let more = kernel.sides::<N>(kernel.place_together(i), first);
                     crate::sides::each_side!(k < N: {
-                        values[k] = values[k].add(more[k]);
+                        let mut at = kept + 8 * 32 * (k as u32 * count);
+                        more[k].map(|x| {
+                            shared_store(at, shared_load(at) + x);
+                            at += 8 * 32;
+                            x
+                        });
                     });
+                    i += blocks * rows * 32;
+                }
+                // Sums of warps lie behind, as `finish_sides` wants them.
+                let of_warps = staged_links() + 8 * 32 * words * warps;
+                let mut word = 0;
+                while word < words {
+                    let [sum] = warp_sum([shared_load(kept + 8 * 32 * word)]);
+                    if lane == 0 {
+                        shared_store(of_warps + 8 * ((group * words + word) * rows + row), sum);
+                    }
+                    word += 1;
+                }
+                _syncthreads();
+                let at = (32 * warp + lane, 32 * warps, block, blocks);
+                finish_sides::<K>((of_warps, rows), (of_block, groups * N as u32), at, sums);
+            }
+        }
+    }
+
+    /// What a warp does for all right-hand sides of its sites at once.
+    ///
+    /// # Safety
+    /// As for [`Reduction`]: over all sites, `warp` adds up what [`site`](Reduction::site) returns.
+    pub unsafe trait WarpSum: Reduction {
+        /// Of which right-hand side thread `lane` of a warp has the sums. Of none, if there is none with this number.
+        fn side(&self, lane: u32) -> u32;
+        /// Adds sites `i..i + 32`, as far as they are below `n`, to the sums of thread `lane`.
+        ///
+        /// # Safety
+        /// As [`Reduction::site`]; all threads of a warp call it together.
+        unsafe fn warp(&self, sums: Self::Values, i: u32, n: u32, lane: u32) -> Self::Values;
+    }
+
+    /// Reductions that a warp does for all right-hand sides together.
+    pub mod warps {
+        use super::*;
+
+        /// # Safety
+        /// As [`reduce`], with one block for all of the `nrhs` right-hand sides, which has memory for
+        /// [`warp_sum_bytes`](crate::sides::warp_sum_bytes).
+        #[inline(always)]
+        pub unsafe fn sum<K: WarpSum>(kernel: &K, n: u32, sums: Sums, nrhs: u32) {
+            const { assert!(K::WARPS && K::Values::COUNT as u32 * K::THREADS / 32 <= 128) };
+            let (count, warps) = (K::Values::COUNT as u32, K::THREADS / 32);
+            unsafe {
+                let thread = _thread_idx_x() as u32;
+                let (lane, warp) = (thread & 31, thread >> 5);
+                let (block, blocks) = (_block_idx_y() as u32, _grid_dim_y() as u32);
+                let mut values = K::Values::ZERO;
+                let mut i = 32 * (block * warps + warp);
+                while i < n {
+                    values = kernel.warp(values, i, n, lane);
                     i += blocks * K::THREADS;
                 }
-                crate::sides::each_side!(k < N: {
-                    finish::<K>(values[k], (thread, block, blocks), first + k as u32, sums);
-                });
+                let side = kernel.side(lane);
+                if side < nrhs {
+                    let mut at = staged_links() + 8 * (side * count * warps + warp);
+                    values.map(|x| {
+                        shared_store(at, x);
+                        at += 8 * warps;
+                        x
+                    });
+                }
+                _syncthreads();
+                finish_sides::<K>((staged_links(), warps), (0, nrhs), (thread, K::THREADS, block, blocks), sums);
             }
         }
     }
@@ -386,32 +539,7 @@ mod gpu {
                     start += blocks * THREADS;
                 }
                 _syncthreads();
-                let mut word = thread;
-                while word < nrhs * count {
-                    let (rhs, value) = (word / count, word % count);
-                    let mut sum = 0.0;
-                    for warp in 0..WARPS {
-                        sum += shared_load(kept + 8 * (word * WARPS + warp));
-                    }
-                    store_f64(sums.partial.add(((rhs * blocks + block) * count + value) as usize), sum);
-                    word += THREADS;
-                }
-                _syncthreads();
-                // Each right-hand side is counted by a thread of its own.
-                let mut rhs = thread;
-                while rhs < nrhs {
-                    shared_store(kept + 8 * rhs, f64::from_bits(counted(sums, rhs) as u64));
-                    rhs += THREADS;
-                }
-                _syncthreads();
-                let mut rhs = 0;
-                while rhs < nrhs {
-                    let ticket = shared_load(kept + 8 * rhs).to_bits() as u32;
-                    if ticket + 1 == blocks {
-                        finish_last::<K>((thread, blocks), rhs, sums);
-                    }
-                    rhs += 1;
-                }
+                finish_sides::<K>((kept, WARPS), (0, nrhs), (thread, THREADS, block, blocks), sums);
             }
         }
     }

@@ -43,6 +43,9 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     /// Whether a thread may have several sites. Without, there are at most `BLOCKS` · `THREADS` sites, and no loop, from
     /// which compilers take out all that is the same for all sites, into registers that are not there.
     const LOOPS: bool = true;
+    /// Whether a warp on a GPU computes all right-hand sides of its sites together, with `WarpSum` in place of
+    /// [`site`](Self::site): at most 32, for at most one of which each thread has the sums.
+    const WARPS: bool = false;
     /// Computes one site of one right-hand side.
     ///
     /// # Safety
@@ -194,9 +197,11 @@ macro_rules! entry {
     (@shared looped $kernel:ty) => {
         <$kernel as $crate::sides::Stage>::BYTES as u32 * $crate::sides::LOOPED_THREADS
     };
+    (@parts warps $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
     (@parts observe $kernel:ty) => { $crate::entry!(@parts reduce $kernel) };
     (@parts reduce $kernel:ty) => { <$kernel as $crate::Reduction>::NAME };
     (@parts $kind:ident $kernel:ty) => { <$kernel as $crate::Kernel>::NAME };
+    (@cpu warps $kernel:ty) => { $crate::cpu_entry!(sum, $kernel) };
     (@cpu observe $kernel:ty) => { $crate::cpu_entry!(sum, $kernel) };
     (@cpu reduce $kernel:ty) => { $crate::cpu_entry!(sum, $kernel) };
     (@cpu $kind:ident $kernel:ty) => { $crate::cpu_entry!(run, $kernel) };
@@ -209,6 +214,16 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32, sums: $crate::device::Sums) {
             unsafe { $crate::device::reduce(&kernel, n, sums) }
+        }
+    };
+    (@entry warps $name:ident $kernel:ty) => {
+        /// # Safety
+        /// As [`WarpSum::warp`](crate::device::WarpSum::warp).
+        // Both ends are compiled by the same compiler from the same source.
+        #[allow(improper_ctypes_definitions)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "ptx-kernel" fn $name(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
+            unsafe { $crate::device::warps::sum(&kernel, n, sums, nrhs) }
         }
     };
     (@entry $kind:ident $name:ident $kernel:ty) => {

@@ -21,6 +21,21 @@ impl Way {
 /// Threads of a block that keeps links: all have sites of their own, in a row.
 pub const LOOPED_THREADS: u32 = 128;
 
+/// At most so many warps are in a block that sums several right-hand sides in each thread.
+pub const SUM_WARPS: u32 = 8;
+
+/// Bytes of memory for sums of a block with as many warps: in every thread for `sides` right-hand sides, `values` numbers each,
+/// and a sum for each warp of these.
+pub const fn kept_sum_bytes(sides: u32, values: u32, warps: u32) -> u32 {
+    8 * sides * values * warps * (32 + 1)
+}
+
+/// Bytes of memory for sums of a block of as many `threads` whose warps have all of the right-hand sides, `values` numbers
+/// each.
+pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
+    8 * nrhs * values * (threads / 32)
+}
+
 /// A kernel compiled in another way than [`Way::ONE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {

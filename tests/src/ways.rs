@@ -1,7 +1,7 @@
 //! The ways in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
 //! images have the bits of each right-hand side alone.
 use crate::checks::RECONSTRUCTIONS;
-use crate::report::{Report, Scope};
+use crate::report::{Report, Scope, larger};
 use ferrite::backend::{Cuda, MAX_RHS};
 use ferrite::dirac::{CloverParams, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::{DeviceError, Domain, Result};
@@ -16,12 +16,14 @@ use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use gpu_kernels::sides::Way;
 use gpu_kernels::storage::Double;
 use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::{Dots, LinearOperator, VectorSpace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Right-hand sides: three are a staggered propagator, twelve any.
 const SIDES: [usize; 2] = [3, 12];
+/// Right-hand sides whose sums are looked at: with each, blocks of threads share other numbers of them.
+const SUMMED: [usize; 6] = [2, 3, 6, 8, 12, 16];
 /// Odd extents in halves, and more rows than a block has.
 const LATTICE: [usize; 4] = [12, 4, 6, 8];
 
@@ -34,8 +36,8 @@ struct Image {
     format: String,
     /// Numbers of the images under M̂, M̂† and, with sums, M̂ again.
     numbers: Vec<Vec<Complex64>>,
-    /// (w, M̂ ψ) and ‖M̂ ψ‖²
-    sums: Vec<(Complex64, f64)>,
+    /// Of each right-hand side: (w, M̂ ψ) and ‖M̂ ψ‖², then all that BiCGstab wants.
+    sums: Vec<[f64; 11]>,
 }
 
 /// Checks on GPU 0. Writes to a folder of its own, which is removed.
@@ -67,6 +69,20 @@ fn check_in(folder: &Path, report: &mut Report) -> std::result::Result<(), Solve
                 // Reductions are not tuned: they take the same way in both.
                 report.holds(&scope, "ways: the same sums", found.sums == together.sums);
             }
+        }
+    }
+    let gpu = open(Mode::Off, &folder.join("off"))?;
+    let most = SUMMED.into_iter().max().unwrap_or(1);
+    let alone = images(&gpu, most, 1)?;
+    for nrhs in SUMMED {
+        for (found, alone) in images(&gpu, nrhs, nrhs)?.iter().zip(&alone) {
+            let scope = Scope { format: found.format.clone(), detail: format!("{nrhs} rhs") };
+            let off = found.sums.iter().zip(&alone.sums).map(|(found, alone)| {
+                let largest = alone.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+                found.iter().zip(alone).map(|(a, b)| (a - b).abs() / largest).fold(0.0, larger)
+            });
+            // The same numbers of sites in another order, in double precision.
+            report.error(&scope, "ways: sums of each side alone", off.fold(0.0, larger), 1e-13);
         }
     }
     Ok(())
@@ -155,6 +171,7 @@ where
         space.read(full.parity(0), &mut x)?;
         space.read(full.parity(1), &mut w)?;
         let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
+        let mut all = vec![Dots::default(); nrhs];
         for (step, numbers) in image.numbers.iter_mut().enumerate() {
             match step {
                 0 => operator.apply(&x, &mut out)?,
@@ -164,7 +181,11 @@ where
             space.write(&out, &double, full.parity_mut(0))?;
             numbers.extend(full.download()?.iter().flat_map(|field| field.numbers().to_vec()));
         }
-        image.sums.extend(dots.into_iter().zip(norms));
+        operator.apply_dots(&space, &x, &mut out, &w, &mut all)?;
+        image.sums.extend(dots.into_iter().zip(norms).zip(all).map(|((dot, norm), all)| {
+            let Dots { x_y, w_x, w_y, x_x, y_y } = all;
+            [dot.re, dot.im, norm, x_y.re, x_y.im, w_x.re, w_x.im, w_y.re, w_y.im, x_x, y_y]
+        }));
     }
     Ok(image)
 }

@@ -36,6 +36,8 @@ pub trait SiteValue<T: Real>: Copy {
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self;
     /// Applies `f` to every pair of components.
     fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self;
+    /// Calls `f` with every component of four of them.
+    fn visit(four: [Self; 4], f: impl FnMut([Complex<T>; 4]));
     /// Σ |a_k|²: over three colours in the field's own precision, which converts a sixth of the numbers, then in double.
     fn norm2(self) -> f64;
     /// Σ a_k* b_k, likewise.
@@ -111,6 +113,13 @@ impl<T: Real> SiteValue<T> for Spinor<T> {
         self.zip(other, f)
     }
     #[inline(always)]
+    fn visit(four: [Self; 4], mut f: impl FnMut([Complex<T>; 4])) {
+        Colour::visit(four.map(|x| x.0[0]), &mut f);
+        Colour::visit(four.map(|x| x.0[1]), &mut f);
+        Colour::visit(four.map(|x| x.0[2]), &mut f);
+        Colour::visit(four.map(|x| x.0[3]), &mut f);
+    }
+    #[inline(always)]
     fn norm2(self) -> f64 {
         let [a, b, c, d] = self.0.map(|colour| colour.norm2().to_f64());
         (a + b) + (c + d)
@@ -161,6 +170,12 @@ impl<T: Real> SiteValue<T> for Colour<T> {
     #[inline(always)]
     fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
         self.zip(other, f)
+    }
+    #[inline(always)]
+    fn visit(four: [Self; 4], mut f: impl FnMut([Complex<T>; 4])) {
+        f(four.map(|x| x.0[0]));
+        f(four.map(|x| x.0[1]));
+        f(four.map(|x| x.0[2]));
     }
     #[inline(always)]
     fn norm2(self) -> f64 {

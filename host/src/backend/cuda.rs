@@ -23,9 +23,9 @@ use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use gpu_kernels::device::Sums;
-use gpu_kernels::sides::{Variant, Way};
+use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
-use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId};
+use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, sum_threads, sum_way};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -296,7 +296,9 @@ impl Cuda {
         let way = sum_way(self.function(id, K::NAME, one)?.variants, nrhs);
         let function = self.function(id, K::NAME, way)?;
         let most = if way.looped { LOOPED_BLOCKS } else { K::BLOCKS };
-        let blocks = n.div_ceil(K::THREADS).clamp(1, most);
+        let threads = sum_threads(way, nrhs, K::THREADS);
+        let in_block = if way.looped || K::WARPS { nrhs } else { way.sides * threads[1] };
+        let blocks = n.div_ceil(threads[0] * threads[2]).clamp(1, most);
         if !K::LOOPS && n > K::BLOCKS * K::THREADS {
             let code = format!("{n} sites at one face, {} at most: cut the lattice otherwise", K::BLOCKS * K::THREADS);
             return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
@@ -312,12 +314,14 @@ impl Cuda {
         let (kernel, n) = ((&raw mut kernel).cast::<c_void>(), (&raw mut n).cast());
         // The last one is read by those that compute several right-hand sides in a thread.
         let mut parameters = [kernel, n, (&raw mut sums).cast(), (&raw mut sides).cast()];
-        let (groups, kept) = if way.looped {
-            (1, KEPT_SUM_BYTES as u32 * nrhs * K::Values::COUNT as u32)
-        } else {
-            (nrhs / way.sides, 0)
+        let values = K::Values::COUNT as u32;
+        let kept = match way {
+            _ if K::WARPS => warp_sum_bytes(nrhs, values, K::THREADS),
+            Way { looped: true, .. } => KEPT_SUM_BYTES as u32 * nrhs * values,
+            Way { sides: 1, .. } => 0,
+            Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
         };
-        let grid = Grid { blocks: [groups, blocks, 1], threads: [K::THREADS, 1, 1], shared: function.shared + kept };
+        let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared: function.shared + kept };
         // SAFETY: `entry!` declares these parameters.
         unsafe { self.start(stream, function, grid, &mut parameters) }
     }
@@ -351,13 +355,6 @@ impl Cuda {
         };
         self.timed(f.name, stream, || raw(launch(), "launching a kernel", self.name()))
     }
-}
-
-/// How a reduction computes several right-hand sides: in the first of its variants that takes as many, for reductions are
-/// not tuned; else one in each thread.
-fn sum_way(variants: &[Variant], nrhs: u32) -> Way {
-    let fits = |variant: &&Variant| nrhs > 1 && nrhs.is_multiple_of(variant.way.sides);
-    variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@ use super::sides::{Sides, coefficient};
 use super::space::FieldSpace;
 use crate::backend::{Backend, view};
 use crate::domain::Result;
-use gpu_kernels::block::{BlockUpdate, GRAM_TILE, Gram};
+use gpu_kernels::block::{BlockUpdate, GRAM_TILE, Gram, GramOfWarps};
 use gpu_kernels::lattice::Divisor;
 use gpu_kernels::storage::{Element, Precision, Sites};
 use num_complex::Complex64;
@@ -35,7 +35,13 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
                 };
                 rows.fit()?;
                 columns.fit()?;
-                self.domain().backend().reduce(&kernel, self.domain().sites(), tiles as u32, 0)?;
+                let (backend, sites) = (self.domain().backend(), self.domain().sites());
+                // A warp always multiplies 16 × 16.
+                if (5..=16).contains(&m.max(k)) {
+                    backend.reduce(&GramOfWarps(kernel), sites, tiles as u32, 0)?;
+                } else {
+                    backend.reduce(&kernel, sites, tiles as u32, 0)?;
+                }
                 let mut sums = vec![0.0; 2 * high * wide * tiles];
                 self.domain().sums(&mut sums)?;
                 for (tile, sums) in sums.chunks_exact(2 * high * wide).enumerate() {

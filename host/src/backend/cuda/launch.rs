@@ -3,7 +3,7 @@ use super::{Cuda, Function, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
 use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
-use gpu_kernels::sides::Way;
+use gpu_kernels::sides::{SUM_WARPS, Variant, Way};
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -79,11 +79,31 @@ fn default_shape(mut ways: impl Iterator<Item = Way>, nrhs: u32, most: u32) -> S
     let fits = |way: &Way| nrhs > 1 && !way.looped && nrhs.is_multiple_of(way.sides);
     let way = ways.find(fits).unwrap_or(Way::ONE);
     let groups = divisor(nrhs / way.sides, MOST_GROUPS.min(most / WARP));
+    // With several right-hand sides in a thread, larger blocks have won.
+    let block = if way.sides > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
     let threads = match groups {
         0 | 1 => [BLOCK.min(most), 1, 1],
-        _ => [ROW, groups, (BLOCK.min(most) / (ROW * groups) / 2 * 2).max(1)],
+        _ => [ROW, groups, (block.min(most) / (ROW * groups) / 2 * 2).max(1)],
     };
     Shape { way, threads }
+}
+
+/// How a reduction computes several right-hand sides: in the first of its variants that takes as many, for reductions are
+/// not tuned; else one in each thread.
+pub(super) fn sum_way(variants: &[Variant], nrhs: u32) -> Way {
+    let fits = |variant: &&Variant| nrhs > 1 && nrhs.is_multiple_of(variant.way.sides);
+    variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
+}
+
+/// Threads of a block of a reduction that has as many in other ways: with several right-hand sides in each thread, each warp
+/// has a group of these, and as many groups as possible share sites. The more rows a block has, the more neighbours' vectors
+/// its cache finds.
+pub(super) fn sum_threads(way: Way, nrhs: u32, one: u32) -> [u32; 3] {
+    if way.looped || way.sides == 1 {
+        return [one, 1, 1];
+    }
+    let groups = divisor(nrhs / way.sides, SUM_WARPS);
+    [WARP, groups, SUM_WARPS / groups]
 }
 
 /// Blocks that are worth a measurement for a kernel that exists in this way, with `most` threads.
@@ -225,6 +245,23 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_sums() {
+        let way = |sides, looped| Way { sides, looped };
+        for (way, nrhs, threads) in [
+            (Way::ONE, 12, [256, 1, 1]),
+            (way(1, true), 12, [256, 1, 1]),
+            (way(2, false), 2, [32, 1, 8]),
+            (way(2, false), 12, [32, 6, 1]),
+            (way(3, false), 12, [32, 4, 2]),
+            (way(4, false), 16, [32, 4, 2]),
+            (way(2, false), 16, [32, 8, 1]),
+            (way(4, false), 8, [32, 2, 4]),
+        ] {
+            assert_eq!(sum_threads(way, nrhs, 256), threads, "{way:?}, {nrhs}");
+        }
+    }
+
+    #[test]
     fn defaults() {
         let none = std::iter::empty;
         for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "16x3x2"), (4, "16x4x2"), (7, "128"), (12, "16x4x2")] {
@@ -232,7 +269,7 @@ mod tests {
         }
         assert_eq!(default_shape(none(), 4, 64).to_string(), "16x2x2");
         let ways = [(1, true), (4, false), (3, false)].map(|(sides, looped)| Way { sides, looped });
-        for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "3:128"), (4, "4:128"), (6, "3:16x2x4"), (16, "4:16x4x2")] {
+        for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "3:128"), (4, "4:128"), (6, "3:16x2x8"), (16, "4:16x4x4")] {
             let shape = default_shape(ways.into_iter(), nrhs, 512);
             assert_eq!(shape.to_string(), text);
             assert!(shape.block().is_multiple_of(WARP));
