@@ -154,7 +154,7 @@ impl Instance {
 /// `kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168;`
 ///
 /// The first word is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
-/// reduction outside them, which may spill. Then the module, the entry point, the type and the register cap. Further ways
+/// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`]. Then the module, the entry point, the type and the register cap. Further ways
 /// to compute several right-hand sides follow with caps of their own: `, sides 2 at 128` for two in a thread,
 /// `, looped 2 at 168` for two at a time, until a thread has computed all.
 #[macro_export]
