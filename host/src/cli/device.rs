@@ -92,6 +92,7 @@ impl DeviceChoice {
         debug!("computing on {}", device.describe());
         if world.size() > 1 {
             map(world, &device)?;
+            self.note_few_cores(world, threads)?;
         }
         Ok(device)
     }
@@ -135,6 +136,22 @@ impl DeviceChoice {
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
         Ok(threads)
+    }
+    /// *Collective.* Says so if a process was bound to far fewer cores than its share of the machine.
+    fn note_few_cores(&self, world: &World, threads: Option<usize>) -> Outcome {
+        let hosts = world.hosts()?;
+        let here = hosts.iter().filter(|host| **host == hosts[world.rank()]).count();
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        if let (None, Some(threads), Some(cores)) = (self.threads, threads, count_of_list(&online))
+            && few(threads, cores, here)
+        {
+            let own = super::text::count(threads, "core");
+            info!(
+                "each process has {own} of this machine's {cores}, which makes all work on the CPU slow, files and random \
+                 fields too; mpirun gives it more with --bind-to none"
+            );
+        }
+        Ok(())
     }
     #[cfg(feature = "cuda")]
     fn gpu(&self, node_rank: usize) -> Outcome<What> {
@@ -180,6 +197,21 @@ fn map(world: &World, device: &Device) -> Outcome {
         info!("{line}");
     }
     Ok(())
+}
+
+/// Whether so many threads are less than half of a process's share of the machine.
+fn few(threads: usize, cores: usize, processes: usize) -> bool {
+    2 * threads * processes < cores
+}
+
+/// How many numbers are in a list of the kernel's: 4 in `0-2,5`.
+fn count_of_list(list: &str) -> Option<usize> {
+    let parts = list.trim().split(',').map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let [first, last] = [first, last].map(|number| number.parse::<usize>().ok());
+        (last? + 1).checked_sub(first?)
+    });
+    parts.sum()
 }
 
 /// A line for each run of ranks that compute on devices of one description and host.
@@ -304,5 +336,14 @@ mod tests {
             ["rank 0 on a: GPU 0", "rank 1 on a: GPU 1", "ranks 2 to 3 on b: GPU 0 each"]
         );
         assert_eq!(lines(&hosts[..2], &texts(["CPU"; 4])[..2]), ["ranks 0 to 1 on a: CPU each"]);
+    }
+
+    #[test]
+    fn processes_bound_to_few_cores() {
+        assert_eq!(["0", "0-31\n", "0-2,5,8-9"].map(count_of_list), [Some(1), Some(32), Some(6)]);
+        assert_eq!(["", "a-b", "3-", "5-1"].map(count_of_list), [None; 4]);
+        // Two processes with one core each of 32; with a fair share; on two cores.
+        assert_eq!([few(1, 32, 2), few(16, 32, 2), few(1, 2, 2)], [true, false, false]);
+        assert!(!few(8, 64, 4) && few(8, 65, 4));
     }
 }
