@@ -10,6 +10,10 @@ use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use ferrite::rhmc::force::Force;
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::momenta::{MomentumField, distance};
 use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
 use gpu_kernels::storage::{Half, Recon12, Single};
 use num_complex::Complex64;
@@ -169,4 +173,29 @@ fn device_fields_that_do_not_fit_are_errors() {
     assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
     let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];
     assert!(matches!(mixed.upload(&sources), Err(DeviceError::OtherLattice { .. })));
+}
+
+/// Nor do those of molecular dynamics.
+#[test]
+fn momenta_that_do_not_fit_are_errors() {
+    let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
+    let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
+    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let momenta = |domain| MomentumField::<Cpu>::zero(domain).unwrap();
+    let (mut own, other) = (momenta(&here), momenta(&there));
+    let (mut links, elsewhere) = (thin(&here), thin(&there));
+    let refused = |what: &str, result: Result<(), DeviceError>| match result {
+        Err(DeviceError::OtherLattice { .. }) => {}
+        other => panic!("{what}: {other:?}"),
+    };
+    own.add(1.0, 1.0, &momenta(&here)).unwrap();
+    refused("a sum", own.add(1.0, 1.0, &other));
+    refused("a copy", own.copy_from(&other));
+    refused("a step of links", other.move_links(&mut links, 0.1, true));
+    refused("a copy of links", links.copy_from(&elsewhere));
+    refused("a distance of links", distance([&links, &elsewhere], [&own, &own]).map(|_| ()));
+    refused("a distance of momenta", distance([&links, &links], [&own, &other]).map(|_| ()));
+    let force = GaugeDrive { action: GaugeAction::wilson(6.0), single: false };
+    let pushed = force.push(&MovingLinks::new(&elsewhere).unwrap(), 0.1, &mut own);
+    assert!(pushed.is_err_and(|error| error.to_string().contains("a field of momenta")));
 }

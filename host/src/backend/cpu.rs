@@ -215,7 +215,9 @@ impl Backend for Cpu {
         "cpu"
     }
     fn device(&self) -> String {
-        format!("CPU, {} threads, {}", self.threads(), self.instructions())
+        let threads = self.threads();
+        let plural = if threads == 1 { "" } else { "s" };
+        format!("CPU, {threads} thread{plural}, {}", self.instructions())
     }
     fn memory(&self) -> Result<Memory> {
         // Linux tells; elsewhere we do not guess.

@@ -63,10 +63,10 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other links of the same domain, border included. Panics when the lattice is another one.
+    /// Takes over other links of the same domain, border included. An error if they are on another lattice.
     pub fn copy_from(&mut self, other: &Self) -> Result {
-        let place = |links: &Self| (links.domain.local(), links.border);
-        assert_eq!(place(self), place(other), "links are on the same lattice");
+        self.domain.expect("a field of links", other.domain.local())?;
+        assert_eq!(self.border, other.border, "domains of one lattice and one grid have the same border");
         let bytes = Self::bytes_for(self.bordered_sites() as usize);
         let Some(halves) = Arc::get_mut(&mut self.halves) else {
             // Who has another name for the memory keeps what is there.

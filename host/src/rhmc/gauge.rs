@@ -71,7 +71,7 @@ impl GaugeAction {
         step: f64,
         momenta: &mut MomentumField<B, T>,
     ) -> Result {
-        momenta.expect_on(links.domain());
+        momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
         let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.chair];
         let (domain, lattice) = (links.domain(), links.bordered());

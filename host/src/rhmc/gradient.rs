@@ -69,7 +69,7 @@ impl<B: Backend, P: Precision> Hops<B, P> {
 }
 
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_{n even} x†(n) (D y)(n), x being
-/// on even and y on odd sites, in double precision.
+/// on even and y on odd sites, in double precision. An error if one of the fields is on another lattice than the links.
 pub fn hop_force<B: Backend, T: Element>(
     operator: &QuarkOperator,
     (x, y): (&DeviceColour<B, Double>, &DeviceColour<B, Double>),
@@ -77,7 +77,9 @@ pub fn hop_force<B: Backend, T: Element>(
     step: f64,
     momenta: &mut MomentumField<B, T>,
 ) -> std::result::Result<(), Error> {
-    let mut hops = Hops::new(x.domain(), 1)?;
+    let domain = links.own().domain();
+    [x, y].into_iter().try_for_each(|field| field.expect(domain, 1))?;
+    let mut hops = Hops::new(domain, 1)?;
     hops.add(x, y, 1.0)?;
     push(operator, hops, links, step, momenta)
 }
@@ -93,7 +95,7 @@ pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
 ) -> std::result::Result<(), Error> {
     let thin = links.thin::<P::Real>()?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().sites());
-    momenta.expect_on(&domain);
+    momenta.expect_on(&domain)?;
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();

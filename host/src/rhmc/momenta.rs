@@ -31,8 +31,8 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         &self.domain
     }
     /// Kernels take sites of several fields, so that these have to be there in all of them.
-    pub(crate) fn expect_on(&self, domain: &Domain<B>) {
-        assert_eq!(self.domain.local(), domain.local(), "momenta, links and forces are on the same lattice");
+    pub(crate) fn expect_on(&self, domain: &Domain<B>) -> Result {
+        domain.expect("a field of momenta", self.domain.local())
     }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn view(&self, parity: usize) -> Momenta<T> {
@@ -65,17 +65,18 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other momenta.
+    /// Takes over other momenta. An error if they are on another lattice.
     pub fn copy_from(&mut self, other: &Self) -> Result {
+        other.expect_on(&self.domain)?;
         let bytes = Self::bytes_for(self.domain.local().half_volume());
         for (to, from) in self.halves.iter_mut().zip(&other.halves) {
             self.domain.backend().copy(from, to, bytes)?;
         }
         Ok(())
     }
-    /// P ← a P + b Q. Panics when Q is on another lattice.
+    /// P ← a P + b Q. An error if Q is on another lattice.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
-        self.expect_on(&other.domain);
+        other.expect_on(&self.domain)?;
         for parity in 0..2 {
             let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
             self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
@@ -91,10 +92,10 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         }
         Ok(())
     }
-    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. Panics
-    /// when the links are on another lattice.
+    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
+    /// error if the links are on another lattice.
     pub fn move_links(&self, links: &mut ThinGauge<B, T>, step: f64, unitarise: bool) -> Result {
-        self.expect_on(links.domain());
+        self.expect_on(links.domain())?;
         for parity in 0..2 {
             let kernel = MoveLinks {
                 links: links.links(parity),
@@ -141,15 +142,15 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
 }
 
 /// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
-/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). Panics
-/// when they are on different lattices.
+/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An
+/// error if they are on different lattices.
 pub fn distance<B: Backend, T: Element>(
     links: [&ThinGauge<B, T>; 2],
     momenta: [&MomentumField<B, T>; 2],
 ) -> Result<[f64; 2]> {
     let domain = links[0].domain();
-    assert_eq!(domain.local(), links[1].domain().local(), "links are on the same lattice");
-    momenta.iter().for_each(|momenta| momenta.expect_on(domain));
+    domain.expect("a field of links", links[1].domain().local())?;
+    momenta.iter().try_for_each(|momenta| momenta.expect_on(domain))?;
     for parity in 0..2 {
         let kernel = Distance {
             links: links.map(|links| links.links(parity)),
