@@ -59,6 +59,10 @@ unsafe impl<F: SiteFormat> Reduction for Gram<F> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GramOfWarps<F>(pub Gram<F>);
+impl<F> GramOfWarps<F> {
+    /// So many x and y there may be: the product that a warp has, however many there are.
+    pub const MOST: usize = 16;
+}
 // SAFETY: as for Gram.
 unsafe impl<F: SiteFormat> Reduction for GramOfWarps<F> {
     const NAME: &'static [&'static str] = &["gram_of_warps", F::KIND, F::NAME];

@@ -35,8 +35,8 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     const NAME: &'static [&'static str];
     /// What is summed: `[f64; K]`.
     type Values: Values;
-    /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares. Fixed for a
-    /// kernel, because the order of the sum depends on it.
+    /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares, but with
+    /// [`WARPS`](Self::WARPS). Fixed for a kernel, because the order of the sum depends on it.
     const THREADS: u32 = 256;
     /// Most blocks per right-hand side on a GPU; also part of the order of the sum.
     const BLOCKS: u32 = 1056;

@@ -10,6 +10,9 @@ use gpu_kernels::storage::{Element, Precision, Sites};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
+/// So many vectors are few for a warp.
+const FEW: usize = 4;
+
 impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// [`gram`](VectorSpace::gram): one launch and one wait for up to 16 right-hand sides.
     pub(super) fn products_of_all(
@@ -36,8 +39,9 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
                 rows.fit()?;
                 columns.fit()?;
                 let (backend, sites) = (self.domain().backend(), self.domain().sites());
-                // A warp always multiplies 16 × 16.
-                if (5..=16).contains(&m.max(k)) {
+                // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
+                // becomes faster was not measured.
+                if (FEW + 1..=GramOfWarps::<Sites<K, P>>::MOST).contains(&m.max(k)) {
                     backend.reduce(&GramOfWarps(kernel), sites, tiles as u32, 0)?;
                 } else {
                     backend.reduce(&kernel, sites, tiles as u32, 0)?;
