@@ -22,9 +22,6 @@ use num_complex::Complex64;
 use solvers::{Dots, LinearOperator};
 use std::sync::Arc;
 
-/// Right-hand sides.
-const NRHS: usize = 2;
-
 /// A field that was computed.
 struct Image {
     label: String,
@@ -57,13 +54,14 @@ pub struct Input {
     /// The same in temporal gauge.
     temporal: HostGauge,
     seed: u64,
+    nrhs: usize,
 }
 
 impl Input {
-    /// Of a weak field and random sources.
-    pub fn new(lattice: Lattice, seed: u64) -> Self {
+    /// Of a weak field and `nrhs` random sources.
+    pub fn new(lattice: Lattice, seed: u64, nrhs: usize) -> Self {
         let gauge = generate::weak_field(lattice, seed, 0.25);
-        Input { temporal: temporal_gauge(&gauge).0, gauge, seed }
+        Input { temporal: temporal_gauge(&gauge).0, gauge, seed, nrhs }
     }
     /// Extents of the whole lattice.
     pub fn lattice(&self) -> Lattice {
@@ -83,14 +81,21 @@ pub fn links_of(section: &Section, gauge: &HostGauge) -> HostGauge {
 struct Computing<'a, B: Backend> {
     domain: &'a Domain<B>,
     seed: u64,
+    nrhs: usize,
     out: Images,
+}
+
+impl<'a, B: Backend> Computing<'a, B> {
+    fn new(domain: &'a Domain<B>, input: &Input) -> Self {
+        Computing { domain, seed: input.seed, nrhs: input.nrhs, out: Images::default() }
+    }
 }
 
 impl<B: Backend> Computing<'_, B> {
     fn field<K: FieldKind, P: Accuracy>(&self, block: u64) -> Result<FullField<B, K, P>> {
         let first = self.seed + 10 * block;
-        let host = (0..NRHS as u64).map(|j| generate::random_source(self.domain.section(), first + j));
-        let mut field = FullField::zero(self.domain, NRHS)?;
+        let host = (0..self.nrhs as u64).map(|j| generate::random_source(self.domain.section(), first + j));
+        let mut field = FullField::zero(self.domain, self.nrhs)?;
         field.upload(&host.collect::<Vec<HostField<K::Host>>>())?;
         Ok(field)
     }
@@ -110,16 +115,16 @@ impl<B: Backend> Computing<'_, B> {
         tolerance: f64,
     ) -> Result {
         let (x, w) = (self.field::<K, P>(3)?, self.field::<K, P>(4)?);
-        let mut out = FullField::<B, K, P>::zero(self.domain, NRHS)?;
-        let space = FieldSpace::<B, K, P>::new(self.domain, NRHS);
+        let mut out = FullField::<B, K, P>::zero(self.domain, self.nrhs)?;
+        let space = FieldSpace::<B, K, P>::new(self.domain, self.nrhs);
         operator.apply(&x.even, &mut out.even)?;
         self.keep(format!("{label} M"), &out, tolerance)?;
         operator.apply_dagger(&x.even, &mut out.even)?;
         self.keep(format!("{label} M+"), &out, tolerance)?;
-        let (mut dot, mut norm) = ([Complex64::ZERO; NRHS], [0.0; NRHS]);
+        let (mut dot, mut norm) = (vec![Complex64::ZERO; self.nrhs], vec![0.0; self.nrhs]);
         operator.apply_dot(&space, &x.even, &mut out.even, &w.even, &mut dot, &mut norm)?;
         self.keep(format!("{label} M with sums"), &out, tolerance)?;
-        let mut all = [Dots::default(); NRHS];
+        let mut all = vec![Dots::default(); self.nrhs];
         operator.apply_dots(&space, &x.even, &mut out.even, &w.even, &mut all)?;
         self.keep(format!("{label} M with all sums"), &out, tolerance)?;
         // Sites have the same numbers whoever computes them: only the order of the sums over sites differs.
@@ -150,7 +155,7 @@ impl<B: Backend> Computing<'_, B> {
         let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         let wilson = Wilson::new(links, params);
         let (psi, x) = (self.field::<FourSpins, P>(1)?, self.field::<FourSpins, P>(2)?);
-        let mut out = FullField::<B, FourSpins, P>::zero(self.domain, NRHS)?;
+        let mut out = FullField::<B, FourSpins, P>::zero(self.domain, self.nrhs)?;
         for dagger in [false, true] {
             for parity in 0..2 {
                 wilson.dslash(parity, dagger, psi.parity(1 - parity), out.parity_mut(parity))?;
@@ -162,13 +167,13 @@ impl<B: Backend> Computing<'_, B> {
             }
             self.keep(format!("a x + b D {name} {dagger}"), &out, tolerance)?;
         }
-        self.operator(&format!("Wilson {name}"), &EvenOddWilson::new(wilson.clone(), NRHS)?, 2.0 * tolerance)?;
+        self.operator(&format!("Wilson {name}"), &EvenOddWilson::new(wilson.clone(), self.nrhs)?, 2.0 * tolerance)?;
         let params = CloverParams::isotropic(params, 1.2, 0.9);
         let term = Arc::new(params.term(thin)?.convert::<P>()?);
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
-            let clover = EvenOddClover::new(wilson.clone(), term.clone(), schur, NRHS)?;
+            let clover = EvenOddClover::new(wilson.clone(), term.clone(), schur, self.nrhs)?;
             self.operator(&format!("clover {schur:?} {name}"), &clover, 2.0 * tolerance)?;
-            let mut even = FullField::<B, FourSpins, P>::zero(self.domain, NRHS)?;
+            let mut even = FullField::<B, FourSpins, P>::zero(self.domain, self.nrhs)?;
             clover.prepare(&psi, &mut even.even)?;
             clover.reconstruct(&x, &mut even)?;
             clover.row(1, true, &psi, &mut out.odd)?;
@@ -180,7 +185,7 @@ impl<B: Backend> Computing<'_, B> {
     fn staggered<P: Accuracy, L: StaggeredLinks<B, P>>(&mut self, name: String, links: L) -> Result {
         let operator = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
         let (psi, x) = (self.field::<OneSpin, P>(5)?, self.field::<OneSpin, P>(6)?);
-        let mut out = FullField::<B, OneSpin, P>::zero(self.domain, NRHS)?;
+        let mut out = FullField::<B, OneSpin, P>::zero(self.domain, self.nrhs)?;
         for parity in 0..2 {
             operator.dslash(parity, psi.parity(1 - parity), out.parity_mut(parity))?;
         }
@@ -190,14 +195,14 @@ impl<B: Backend> Computing<'_, B> {
             operator.dslash_add(parity, x, input, out.parity_mut(parity))?;
         }
         self.keep(format!("a x + b D {name}"), &out, 0.0)?;
-        self.operator(&name, &EvenOddStaggered::<B, P, L>::shifted(operator, 0, 0.2, NRHS)?, 0.0)
+        self.operator(&name, &EvenOddStaggered::<B, P, L>::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
     }
 }
 
 /// Everything of Wilson, clover and naive staggered operators.
 pub fn one_hop<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> {
     let section = domain.section();
-    let mut c = Computing { domain, seed: input.seed, out: Images::default() };
+    let mut c = Computing::new(domain, input);
     let thin = ThinGauge::upload(domain, &links_of(&section, &input.gauge))?;
     let temporal = ThinGauge::upload(domain, &links_of(&section, &input.temporal))?;
     let (plaquette, trace) = thin.plaquette()?;
@@ -225,7 +230,7 @@ pub fn one_hop<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> 
 
 /// Everything of asqtad and HISQ, whose links are made on the cut lattice, too.
 pub fn three_hops<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> {
-    let mut c = Computing { domain, seed: input.seed, out: Images::default() };
+    let mut c = Computing::new(domain, input);
     let thin = ThinGauge::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
     c.number("fat scale".into(), asqtad.fat_scale, 1.0, 0.0);

@@ -2,7 +2,9 @@
 use super::ladder::{AnyPreconditioner, Formats};
 use super::request::{IterationPrecision, Operator, Reconstruction, Schwarz, with_formats};
 use crate::backend::Backend;
-use crate::dirac::{AnySchwarz, BlockOperator, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson};
+use crate::dirac::{
+    AnySchwarz, BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson,
+};
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
@@ -19,12 +21,17 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// A clover term in double.
+type SharedTerm<B> = Arc<DeviceClover<B, Double>>;
+
 /// Links on the host, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g, B: Backend> {
     domain: Domain<B>,
     gauge: Cow<'g, HostGauge>,
     staged: RefCell<Option<ThinGauge<B>>>,
     copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    /// The clover term that was used last, and what it was made with.
+    term: RefCell<Option<(CloverParams, SharedTerm<B>)>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
     temporal: OnceCell<Box<(Configuration<'static, B>, Transformation)>>,
@@ -41,6 +48,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
             gauge,
             staged: RefCell::default(),
             copies: RefCell::default(),
+            term: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
         }
@@ -80,6 +88,19 @@ impl<'g, B: Backend> Configuration<'g, B> {
         let links = Arc::new(self.with_staged(|staged| staged.pack::<P, R>())?);
         self.copies.borrow_mut().insert(key, Box::new(links.clone()));
         Ok(links)
+    }
+    /// The clover term, which batches of right-hand sides need one after the other.
+    fn term(&self, params: CloverParams) -> Result<SharedTerm<B>> {
+        if let Some((of, term)) = &*self.term.borrow()
+            && *of == params
+        {
+            return Ok(Arc::clone(term));
+        }
+        // Never two of them: they are large.
+        self.term.take();
+        let term = Arc::new(self.with_staged(|thin| params.term(thin))?);
+        *self.term.borrow_mut() = Some((params, Arc::clone(&term)));
+        Ok(term)
     }
     /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
     /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge_on`].
@@ -129,8 +150,7 @@ pub(super) struct Operators<'c, 'g, B: Backend> {
     configuration: &'c Configuration<'g, B>,
     operator: Operator,
     nrhs: usize,
-    /// The clover term in double.
-    term: Option<Arc<DeviceClover<B, Double>>>,
+    term: Option<SharedTerm<B>>,
     /// On the very links, in double.
     exact: Rc<dyn EvenOdd<B, FourSpins, Double>>,
 }
@@ -139,7 +159,7 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
     pub fn new(configuration: &'c Configuration<'g, B>, operator: Operator, nrhs: usize) -> Result<Self> {
         let term = match operator {
             Operator::Wilson(_) => None,
-            Operator::Clover(params, _) => Some(Arc::new(configuration.with_staged(|thin| params.term(thin))?)),
+            Operator::Clover(params, _) => Some(configuration.term(params)?),
         };
         let wilson = Wilson::new(configuration.links::<Double, Recon18>()?, operator.wilson());
         let exact = even_odd(operator, wilson, term.clone(), nrhs)?;

@@ -55,14 +55,19 @@ fn check<B: Backend>(mpi: &Mpi, device: impl Fn() -> Result<B, DeviceError>) -> 
     for grid in grids(mpi.size()) {
         for (local, compute, name) in shapes {
             let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
-            let input = Input::new(lattice, 7);
-            let whole = compute(&Domain::single(backend.clone(), lattice)?, &input)?;
+            // Numbers that GPUs share in every way that there is: each for itself, two, three, four in a thread.
+            let inputs = [2, 3, 4, 12].map(|nrhs| Input::new(lattice, 7, nrhs));
+            let alone = Domain::single(backend.clone(), lattice)?;
+            let wholes = inputs.iter().map(|input| compute(&alone, input)).collect::<Result<Vec<_>, _>>()?;
             for transport in [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct] {
                 for overlap in [true, false] {
                     let grid = comms::ProcessGrid::new(grid)?;
                     let network = Arc::new(mpi.clone());
                     let domain = Domain::with_transport(backend.clone(), lattice, grid, network, transport, overlap)?;
-                    let found = cut::differences(&whole, &compute(&domain, &input)?, &domain.section());
+                    let mut found = Vec::new();
+                    for (input, whole) in inputs.iter().zip(&wholes) {
+                        found.extend(cut::differences(whole, &compute(&domain, input)?, &domain.section()));
+                    }
                     let mut count = [found.len() as f64];
                     mpi.sum(&mut count)?;
                     if mpi.rank() == 0 {
