@@ -372,6 +372,54 @@ fn fat_links_do_not_depend_on_the_grid() {
     }
 }
 
+/// Correlators of quarks from points and shells, of kept propagators, and of staggered quarks.
+#[test]
+fn correlators_do_not_depend_on_the_grid() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 6 -o cfg.ildg");
+    let input =
+        "configurations = [\"cfg.ildg\"]\nmomenta = 1\norigin = [1, 0, 2, 5]\n[solve]\ntol = 1e-11\nmass = 0.1\n";
+    let wilson = format!("nucleon = true\n{input}operator = \"clover\"\ncsw = 1.0\n");
+    let shell = "[shell]\nwidth = 1.2\nsteps = 4\nape-weight = 2.5\nape-steps = 1\n";
+    fs::write(room.path("point.toml"), format!("propagators = \"kept\"\n{wilson}")).unwrap();
+    fs::write(room.path("shell.toml"), format!("source = \"shell\"\nsink = \"shell\"\n{wilson}{shell}")).unwrap();
+    fs::write(room.path("staggered.toml"), format!("{input}operator = \"asqtad\"\n")).unwrap();
+    let values = |folder: &str| {
+        let line: Value =
+            serde_json::from_slice(&fs::read(room.path(&format!("{folder}/correlators.jsonl"))).unwrap()).unwrap();
+        let numbers =
+            line["correlators"].as_array().unwrap().iter().flat_map(|one| one["values"].as_array().unwrap().clone());
+        let numbers: Vec<[f64; 2]> = numbers.map(|z| serde_json::from_value(z).unwrap()).collect();
+        (numbers, line["iterations"].is_null())
+    };
+    for (input, grids) in [
+        ("point", &[(2, "1,1,2,1"), (4, "2,1,1,2")][..]),
+        ("shell", &[(2, "1,1,1,2"), (4, "1,1,1,4")]),
+        ("staggered", &[(2, "1,1,1,2")]),
+    ] {
+        room.json(&format!("spectrum {input}.toml --out {input}"));
+        let (one, _) = values(input);
+        let largest = one.iter().flatten().fold(0f64, |a, b| a.max(b.abs()));
+        for (ranks, grid) in grids {
+            let folder = format!("{input}-{grid}");
+            let run = job(&room, *ranks, &format!("spectrum {input}.toml --out {folder} --grid {grid}"));
+            assert_eq!(run.code, Some(0), "{folder}: {}", run.stderr);
+            let (many, kept) = values(&folder);
+            // Propagators of points are there already, of the very same bits.
+            assert_eq!(kept, input == "point", "{folder}");
+            let tolerance = if kept { 1e-14 } else { 1e-9 };
+            assert_eq!(one.len(), many.len());
+            for (a, b) in one.iter().flatten().zip(many.iter().flatten()) {
+                assert!((a - b).abs() < tolerance * largest, "{folder}: {a} {b}");
+            }
+        }
+    }
+    // Without a grid, time slices stay whole; with a wrong one that is said.
+    assert_eq!(job(&room, 2, "spectrum shell.toml --out alone").code, Some(0));
+    let parts = ["whole time slices", "--grid 1,1,1,2"];
+    fails(&room, 2, 2, "spectrum shell.toml --out wrong --grid 2,1,1,1", &parts);
+}
+
 #[test]
 fn wrong_grids_are_refused_with_ones_that_fit() {
     let room = Room::with_weak_field();

@@ -23,6 +23,9 @@ pub use points::{Measured, Point, points_from_json};
 pub use predict::{Bound, Prediction, Way, predict};
 pub use solver::{SolverModel, SolverTimes, Solves};
 
+/// The most GPUs that anything is predicted for.
+pub const MOST_GPUS: usize = 65_536;
+
 /// What was measured of a kind of GPU and of what joins them in a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {

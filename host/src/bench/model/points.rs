@@ -1,6 +1,6 @@
 //! Measured times to hold predictions against.
 use super::file::{Field, Result};
-use super::{Cluster, Format, Machine, Part, SolverModel, Way, predict};
+use super::{Cluster, Format, MOST_GPUS, Machine, Part, SolverModel, Way, predict};
 use comms::ProcessGrid;
 use serde_json::Value;
 
@@ -8,6 +8,8 @@ use serde_json::Value;
 const SCHEMA: &str = "ferrite.scaling-points/1";
 /// What `ferrite bench dslash` prints.
 const BENCH: &str = "ferrite.bench/1";
+/// The largest lattice that times of a machine could be drawn out to with any meaning: 8192⁴.
+const MOST_SITES: usize = 1 << 52;
 
 /// What was measured of an operation on a lattice that is cut.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,12 +107,18 @@ impl Field<'_> {
     }
 }
 
-fn extents(field: &Field<'_>) -> Result<[usize; 4]> {
+/// Four numbers whose product is no larger than `most`, of which there are so many `things` then.
+fn extents(field: &Field<'_>, most: usize, things: &str) -> Result<[usize; 4]> {
     let numbers: Result<Vec<usize>> = field.list()?.iter().map(|n| n.count(1)).collect();
-    numbers?.try_into().or_else(|_| field.wrong("a list of four numbers"))
+    let numbers: [usize; 4] = numbers?.try_into().or_else(|_| field.wrong("a list of four numbers"))?;
+    let product = numbers.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
+    match product.filter(|product| *product <= most) {
+        Some(_) => Ok(numbers),
+        None => field.wrong(&format!("four numbers that make at most {most} {things}")),
+    }
 }
 fn grid(field: &Field<'_>) -> Result<ProcessGrid> {
-    ProcessGrid::new(extents(field)?).or_else(|_| field.wrong("a grid of processes"))
+    ProcessGrid::new(extents(field, MOST_GPUS, "processes")?).or_else(|_| field.wrong("a grid of processes"))
 }
 
 /// How faces travelled.
@@ -130,7 +138,7 @@ impl Travel {
 }
 
 fn read(point: &Field<'_>, grid: ProcessGrid, Travel { transport, overlap }: Travel) -> Result<Point> {
-    let lattice = extents(&point.at("lattice"))?;
+    let lattice = extents(&point.at("lattice"), MOST_SITES, "sites")?;
     grid.check(lattice, 1).or_else(|why| point.at("lattice").wrong(&format!("one that fits its grid: {why}")))?;
     let measured = match (point.optional("microseconds"), point.optional("efficiency")) {
         (Some(time), None) => Measured::Seconds(1e-6 * time.number(0.0, false)?),

@@ -297,6 +297,16 @@ fn measured_points_are_compared() {
         (file(&[point(r#""microseconds": 0"#)]), "points[0].microseconds"),
         (file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[1, 1, 1, 3]")]), "points[0].lattice"),
         (file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[1, 2]")]), "points[0].grid"),
+        // Numbers of processes and sites that do not fit a word.
+        (
+            file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[65536, 65536, 65536, 65536]")]),
+            "points[0].grid",
+        ),
+        (file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[256, 256, 1, 2]")]), "at most 65536 processes"),
+        (
+            file(&[point(r#""microseconds": 1"#).replace("[32, 32, 32, 64]", "[131072, 131072, 131072, 131072]")]),
+            "points[0].lattice",
+        ),
         (text.replace("scaling-points", "machine"), "schema"),
     ] {
         let message = points_from_json(&bad).unwrap_err().to_string();

@@ -92,7 +92,7 @@ pub fn wilson(
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(Solve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
-    let layout = input.device.layout.cut(world, plan.lattice(), 1)?;
+    let layout = cut(input, world, plan.lattice())?;
     solve.scheme.check(&layout)?;
     // Sources and solutions, or solutions before and after smearing; links before and after.
     world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
@@ -307,9 +307,21 @@ pub fn difference(old: &Value, new: &Value) -> Option<String> {
     }
 }
 
-/// Refuses what the whole lattice has to be in one place for.
-pub fn check_layout(input: &Input, world: &World) -> Outcome {
-    if input.shell.is_some() { world.only_one("spectrum with shells") } else { Ok(()) }
+/// How the lattice is cut. Smearing, on the host, needs whole time slices.
+fn cut(input: &Input, world: &World, lattice: Lattice) -> Outcome<Layout> {
+    let asked = &input.device.layout;
+    if input.shell.is_none() {
+        return asked.cut(world, lattice, 1);
+    }
+    let slices = [1, 1, 1, world.size()];
+    if asked.grid().is_some_and(|grid| grid != slices) {
+        let why = format!(
+            "shells need whole time slices in each process: leave --grid out, or say --grid {}",
+            slices.map(|n| n.to_string()).join(",")
+        );
+        return Err(Failure::refused(why).shared());
+    }
+    asked.clone().or_grid(slices).cut(world, lattice, 1)
 }
 
 /// The lattice of a propagator.

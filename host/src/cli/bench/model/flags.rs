@@ -4,12 +4,9 @@ use super::{Arguments, picture, read};
 use crate::cli::formats::choose;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::{Failure, Outcome, target};
-use ferrite::bench::model::{Cluster, Format, Machine, Point, Wire, points_from_json};
+use ferrite::bench::model::{Cluster, Format, MOST_GPUS, Machine, Point, Wire, points_from_json};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Reconstruction};
-
-/// The most GPUs that anything is predicted for.
-const MOST_GPUS: usize = 65_536;
 
 /// What to do.
 pub struct Asked {
