@@ -377,9 +377,8 @@ fn fat_links_do_not_depend_on_the_grid() {
 fn correlators_do_not_depend_on_the_grid() {
     let room = Room::new();
     room.json("generate weak-field --lattice 4,4,4,8 --seed 6 -o cfg.ildg");
-    let input =
-        "configurations = [\"cfg.ildg\"]\nmomenta = 1\norigin = [1, 0, 2, 5]\n[solve]\ntol = 1e-11\nmass = 0.1\n";
-    let wilson = format!("nucleon = true\n{input}operator = \"clover\"\ncsw = 1.0\n");
+    let input = "configurations = [\"cfg.ildg\"]\norigin = [1, 0, 2, 5]\n[solve]\ntol = 1e-11\nmass = 0.1\n";
+    let wilson = format!("nucleon = true\nmomenta = 1\n{input}operator = \"clover\"\ncsw = 1.0\n");
     let shell = "[shell]\nwidth = 1.2\nsteps = 4\nape-weight = 2.5\nape-steps = 1\n";
     fs::write(room.path("point.toml"), format!("propagators = \"kept\"\n{wilson}")).unwrap();
     fs::write(room.path("shell.toml"), format!("source = \"shell\"\nsink = \"shell\"\n{wilson}{shell}")).unwrap();
