@@ -521,7 +521,10 @@ impl Settings {
     pub fn finish(&mut self, what: &str) -> Outcome {
         let mut mistakes = std::mem::take(&mut self.mistakes);
         mistakes.sort_by_key(|(at, _)| *at);
-        let lines: Vec<String> = mistakes.into_iter().map(|(_, message)| message).collect();
+        // What was looked at twice is one mistake.
+        let mut told = BTreeSet::new();
+        let lines = mistakes.into_iter().map(|(_, message)| message);
+        let lines: Vec<String> = lines.filter(|message| told.insert(message.clone())).collect();
         match lines.as_slice() {
             [] => Ok(()),
             [one] => Err(Failure::refused(one)),

@@ -287,7 +287,9 @@ fn runs_go_on() {
     // All headers are looked at before anything is made.
     let new = "spectrum run.toml --set solve.mass=0.2 --out no --backend cpu cfg.1.ildg";
     room.json("generate weak-field --lattice 4,4,4,4 --seed 9 -o small.ildg");
-    room.fails(2, &format!("{new} none.ildg"), &["none.ildg"]);
+    room.fails(2, &format!("{new} none.ildg nor.ildg"), &["none.ildg cannot be read", "nor.ildg cannot be read"]);
+    let nowhere = "check run.toml --set configurations=none.ildg --set configurations=nor.ildg --set solve.mass=x";
+    room.fails(2, nowhere, &["3 mistakes", "none.ildg", "nor.ildg", "solve.mass"]);
     room.fails(2, &format!("{new} small.ildg"), &["small.ildg is on 4×4×4×4"]);
     room.fails(2, &format!("{new} --set origin=9,0,0,0"), &["origin [9, 0, 0, 0] is outside the lattice 4×4×4×8"]);
     room.fails(2, &format!("{new} --set momenta=9"), &["beyond the edge of the zone"]);

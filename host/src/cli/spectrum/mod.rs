@@ -72,10 +72,11 @@ pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked>
     let (input, out) = (path.into(), PathBuf::new());
     let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (input, what) = (Input::read(&args, context)?, path.display().to_string());
-    let all = input.configurations.iter().map(|one| quarks::check(&input, one, &what)).collect::<Outcome<Vec<_>>>()?;
-    let Some((lattice, solve)) = all.into_iter().next() else {
+    let all: Vec<&Path> = input.configurations.iter().map(PathBuf::as_path).collect();
+    if all.is_empty() {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
-    };
+    }
+    let (lattice, solve) = quarks::check(&input, &all, &what)?;
     let device = input.device.open(&context.world)?;
     let needs = |together: usize| solve.memory(lattice, &ProcessGrid::SINGLE, together);
     let batches = input.batch.within(device.memory()?.free, solve.components(), needs);
@@ -85,11 +86,14 @@ pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked>
 
 /// *Collective.* The configurations with their names from the root, as the first process finds them.
 fn configured(input: &Input, world: &World) -> Outcome<Vec<Configured>> {
-    let canonical = |path: &PathBuf| {
-        let found = std::fs::canonicalize(path);
-        found.map_err(|why| Failure::refused(format!("{} cannot be read: {why}", path.display())))
-    };
-    let mine = world.agree(input.configurations.iter().map(canonical).collect::<Outcome<Vec<_>>>())?;
+    let (mut mine, mut lost) = (Vec::new(), Vec::new());
+    for path in &input.configurations {
+        match std::fs::canonicalize(path) {
+            Ok(found) => mine.push(found),
+            Err(why) => lost.push(format!("{} cannot be read: {why}", path.display())),
+        }
+    }
+    world.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
     let text: Vec<String> = mine.iter().map(|path| path.display().to_string()).collect();
     let first = world.texts(&text.join("\n"))?.swap_remove(0);
     let pairs = input.configurations.iter().zip(first.lines());
@@ -111,13 +115,9 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         }
     }
     // All headers before the first solve.
-    let mut lattice = None;
-    for configuration in &missing {
-        let (found, _) = world.agree(quarks::check(&input, &configuration.typed, &what))?;
-        if *lattice.get_or_insert(found) != found {
-            let why = format!("{} is on {found}, others are on another lattice", configuration.typed.display());
-            return Err(Failure::refused(why).shared());
-        }
+    let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
+    if !all.is_empty() {
+        world.agree(quarks::check(&input, &all, &what))?;
     }
     let device = input.device.open(world)?;
     file.open(&input, world)?;

@@ -9,6 +9,7 @@ use super::super::staggered::{StaggeredSolve, one_mass, read_links};
 use super::super::world::World;
 use super::super::{Code, Context, Failure, Outcome, fields, target};
 use super::input::{Input, SourceKind};
+use crate::config::Settings;
 use comms::ProcessGrid;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
@@ -65,12 +66,23 @@ impl Solver {
     }
 }
 
-/// Whether the input fits a configuration, as far as its header tells; its lattice, and the solve.
-pub fn check(input: &Input, configuration: &Path, what: &str) -> Outcome<(Lattice, Solver)> {
-    let mut settings = input.solve_settings(configuration);
+/// Whether the input fits configurations, of which there is one at least, as far as their headers tell; their lattice, and
+/// the solve.
+pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<(Lattice, Solver)> {
+    let header = |settings: &mut Settings| gauge_header(settings, "gauge", &ReadOptions::default());
+    let mut settings = input.solve_settings(configurations[0]);
     // Before the sources, which would say so for each component.
-    if let Some(header) = gauge_header(&mut settings, "gauge", &ReadOptions::default()) {
-        input.check(header.lattice)?;
+    let first = header(&mut settings).map(|header| header.lattice);
+    first.map_or(Ok(()), |lattice| input.check(lattice))?;
+    for configuration in &configurations[1..] {
+        let mut its = input.solve_settings(configuration);
+        match header(&mut its).map(|header| header.lattice) {
+            None => its.finish(what).unwrap_or_else(|failure| settings.missing(failure.message)),
+            Some(lattice) if first.is_some_and(|first| first != lattice) => {
+                settings.missing(format!("{} is on {lattice}, others are on another lattice", configuration.display()))
+            }
+            Some(_) => {}
+        }
     }
     Ok(if input.staggered {
         let solve = StaggeredSolve::from_settings(&mut settings, what)?;
