@@ -417,6 +417,7 @@ fn correlators_do_not_depend_on_the_grid() {
     assert_eq!(job(&room, 2, "spectrum shell.toml --out alone").code, Some(0));
     let parts = ["whole time slices", "--grid 1,1,1,2"];
     fails(&room, 2, 2, "spectrum shell.toml --out wrong --grid 2,1,1,1", &parts);
+    assert!(!room.path("wrong").exists());
 }
 
 #[test]

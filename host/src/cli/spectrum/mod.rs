@@ -104,6 +104,7 @@ fn configured(input: &Input, world: &World) -> Outcome<Vec<Configured>> {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (world, what) = (&context.world, args.input.display().to_string());
     let input = world.agree(Input::read(args, context))?;
+    quarks::check_grid(&input, world)?;
     let mut file = result::File::read(&args.out, &input, world)?;
     let mut missing: Vec<Configured> = Vec::new();
     for configuration in configured(&input, world)? {

@@ -104,7 +104,9 @@ pub fn wilson(
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(Solve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
-    let layout = cut(input, world, plan.lattice())?;
+    let asked = input.device.layout.clone();
+    let asked = if input.shell.is_some() { asked.or_grid(slices(world)) } else { asked };
+    let layout = asked.cut(world, plan.lattice(), 1)?;
     solve.scheme.check(&layout)?;
     // Sources and solutions, or solutions before and after smearing; links before and after.
     world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
@@ -319,21 +321,20 @@ pub fn difference(old: &Value, new: &Value) -> Option<String> {
     }
 }
 
-/// How the lattice is cut. Smearing, on the host, needs whole time slices.
-fn cut(input: &Input, world: &World, lattice: Lattice) -> Outcome<Layout> {
-    let asked = &input.device.layout;
-    if input.shell.is_none() {
-        return asked.cut(world, lattice, 1);
+/// Refuses a grid that cuts time slices, where the input has shells: smearing, on the host, needs them whole.
+pub fn check_grid(input: &Input, world: &World) -> Outcome {
+    let slices = slices(world);
+    if input.shell.is_none() || input.device.layout.grid().is_none_or(|grid| grid == slices) {
+        return Ok(());
     }
-    let slices = [1, 1, 1, world.size()];
-    if asked.grid().is_some_and(|grid| grid != slices) {
-        let why = format!(
-            "shells need whole time slices in each process: leave --grid out, or say --grid {}",
-            slices.map(|n| n.to_string()).join(",")
-        );
-        return Err(Failure::refused(why).shared());
-    }
-    asked.clone().or_grid(slices).cut(world, lattice, 1)
+    let slices = slices.map(|n| n.to_string()).join(",");
+    let why = format!("shells need whole time slices in each process: leave --grid out, or say --grid {slices}");
+    Err(Failure::refused(why).shared())
+}
+
+/// The grid that cuts no time slices.
+fn slices(world: &World) -> [usize; 4] {
+    [1, 1, 1, world.size()]
 }
 
 /// The lattice of a propagator.
