@@ -1,13 +1,13 @@
 //! Solves: every pair of precisions, both ways of correction, every method; steps up the ladder; how many iterations
 //! they take.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::dirac::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::Spinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Request, SolveFailure, in_batches};
+use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Operator, Request, SolveFailure, in_batches};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
 use solvers::{Iteration, Observer, SolveError};
@@ -106,6 +106,44 @@ fn block_cg_takes_fewer_iterations_than_cg() {
         assert!(block[1] < block[0] && block[2] < block[1] && 4 * block[2] < 3 * plain[1], "{precision:?}");
         let most = if precision == Double { 1 } else { plain[0] / 3 };
         assert!(block[0].abs_diff(plain[0]) <= most, "{precision:?}");
+    }
+}
+
+/// Clover terms are kept from one solve to the next, and made again where the coefficient, the tadpole factor or the
+/// anisotropy is another. Residuals would not show a wrong one, since they come from the same term.
+#[test]
+fn each_solve_has_its_own_clover_term() {
+    let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let gauge = generate::weak_field(lattice, 3, 0.2);
+    let source = [generate::noise_source(lattice, 6, 0)];
+    let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
+    let solve = |configuration: &Configuration<Cpu>, operator: Operator| {
+        let (solutions, _) = configuration.solve(&source, None, &Request::new(operator), &mut ()).unwrap();
+        solutions[0].numbers().to_vec()
+    };
+    let clover = |c_sw, u0| Operator::from(CloverParams::isotropic(wilson, c_sw, u0));
+    let in_planes = |space, time| Operator::from(CloverParams { wilson, space, time });
+    let kept = Configuration::new(&domain, &gauge);
+    let mut seen: Vec<Vec<_>> = Vec::new();
+    for operator in [
+        clover(1.0, 1.0),
+        clover(1.5, 1.0),
+        clover(1.5, 0.9),
+        in_planes(1.5, 1.0),
+        in_planes(1.5, 1.2),
+        wilson.into(),
+        clover(1.0, 1.0),
+    ] {
+        let alone = solve(&Configuration::new(&domain, &gauge), operator);
+        assert!(solve(&kept, operator) == alone, "{operator:?}");
+        seen.push(alone);
+    }
+    // And they differ, but for the last, which is the first.
+    let last = seen.pop().unwrap();
+    assert!(last == seen[0]);
+    for (k, solution) in seen.iter().enumerate() {
+        assert!(!seen[..k].contains(solution), "operator {k}");
     }
 }
 

@@ -27,7 +27,7 @@ pub fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds and runs the README's program, with the default features and without them.
+/// Builds and runs the README's program, with the feature `cuda` and without any.
 pub fn foreign(root: &Path) -> Result<()> {
     let readme = fs::read_to_string(root.join("README.md")).context("the README cannot be read")?;
     let blocks = Blocks::of(&readme, root)?;
@@ -87,11 +87,11 @@ impl Blocks {
             program: block("rust", 0)?,
         })
     }
-    /// The same without the default features.
+    /// The same without the feature `cuda`.
     fn without_cuda(&self) -> Result<Self> {
-        let dependencies = self.dependencies.replace("/host\" }", "/host\", default-features = false }");
+        let dependencies = self.dependencies.replace(", features = [\"cuda\"] }", " }");
         if dependencies == self.dependencies {
-            bail!("the README's dependency on ferrite is not `ferrite = {{ path = \"…/host\" }}`");
+            bail!("the README's dependency on ferrite has no `features = [\"cuda\"]`");
         }
         Ok(Blocks { dependencies, configuration: None, program: self.program.clone() })
     }
@@ -132,6 +132,7 @@ mod tests {
         assert!(blocks.configuration.as_ref().unwrap().contains("CUDA_LIBRARY_PATH"));
         assert!(blocks.program.contains("fn main()"));
         let without = blocks.without_cuda().unwrap();
+        assert!(blocks.dependencies.contains("\"cuda\"") && !without.dependencies.contains("cuda"));
         assert!(without.dependencies.contains("default-features = false") && without.configuration.is_none());
         assert!(Blocks::of("# no such section", root).is_err());
         assert!(Blocks::of(&readme.replace("```rust", "```text"), root).is_err());

@@ -13,7 +13,7 @@ pub use launch::Launched;
 pub use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_images,
+    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image, kernel_images,
 };
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
@@ -246,8 +246,7 @@ impl Cuda {
         let module = instance.module;
         let mut modules = lock(&self.shared.modules);
         if !modules.contains_key(module) {
-            let image = kernel_images().into_iter().find(|image| image.module == module);
-            let image = image.ok_or_else(|| missing(module))?;
+            let image = kernel_image(module).ok_or_else(|| missing(module))?;
             // Machine code where it fits the GPU, else PTX, which the driver compiles.
             let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
             let loaded = match (code, image.ptx) {

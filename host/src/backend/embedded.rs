@@ -1,6 +1,6 @@
 //! Compiled kernels: embedded when the program was built, or files beside it.
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One module of kernels.
 #[derive(Clone, Debug)]
@@ -22,25 +22,35 @@ include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 /// All modules the program can find: those in the folder that the environment variable FERRITE_KERNELS names, else
 /// those embedded, else those in `kernels/` beside the program.
 pub fn kernel_images() -> Vec<KernelImage> {
-    if let Some(folder) = std::env::var_os("FERRITE_KERNELS") {
-        return read_folder(PathBuf::from(folder));
+    match folder() {
+        Some(folder) => modules_of(&folder).into_iter().map(|module| read(&folder, module)).collect(),
+        None => EMBEDDED.iter().map(embedded).collect(),
     }
-    if !EMBEDDED.is_empty() {
-        return EMBEDDED
-            .iter()
-            .map(|(module, cubin, ptx)| KernelImage {
-                module: module.to_string(),
-                cubin: cubin.map(Cow::Borrowed),
-                ptx: ptx.map(Cow::Borrowed),
-            })
-            .collect();
-    }
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("kernels")));
-    beside.map(read_folder).unwrap_or_default()
 }
 
-fn read_folder(folder: PathBuf) -> Vec<KernelImage> {
-    let mut modules: Vec<String> = std::fs::read_dir(&folder)
+/// One of them. Only its files are read.
+pub fn kernel_image(module: &str) -> Option<KernelImage> {
+    match folder() {
+        Some(folder) => Some(read(&folder, module.to_string())).filter(|image| image.cubin.is_some() || image.ptx.is_some()),
+        None => EMBEDDED.iter().find(|(name, ..)| *name == module).map(embedded),
+    }
+}
+
+/// Where modules are files; `None` where they are embedded.
+fn folder() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("FERRITE_KERNELS") {
+        return Some(PathBuf::from(folder));
+    }
+    let beside = || Some(std::env::current_exe().ok()?.parent()?.join("kernels"));
+    if EMBEDDED.is_empty() { beside() } else { None }
+}
+
+fn embedded((module, cubin, ptx): &Embedded) -> KernelImage {
+    KernelImage { module: module.to_string(), cubin: cubin.map(Cow::Borrowed), ptx: ptx.map(Cow::Borrowed) }
+}
+
+fn modules_of(folder: &Path) -> Vec<String> {
+    let mut modules: Vec<String> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
@@ -51,11 +61,12 @@ fn read_folder(folder: PathBuf) -> Vec<KernelImage> {
     modules.sort();
     modules.dedup();
     modules
-        .into_iter()
-        .map(|module| KernelImage {
-            cubin: std::fs::read(folder.join(format!("{module}.cubin"))).ok().map(Cow::Owned),
-            ptx: std::fs::read_to_string(folder.join(format!("{module}.ptx"))).ok().map(Cow::Owned),
-            module,
-        })
-        .collect()
+}
+
+fn read(folder: &Path, module: String) -> KernelImage {
+    KernelImage {
+        cubin: std::fs::read(folder.join(format!("{module}.cubin"))).ok().map(Cow::Owned),
+        ptx: std::fs::read_to_string(folder.join(format!("{module}.ptx"))).ok().map(Cow::Owned),
+        module,
+    }
 }
