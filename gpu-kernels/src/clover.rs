@@ -11,7 +11,7 @@ use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::row::{Row, RowDot, RowDots};
-use crate::sides::{Stage, Together, each_side};
+use crate::sides::{Stage, Together, each_side, in_order_of, one_of_its_sides};
 use crate::storage::{
     Block, CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
     Single, Slots, Spinors, Staged, lower_index,
@@ -238,18 +238,8 @@ pub struct CloverDslash<P: Precision, R, const DAGGER: bool> {
 unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for CloverDslash<P, R, DAGGER> {
     const NAME: &'static [&'static str] =
         &[if DAGGER { "clover_dslash_dagger" } else { "clover_dslash" }, P::NAME, R::NAME];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hopping);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Together for CloverDslash<P, R, DAGGER> {
@@ -281,18 +271,8 @@ pub struct CloverDslashAdd<P: Precision, R> {
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>> Kernel for CloverDslashAdd<P, R> {
     const NAME: &'static [&'static str] = &["clover_dslash_add", P::NAME, R::NAME];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hopping);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>> Together for CloverDslashAdd<P, R> {
@@ -311,14 +291,7 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>> Row for CloverDslashAdd<P, R> {
     fn out(&self) -> &Field<Spinors<P>> {
         &self.out
     }
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
+    in_order_of!(hopping);
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
         let hops = unsafe { self.inverse.apply_all(i, self.hopping.apply::<false, N>(i, first)) };
@@ -354,18 +327,8 @@ pub struct CloverRow<P: Precision, R, const DAGGER: bool> {
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Kernel for CloverRow<P, R, DAGGER> {
     const NAME: &'static [&'static str] = &[if DAGGER { "clover_row_dagger" } else { "clover_row" }, P::NAME, R::NAME];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hopping);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<P: CloverFormat, R: LinkFormat<P>, const DAGGER: bool> Together for CloverRow<P, R, DAGGER> {

@@ -2,7 +2,7 @@
 use crate::Reduction;
 use crate::algebra::Real;
 use crate::field::Field;
-use crate::sides::{Stage, SumTogether, each_side};
+use crate::sides::{Stage, SumTogether, each_side, in_order_of};
 use crate::storage::{SiteFormat, SiteValue};
 
 /// What lives on a site of a row.
@@ -72,14 +72,7 @@ unsafe impl<K: Row> Reduction for RowDot<K> {
     type Values = [f64; 3];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.row.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.row.place_together(i)
-    }
+    in_order_of!(row);
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         unsafe { self.sides::<1>(i, rhs)[0] }
@@ -128,14 +121,7 @@ unsafe impl<K: Row> Reduction for RowDots<K> {
     type Values = [f64; 8];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.row.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.row.place_together(i)
-    }
+    in_order_of!(row);
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
         unsafe { self.sides::<1>(i, rhs)[0] }

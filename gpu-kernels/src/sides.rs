@@ -104,3 +104,30 @@ macro_rules! each_side {
     };
 }
 pub(crate) use each_side;
+
+/// The order in which threads take sites: that of a field of the kernel.
+macro_rules! in_order_of {
+    ($field:ident) => {
+        #[inline(always)]
+        fn place(&self, i: u32) -> u32 {
+            self.$field.place(i)
+        }
+        #[inline(always)]
+        fn place_together(&self, i: u32) -> u32 {
+            self.$field.place_together(i)
+        }
+    };
+}
+pub(crate) use in_order_of;
+
+/// [`Kernel::site`] of a kernel that is [`Together`].
+macro_rules! one_of_its_sides {
+    () => {
+        #[inline(always)]
+        unsafe fn site(&self, i: u32, rhs: u32) {
+            // SAFETY: the same contract.
+            unsafe { self.sides::<1>(i, rhs) }
+        }
+    };
+}
+pub(crate) use one_of_its_sides;

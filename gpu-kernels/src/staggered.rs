@@ -10,7 +10,7 @@ use crate::field::{Field, Links};
 use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
 use crate::lattice::{Geometry, Region, Site};
 use crate::row::{Row, RowDot};
-use crate::sides::{Together, each_side};
+use crate::sides::{Together, each_side, in_order_of, one_of_its_sides};
 use crate::storage::{
     Colours, Double, Half, LinkFormat, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
     Recon13H, Recon18, Recon18H, Reconstruct, Single,
@@ -207,14 +207,7 @@ where
         &["improved_exterior", P::NAME, R::NAME],
         &["improved_exterior_dot", P::NAME, R::NAME],
     ];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.near.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.near.place_together(i)
-    }
+    in_order_of!(near);
     #[inline(always)]
     unsafe fn apply<const N: usize>(&self, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = self.near.geometry.site(i, self.near.parity);
@@ -242,18 +235,8 @@ pub struct Dslash<H: Hops> {
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only.
 unsafe impl<H: Hops> Kernel for Dslash<H> {
     const NAME: &'static [&'static str] = H::NAMES[0];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hops.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hops.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hops);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<H: Hops> Together for Dslash<H> {
@@ -284,18 +267,8 @@ pub struct DslashAdd<H: Hops> {
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
 unsafe impl<H: Hops> Kernel for DslashAdd<H> {
     const NAME: &'static [&'static str] = H::NAMES[1];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hops.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hops.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hops);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<H: Hops> Together for DslashAdd<H> {
@@ -313,14 +286,7 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
     fn out(&self) -> &Field<Self::Format> {
         &self.out
     }
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hops.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hops.place_together(i)
-    }
+    in_order_of!(hops);
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Vector<H>; 2]; N] {
         let hops = unsafe { self.hops.apply::<N>(i, first) };

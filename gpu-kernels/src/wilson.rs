@@ -6,7 +6,7 @@ use crate::field::{Field, Links};
 use crate::ghost::{Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
 use crate::row::{Row, RowDot, RowDots};
-use crate::sides::{Stage, Together, each_side};
+use crate::sides::{Stage, Together, each_side, in_order_of, one_of_its_sides};
 use crate::storage::{
     Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Slots, Spinors,
     Staged, staged_bytes,
@@ -160,18 +160,8 @@ pub struct WilsonDslash<P: Precision, R, const DAGGER: bool> {
 unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslash<P, R, DAGGER> {
     const NAME: &'static [&'static str] =
         &[if DAGGER { "wilson_dslash_dagger" } else { "wilson_dslash" }, P::NAME, R::NAME];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hopping);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslash<P, R, DAGGER> {
@@ -205,18 +195,8 @@ pub struct WilsonDslashAdd<P: Precision, R, const DAGGER: bool> {
 unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslashAdd<P, R, DAGGER> {
     const NAME: &'static [&'static str] =
         &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { self.sides::<1>(i, rhs) }
-    }
+    in_order_of!(hopping);
+    one_of_its_sides!();
 }
 // SAFETY: as for one.
 unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslashAdd<P, R, DAGGER> {
@@ -235,14 +215,7 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDs
     fn out(&self) -> &Field<Spinors<P>> {
         &self.out
     }
-    #[inline(always)]
-    fn place(&self, i: u32) -> u32 {
-        self.hopping.place(i)
-    }
-    #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
-        self.hopping.place_together(i)
-    }
+    in_order_of!(hopping);
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
         let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };

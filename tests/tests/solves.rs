@@ -7,7 +7,9 @@ use ferrite::field::host::Spinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Operator, Request, SolveFailure, in_batches};
+use ferrite::solve::{
+    Configuration, Correction, IterationPrecision, Method, Operator, Request, SolveFailure, in_batches,
+};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
 use solvers::{Iteration, Observer, SolveError};

@@ -13,7 +13,8 @@ pub use launch::Launched;
 pub use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image, kernel_images,
+    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image,
+    kernel_images,
 };
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
@@ -31,6 +32,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use tracing::trace;
 
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
@@ -243,7 +246,7 @@ impl Cuda {
             Some(variant) => (variant.name, variant.shared),
             None => (instance.name, 0),
         };
-        let module = instance.module;
+        let (module, start) = (instance.module, Instant::now());
         let mut modules = lock(&self.shared.modules);
         if !modules.contains_key(module) {
             let image = kernel_image(module).ok_or_else(|| missing(module))?;
@@ -255,6 +258,7 @@ impl Cuda {
                 (None, None) => return Err(missing(module)),
             };
             modules.insert(module, loaded);
+            trace!("module {module}: loaded in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         }
         let handle =
             driver(modules[module].get_function(entry), &format!("finding kernel {entry}"), self.name())?.to_raw();
@@ -265,6 +269,7 @@ impl Cuda {
             let code = unsafe { sys::cuFuncSetAttribute(handle, attribute, bytes as i32) };
             raw(code, &format!("reserving memory for kernel {entry}"), self.name())?;
         }
+        trace!("kernel {entry}: ready after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         let Instance { name, hot, variants, .. } = *instance;
         let function = Function { handle, name, hot, shared, variants };
         functions.insert((id, way), function);

@@ -31,7 +31,9 @@ pub fn kernel_images() -> Vec<KernelImage> {
 /// One of them. Only its files are read.
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
-        Some(folder) => Some(read(&folder, module.to_string())).filter(|image| image.cubin.is_some() || image.ptx.is_some()),
+        Some(folder) => {
+            Some(read(&folder, module.to_string())).filter(|image| image.cubin.is_some() || image.ptx.is_some())
+        }
         None => EMBEDDED.iter().find(|(name, ..)| *name == module).map(embedded),
     }
 }

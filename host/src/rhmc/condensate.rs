@@ -26,20 +26,31 @@ pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     vectors + transfer
 }
 
-/// *Collective.* (2/V) Σ_{n even} ξ†(n) (M⁻¹ ξ)(n) and the same over odd sites, M = m + ½ D, for each vector ξ of a block.
-/// Their mean is an estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the
-/// relative residual `tol`, to all vectors together.
+/// What one noise vector ξ says of the condensate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over even sites n.
+    pub even: Complex64,
+    /// The same over odd sites.
+    pub odd: Complex64,
+    /// The larger of both parities' ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
+    pub residual: f64,
+}
+
+/// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
+/// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
+/// `tol`, to all vectors together.
 pub fn condensate<B: Backend, T: Element>(
     links: &MovingLinks<B, T>,
     operator: &QuarkOperator,
     mass: f64,
     noise: &FullColour<B, Double>,
     tol: f64,
-) -> std::result::Result<Vec<[Complex64; 2]>, Error> {
+) -> std::result::Result<Vec<Estimate>, Error> {
     let (domain, n) = (links.own().domain(), noise.even.nrhs());
     let space = ColourSpace::<B, Double>::new(domain, n);
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
-    let mut means = vec![[Complex64::ZERO; 2]; n];
+    let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {
         // M†M x = M† ξ on each parity.
         let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass, n)?;
@@ -47,15 +58,17 @@ pub fn condensate<B: Backend, T: Element>(
         normal.hop(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;
         let mut x = vec![space.allocate()?];
-        let params = MultiShiftParams { tol: &[tol], max_iterations: 100_000, stagnation_window: 0, check: false };
+        let params = MultiShiftParams { tol: &[tol], max_iterations: 100_000, stagnation_window: 0, check: true };
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
-        multishift_cg(&space, &*normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
+        let info = multishift_cg(&space, &*normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dots = vec![Complex64::ZERO; n];
         space.dot(noise.parity(parity), &x[0], &mut dots)?;
-        for (mean, dot) in means.iter_mut().zip(dots) {
-            mean[parity] = dot * (2.0 / domain.global().volume() as f64);
+        for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.whole.true_residual) {
+            let mean = if parity == 0 { &mut estimate.even } else { &mut estimate.odd };
+            *mean = dot * (2.0 / domain.global().volume() as f64);
+            estimate.residual = estimate.residual.max(*residual);
         }
     }
-    Ok(means)
+    Ok(estimates)
 }

@@ -8,6 +8,8 @@ use super::{Cuda, CudaBuffer, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
 use cust::sys;
 use std::collections::HashMap;
+use std::time::Instant;
+use tracing::trace;
 
 /// Sizes are rounded up to multiples of this, so that almost equal ones fit.
 const STEP: usize = 4096;
@@ -64,7 +66,7 @@ impl Cuda {
     }
     /// From the driver; where it has no more, after the pool was emptied.
     fn fresh(&self, size: usize, bytes: usize, what: &str) -> Result<u64> {
-        let mut address = 0;
+        let (mut address, start) = (0, Instant::now());
         // SAFETY: writes one address.
         let mut ask = || unsafe { sys::cuMemAlloc_v2(&mut address, size) };
         let none = sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
@@ -84,6 +86,7 @@ impl Cuda {
             return Err(BackendError::OutOfMemory { what: what.into(), bytes, free, device: self.device() });
         }
         raw(code, &format!("allocating memory for {what}"), self.name())?;
+        trace!("memory for {what}: {bytes} bytes after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         Ok(address)
     }
     /// Takes memory back.

@@ -5,7 +5,7 @@ use super::input::Input;
 use ferrite::backend::{Backend, KernelTime};
 use ferrite::field::FullColour;
 use ferrite::field::host::HostColour;
-use ferrite::rhmc::condensate::{condensate, noise};
+use ferrite::rhmc::condensate::{Estimate, condensate, noise};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
 use ferrite::statistics::average;
@@ -22,8 +22,8 @@ pub struct Measured {
     pub rectangle: f64,
     /// The Polyakov loop.
     pub polyakov: Complex64,
-    /// For each mass: the condensate of each noise vector on even and on odd sites.
-    pub condensates: Vec<(f64, Vec<[Complex64; 2]>)>,
+    /// For each mass: the condensate of each noise vector.
+    pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
 
 /// A trajectory and what was measured after it.
@@ -136,11 +136,13 @@ impl Record {
             line["plaquette"] = json!({ "mean": 0.5 * (spatial + temporal), "spatial": spatial, "temporal": temporal });
             line["rectangle"] = json!(measured.rectangle);
             line["polyakov_loop"] = json!([measured.polyakov.re, measured.polyakov.im]);
-            let one = |(mass, found): &(f64, Vec<[Complex64; 2]>)| {
-                let mean: Complex64 = found.iter().flatten().sum::<Complex64>() / (2 * found.len()) as f64;
-                let pairs: Vec<Value> =
-                    found.iter().map(|[e, o]| json!({ "even": [e.re, e.im], "odd": [o.re, o.im] })).collect();
-                json!({ "mass": mass, "mean": mean.re, "noise": pairs })
+            let one = |(mass, found): &(f64, Vec<Estimate>)| {
+                let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
+                let mean = sum / (2 * found.len()) as f64;
+                let pair = |&Estimate { even, odd, .. }: &Estimate| json!({ "even": [even.re, even.im], "odd": [odd.re, odd.im] });
+                let pairs: Vec<Value> = found.iter().map(pair).collect();
+                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, f64::max);
+                json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
             };
             if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
                 line["condensate"] = measured.condensates.iter().map(one).collect();
