@@ -8,8 +8,8 @@ use ferrite::field::ThinGauge;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, StaggeredConfiguration,
-    solve_wilson,
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, Solves,
+    StaggeredConfiguration, solve_wilson,
 };
 use ferrite::tune::{LaunchKey, Operations, launch_all};
 use gpu_kernels::{Kernel, Reduction};
@@ -41,6 +41,10 @@ impl Backend for Spy {
     type Pinned = <Cpu as Backend>::Pinned;
     type Peer = <Cpu as Backend>::Peer;
 
+    fn solves() -> &'static Solves<Self> {
+        static SOLVES: Solves<Spy> = Solves::new();
+        &SOLVES
+    }
     fn name(&self) -> &'static str {
         self.cpu.name()
     }

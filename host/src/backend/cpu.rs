@@ -3,6 +3,7 @@
 
 use super::profile::Totals;
 use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result, Summing};
+use crate::solve::Solves;
 use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
@@ -211,6 +212,10 @@ impl Backend for Cpu {
     type Pinned = CpuPinned;
     type Peer = std::convert::Infallible;
 
+    fn solves() -> &'static Solves<Self> {
+        static SOLVES: Solves<Cpu> = Solves::new();
+        &SOLVES
+    }
     fn name(&self) -> &'static str {
         "cpu"
     }

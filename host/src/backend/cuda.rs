@@ -16,6 +16,7 @@ use super::{
     Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image,
     kernel_images,
 };
+use crate::solve::Solves;
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -476,6 +477,10 @@ impl Backend for Cuda {
     type Pinned = CudaPinned;
     type Peer = CudaPeer;
 
+    fn solves() -> &'static Solves<Self> {
+        static SOLVES: Solves<Cuda> = Solves::new();
+        &SOLVES
+    }
     fn name(&self) -> &'static str {
         "cuda"
     }

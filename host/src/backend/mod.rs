@@ -15,6 +15,7 @@ pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelImage, kernel_image, kernel_images};
 pub use profile::KernelTime;
 
+use crate::solve::Solves;
 use gpu_kernels::{Kernel, Reduction};
 use std::thread::ThreadId;
 
@@ -177,6 +178,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
     type Pinned: Pinned;
     /// Memory of another process's device on this machine, which this one can write to.
     type Peer: Send;
+
+    /// The solves that are compiled with the backend: a `static` with [`Solves::new`].
+    fn solves() -> &'static Solves<Self>;
 
     /// `cpu` or `cuda`.
     fn name(&self) -> &'static str;

@@ -1,5 +1,6 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
 mod batch;
+mod compiled;
 mod configuration;
 mod ladder;
 mod memory;
@@ -10,6 +11,7 @@ mod shifts;
 mod staggered;
 
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches};
+pub use compiled::Solves;
 pub use configuration::Configuration;
 pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};

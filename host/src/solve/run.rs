@@ -29,6 +29,15 @@ impl<B: Backend> Configuration<'_, B> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Solved<Spinor> {
+        (B::solves().spinors)(self, sources, guess, request, observer)
+    }
+    pub(super) fn compute(
+        &self,
+        sources: &[HostSpinor],
+        guess: Option<&[HostSpinor]>,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Solved<Spinor> {
         self.domain().expect_sources(sources, guess)?;
         if !request.reconstruction.is_temporal() {
             return self.solve_here(sources, guess, request, observer);

@@ -79,6 +79,15 @@ const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each ri
 /// Relative residual to which multi-shift CG goes in single precision: below, its recurrence and the truth part ways.
 const FIRST_TOLERANCE: f64 = 1e-6;
 
+/// What the systems of one configuration differ in.
+#[derive(Clone, Copy)]
+pub(super) enum Series<'a> {
+    /// M†M + σ_i
+    Shifts(&'a [f64]),
+    /// M(m_i)
+    Masses(&'a [f64]),
+}
+
 impl<B: Backend> StaggeredConfiguration<'_, B> {
     /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix
     /// the parities: each is solved where some source has it.
@@ -93,7 +102,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         request: &Request<StaggeredParams>,
         observer: &mut impl Observer,
     ) -> SolvedShifts {
-        self.shifted(sources, shifts, strategy, request, observer, |solver, i| solver.normal_residuals(i))
+        (B::solves().series)(self, sources, Series::Shifts(shifts), strategy, request, observer)
     }
     /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The
     /// mass of the request's operator is of no interest.
@@ -108,6 +117,23 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         request: &Request<StaggeredParams>,
         observer: &mut impl Observer,
     ) -> SolvedShifts {
+        (B::solves().series)(self, sources, Series::Masses(masses), strategy, request, observer)
+    }
+    pub(super) fn compute_series(
+        &self,
+        sources: &[HostColour],
+        series: Series<'_>,
+        strategy: ShiftStrategy,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+    ) -> SolvedShifts {
+        let masses = match series {
+            Series::Masses(masses) => masses,
+            Series::Shifts(shifts) => {
+                let finish = |solver: &mut Shifts<B>, i| solver.normal_residuals(i);
+                return self.shifted(sources, shifts, strategy, request, observer, finish);
+            }
+        };
         // The shifts are m_i² on top of a massless operator.
         let massless = Request { operator: StaggeredParams { mass: 0.0, ..request.operator }, ..*request };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();

@@ -236,6 +236,15 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         request: &Request<StaggeredParams>,
         observer: &mut impl Observer,
     ) -> Solved<ColourVector> {
+        (B::solves().colours)(self, sources, guess, request, observer)
+    }
+    pub(super) fn compute(
+        &self,
+        sources: &[HostColour],
+        guess: Option<&[HostColour]>,
+        request: &Request<StaggeredParams>,
+        observer: &mut impl Observer,
+    ) -> Solved<ColourVector> {
         let begin = Instant::now();
         self.domain().expect_sources(sources, guess)?;
         let request = self.checked(request)?;
