@@ -54,7 +54,7 @@ struct Shared {
     stream: Stream,
     functions: Mutex<HashMap<(TypeId, Way), Function>>,
     launches: Mutex<HashMap<LaunchId, Launch>>,
-    modules: Mutex<HashMap<&'static str, Module>>,
+    modules: Mutex<HashMap<String, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
     partial: Mutex<Scratch>,
     context: Context,
@@ -238,31 +238,17 @@ impl Cuda {
         if let Some(function) = functions.get(&(id, way)) {
             return Ok(*function);
         }
-        let name = parts.join("_");
-        let missing = |module: &str| BackendError::NoKernels { module: module.into() };
+        let (name, start) = (parts.join("_"), Instant::now());
         let instance = gpu_kernels::instances().find(|instance| instance.name == name);
-        let instance = instance.ok_or_else(|| missing("unknown"))?;
+        let instance = instance.ok_or_else(|| BackendError::NoKernels { module: "unknown".into() })?;
         let variant = instance.variants.iter().find(|variant| variant.way == way);
         let (entry, shared) = match variant {
             Some(variant) => (variant.name, variant.shared),
             None => (instance.name, 0),
         };
-        let (module, start) = (instance.module, Instant::now());
-        let mut modules = lock(&self.shared.modules);
-        if !modules.contains_key(module) {
-            let image = kernel_image(module).ok_or_else(|| missing(module))?;
-            // Machine code where it fits the GPU, else PTX, which the driver compiles.
-            let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
-            let loaded = match (code, image.ptx) {
-                (Some(module), _) => module,
-                (None, Some(ptx)) => driver(Module::from_ptx(ptx, &[]), "compiling kernels", self.name())?,
-                (None, None) => return Err(missing(module)),
-            };
-            modules.insert(module, loaded);
-            trace!("module {module}: loaded in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
-        }
-        let handle =
-            driver(modules[module].get_function(entry), &format!("finding kernel {entry}"), self.name())?.to_raw();
+        let handle = self.with_module(instance.module, |module| {
+            Ok(driver(module.get_function(entry), &format!("finding kernel {entry}"), self.name())?.to_raw())
+        })?;
         if shared > 0 {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let bytes = shared as usize + KEPT_SUM_BYTES * LAUNCH_SUMS;
@@ -275,6 +261,35 @@ impl Cuda {
         let function = Function { handle, name, hot, shared, variants };
         functions.insert((id, way), function);
         Ok(function)
+    }
+
+    /// Loads modules of kernels, which else are loaded when their first kernel is launched. Another thread than the one
+    /// that computes may do this.
+    ///
+    /// # Errors
+    /// Where one cannot be had; those before it are loaded.
+    pub fn load(&self, modules: &[String]) -> Result {
+        self.enter()?;
+        modules.iter().try_for_each(|module| self.with_module(module, |_| Ok(())))
+    }
+    /// Does something with a module, which is loaded first if need be.
+    fn with_module<T>(&self, name: &str, then: impl FnOnce(&Module) -> Result<T>) -> Result<T> {
+        let mut modules = lock(&self.shared.modules);
+        if let Some(module) = modules.get(name) {
+            return then(module);
+        }
+        let start = Instant::now();
+        let missing = || BackendError::NoKernels { module: name.into() };
+        let image = kernel_image(name).ok_or_else(missing)?;
+        // Machine code where it fits the GPU, else PTX, which the driver compiles.
+        let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
+        let loaded = match (code, image.ptx) {
+            (Some(module), _) => module,
+            (None, Some(ptx)) => driver(Module::from_ptx(ptx, &[]), "compiling kernels", self.name())?,
+            (None, None) => return Err(missing()),
+        };
+        trace!("module {name}: loaded in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
+        then(modules.entry(name.into()).or_insert(loaded))
     }
 
     /// Whether the stream has work left; an error if that work failed.

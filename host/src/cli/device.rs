@@ -269,6 +269,19 @@ impl Device {
     pub fn describe(&self) -> String {
         on_device!(self, b => b.device())
     }
+    /// Does work of the host, and loads modules of kernels beside it if this is a GPU. What cannot be loaded is an error
+    /// where it is used.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
+    pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
+        match &self.what {
+            What::Cpu(_) => work(),
+            #[cfg(feature = "cuda")]
+            What::Cuda(gpu) => std::thread::scope(|scope| {
+                scope.spawn(|| gpu.load(modules).inspect_err(|why| debug!("{why}")));
+                work()
+            }),
+        }
+    }
     /// What is known of launch parameters; a CPU has none.
     pub fn tuner(&self) -> Option<&Tuner> {
         match &self.what {

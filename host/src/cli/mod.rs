@@ -1,5 +1,6 @@
 //! What the user types, and how the program answers: standard output for results, standard error for everything else,
 //! and an exit code that is a contract (see [`failure::Code`]).
+mod ahead;
 pub mod apply;
 mod batch;
 pub mod bench;

@@ -8,7 +8,7 @@ use super::plan::{self, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::profile::{self, Profile};
 use super::progress::Watch;
 use super::world::World;
-use super::{Code, Context, Failure, Outcome, fields, interrupt, staggered, target, text};
+use super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, staggered, target, text};
 use crate::config::Settings;
 use crate::plot;
 use clap::Args;
@@ -343,7 +343,8 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let host = fields * nrhs * 192 + 576;
     world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
 
-    let (file, sources) = inputs(plan, &layout, world)?;
+    let modules = ahead::for_spinors(plan.operator, plan.precision, layout.grid().size() > 1);
+    let (file, sources) = device.while_loading(&modules, || inputs(plan, &layout, world))?;
     let reconstruction = reconstruction(plan, &file)?;
     let request = solve.request(reconstruction);
     let guess = solve.scheme.guess.as_ref().map(|fields| fields.iter().map(|g| g.field(&layout)).collect());

@@ -16,7 +16,7 @@ use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::profile;
 use super::progress::Watch;
-use super::{Context, Failure, Outcome, fields, interrupt, target};
+use super::{Context, Failure, Outcome, ahead, fields, interrupt, target};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
@@ -193,7 +193,8 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let fields = nrhs * (1 + plan.masses.count() + usize::from(solve.scheme.guess.is_some()));
     let host = fields * 48 + 2 * 576;
     world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
-    let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
+    let modules = ahead::for_colours(plan.kind, plan.precision, layout.grid().size() > 1);
+    let (links, reconstruction, u0) = device.while_loading(&modules, || read_links(plan, &layout, world))?;
     let sources = plan.fields(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {
