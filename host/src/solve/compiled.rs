@@ -37,6 +37,7 @@ type OfSeries<B> = fn(
     &Request<StaggeredParams>,
     &mut dyn Observer,
 ) -> SolvedShifts;
+
 impl<B: Backend> Solves<B> {
     /// For a `static` of the backend's crate.
     #[expect(clippy::new_without_default, reason = "a static needs a constant function")]

@@ -139,7 +139,7 @@ impl Record {
             let one = |(mass, found): &(f64, Vec<Estimate>)| {
                 let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
                 let mean = sum / (2 * found.len()) as f64;
-                let pair = |&Estimate { even, odd, .. }: &Estimate| json!({ "even": [even.re, even.im], "odd": [odd.re, odd.im] });
+                let pair = |at: &Estimate| json!({ "even": [at.even.re, at.even.im], "odd": [at.odd.re, at.odd.im] });
                 let pairs: Vec<Value> = found.iter().map(pair).collect();
                 let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, f64::max);
                 json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
