@@ -1,11 +1,13 @@
 //! The same checks on a GPU, and its results against those of the CPU.
 use crate::checks::{self, Case};
-use crate::report::{Report, compare};
+use crate::report::{Report, Scope, compare};
 use crate::{tuning, ways};
 use ferrite::backend::{Backend, Cpu, Cuda};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::sync::atomic::AtomicBool;
 
 /// All checks on GPU 0. `None`, and a word about it, where there is none.
 pub fn check() -> Option<Result<Report, Box<dyn Error>>> {
@@ -19,6 +21,21 @@ pub fn check() -> Option<Result<Report, Box<dyn Error>>> {
             None
         }
     }
+}
+
+/// Solves on a GPU to which another thread brings all kernels meanwhile.
+fn solves_while_loading(case: &Case, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let gpu = Cuda::new(0)?;
+    let modules: BTreeSet<&str> = gpu_kernels::instances().map(|instance| instance.module).collect();
+    let modules: Vec<String> = modules.into_iter().map(String::from).collect();
+    let loaded = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| gpu.load(&modules, &AtomicBool::new(false)));
+        checks::solves(&gpu, case, 0.1, report)?;
+        loading.join().map_err(|_| "loading panicked".into()).and_then(|loaded| Ok::<_, Box<dyn Error>>(loaded?))
+    });
+    let scope = Scope { format: "all".into(), detail: "modules".into() };
+    report.holds(&scope, "kernels loaded by another thread", loaded.is_ok());
+    loaded
 }
 
 fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
@@ -65,6 +82,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
     on_both!(solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
+    solves_while_loading(&case, &mut report)?;
     checks::staggered_solves(gpu, &mut report)?;
     checks::staggered_phases(gpu, &mut report)?;
     checks::dynamics(gpu, &mut report)?;

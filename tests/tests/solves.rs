@@ -1,7 +1,7 @@
 //! Solves: every pair of precisions, both ways of correction, every method; steps up the ladder; how many iterations
 //! they take.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{CloverParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::Spinor;
 use ferrite::generate;
@@ -111,8 +111,8 @@ fn block_cg_takes_fewer_iterations_than_cg() {
     }
 }
 
-/// Clover terms are kept from one solve to the next, and made again where the coefficient, the tadpole factor or the
-/// anisotropy is another. Residuals would not show a wrong one, since they come from the same term.
+/// Clover terms are kept from one solve to the next, and made again where any parameter is another. Residuals would not
+/// show a wrong one, since they come from the same term.
 #[test]
 fn each_solve_has_its_own_clover_term() {
     let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
@@ -124,18 +124,20 @@ fn each_solve_has_its_own_clover_term() {
         let (solutions, _) = configuration.solve(&source, None, &Request::new(operator), &mut ()).unwrap();
         solutions[0].numbers().to_vec()
     };
-    let clover = |c_sw, u0| Operator::from(CloverParams::isotropic(wilson, c_sw, u0));
-    let in_planes = |space, time| Operator::from(CloverParams { wilson, space, time });
+    let heavier = WilsonParams { mass: 0.4, ..wilson };
+    let anisotropic = WilsonParams { anisotropy: Anisotropy { xi: 1.3, nu: 0.9 }, ..heavier };
+    let clover = |wilson, space, time| Operator::from(CloverParams { wilson, space, time });
     let kept = Configuration::new(&domain, &gauge);
     let mut seen: Vec<Vec<_>> = Vec::new();
+    // Each clover operator differs from the one before it in one parameter.
     for operator in [
-        clover(1.0, 1.0),
-        clover(1.5, 1.0),
-        clover(1.5, 0.9),
-        in_planes(1.5, 1.0),
-        in_planes(1.5, 1.2),
+        clover(wilson, 1.0, 1.0),
+        clover(wilson, 1.5, 1.0),
+        clover(wilson, 1.5, 1.2),
+        clover(heavier, 1.5, 1.2),
+        clover(anisotropic, 1.5, 1.2),
         wilson.into(),
-        clover(1.0, 1.0),
+        clover(wilson, 1.0, 1.0),
     ] {
         let alone = solve(&Configuration::new(&domain, &gauge), operator);
         assert!(solve(&kept, operator) == alone, "{operator:?}");

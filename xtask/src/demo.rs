@@ -84,7 +84,9 @@ pub fn program(root: &Path) -> Result<PathBuf> {
         eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
-    process::run(process::cargo(root).args(["build", "--release", "--package", "ferrite"]).args(mpi))?;
+    process::run(
+        process::cargo(root).args(["build", "--release", "--package", "ferrite", "--bin", "ferrite"]).args(mpi),
+    )?;
     Ok(process::target(root).join("release/ferrite"))
 }
 

@@ -94,7 +94,7 @@ fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Resu
 /// Builds the program in a folder of its own, so that the one in target/release stays as it is.
 fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     let target = process::target(root).join("dist").join(which);
-    let build = ["build", "--release", "--package", "ferrite", "--target-dir"];
+    let build = ["build", "--release", "--package", "ferrite", "--bin", "ferrite", "--target-dir"];
     process::run(cargo(root).args(build).arg(&target).args(features))?;
     Ok(target.join("release/ferrite"))
 }

@@ -122,7 +122,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     steps.step("embedding", || embed::foreign(root))?;
     // The library without CUDA was built just now; of the program it is enough that it compiles.
     steps.step("program without CUDA", || {
-        let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bins"];
+        let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--release"]).args(options))
     })?;
     steps.step("documentation", || {

@@ -1,4 +1,4 @@
-//! The CUDA backend: one GPU, one stream in program order, kernels loaded when first used.
+//! The CUDA backend: one GPU, one stream in program order, kernels loaded when first used at the latest.
 //!
 //! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
 //! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
@@ -31,7 +31,7 @@ use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, sum_threads, sum_way};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tracing::trace;
@@ -232,7 +232,7 @@ impl Cuda {
         driver(CurrentContext::set_current(&self.shared.context), "selecting", self.name())
     }
 
-    /// The handle of an instance in a way in which it exists. Its module is loaded when its first kernel is asked for.
+    /// The handle of an instance in a way in which it exists. Its module is loaded now if it was not before.
     fn function(&self, id: TypeId, parts: &[&str], way: Way) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
         if let Some(function) = functions.get(&(id, way)) {
@@ -263,14 +263,15 @@ impl Cuda {
         Ok(function)
     }
 
-    /// Loads modules of kernels, which else are loaded when their first kernel is launched. Another thread than the one
-    /// that computes may do this.
+    /// Loads modules of kernels, which else are loaded when their first kernel is launched, until it is `enough`. Another
+    /// thread than the one that computes may do this.
     ///
     /// # Errors
     /// Where one cannot be had; those before it are loaded.
-    pub fn load(&self, modules: &[String]) -> Result {
+    pub fn load(&self, modules: &[String], enough: &AtomicBool) -> Result {
         self.enter()?;
-        modules.iter().try_for_each(|module| self.with_module(module, |_| Ok(())))
+        let mut wanted = modules.iter().take_while(|_| !enough.load(Ordering::Relaxed));
+        wanted.try_for_each(|module| self.with_module(module, |_| Ok(())))
     }
     /// Does something with a module, which is loaded first if need be.
     fn with_module<T>(&self, name: &str, then: impl FnOnce(&Module) -> Result<T>) -> Result<T> {

@@ -40,7 +40,7 @@ pub fn kernel_image(module: &str) -> Option<KernelImage> {
 
 /// Where modules are files; `None` where they are embedded.
 fn folder() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("FERRITE_KERNELS") {
+    if let Some(folder) = std::env::var_os("FERRITE_KERNELS").filter(|folder| !folder.is_empty()) {
         return Some(PathBuf::from(folder));
     }
     let beside = || Some(std::env::current_exe().ok()?.parent()?.join("kernels"));

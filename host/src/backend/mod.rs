@@ -179,7 +179,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Memory of another process's device on this machine, which this one can write to.
     type Peer: Send;
 
-    /// The solves that are compiled with the backend: a `static` with [`Solves::new`].
+    /// The solves that are compiled with the backend: a `static` with [`Solves::new`], or `const { &Solves::new() }` for a
+    /// backend that is generic itself.
     fn solves() -> &'static Solves<Self>;
 
     /// `cpu` or `cuda`.

@@ -8,6 +8,8 @@ use ferrite::backend::{Backend, Cpu, Memory};
 use ferrite::tune::{Mode, Tuner};
 use serde_json::{Value, json};
 #[cfg(feature = "cuda")]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "cuda")]
 use tracing::warn;
 use tracing::{debug, info};
 
@@ -269,17 +271,25 @@ impl Device {
     pub fn describe(&self) -> String {
         on_device!(self, b => b.device())
     }
-    /// Does work of the host, and loads modules of kernels beside it if this is a GPU. What cannot be loaded is an error
-    /// where it is used.
+    /// Does work of the host, and as long as that takes loads modules of kernels beside it if this is a GPU. What cannot be
+    /// loaded is an error where it is used.
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
     pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
         match &self.what {
             What::Cpu(_) => work(),
             #[cfg(feature = "cuda")]
-            What::Cuda(gpu) => std::thread::scope(|scope| {
-                scope.spawn(|| gpu.load(modules).inspect_err(|why| debug!("{why}")));
-                work()
-            }),
+            What::Cuda(gpu) => {
+                // A driver that has to compile PTX may take seconds for each: nothing waits for those that are left.
+                let enough = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    let load = || gpu.load(modules, &enough).inspect_err(|why| debug!("{why}"));
+                    // Where no thread can be had they are loaded later.
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, load);
+                    let done = work();
+                    enough.store(true, Ordering::Relaxed);
+                    done
+                })
+            }
         }
     }
     /// What is known of launch parameters; a CPU has none.

@@ -343,7 +343,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let host = fields * nrhs * 192 + 576;
     world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
 
-    let modules = ahead::for_spinors(plan.operator, plan.precision, layout.grid().size() > 1);
+    let modules = ahead::for_spinors(plan.operator, (plan.precision, plan.reconstruction), layout.grid().size() > 1);
     let (file, sources) = device.while_loading(&modules, || inputs(plan, &layout, world))?;
     let reconstruction = reconstruction(plan, &file)?;
     let request = solve.request(reconstruction);

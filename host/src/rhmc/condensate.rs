@@ -37,6 +37,11 @@ pub struct Estimate {
     pub residual: f64,
 }
 
+/// The larger of two residuals; what is no number is the largest.
+pub fn largest(a: f64, b: f64) -> f64 {
+    if b <= a || a.is_nan() { a } else { b }
+}
+
 /// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
 /// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
 /// `tol`, to all vectors together.
@@ -67,7 +72,7 @@ pub fn condensate<B: Backend, T: Element>(
         for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.whole.true_residual) {
             let mean = if parity == 0 { &mut estimate.even } else { &mut estimate.odd };
             *mean = dot * (2.0 / domain.global().volume() as f64);
-            estimate.residual = estimate.residual.max(*residual);
+            estimate.residual = largest(estimate.residual, *residual);
         }
     }
     Ok(estimates)
