@@ -269,7 +269,8 @@ fn runs_end_in_time() {
     let mut child =
         room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(800));
-    let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let interrupt = format!("kill -INT {}", child.id());
+    let interrupt = std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap();
     assert!(interrupt.success());
     let start = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(130));

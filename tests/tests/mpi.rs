@@ -534,7 +534,7 @@ fn a_killed_rank_ends_the_job() {
     assert_eq!(ranks.len(), 4);
     std::thread::sleep(Duration::from_secs(1));
     let start = Instant::now();
-    assert!(Command::new("kill").args(["-9", &ranks[2].to_string()]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &format!("kill -9 {}", ranks[2])]).status().unwrap().success());
     let code = job.wait().unwrap().code();
     assert!(start.elapsed() < SECONDS, "{:?}", start.elapsed());
     assert_ne!(code, Some(0));
