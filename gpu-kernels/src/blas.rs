@@ -2,7 +2,7 @@
 //!
 //! Arithmetic is in the precision of the field, sums are in double. Each right-hand side has coefficients of its own, so
 //! that one launch serves up to [`MOST_SIDES`](crate::per_side::MOST_SIDES) of them.
-use crate::algebra::Complex;
+use crate::algebra::{Complex, Real};
 use crate::field::Field;
 use crate::per_side::PerSide;
 use crate::storage::{
@@ -105,26 +105,28 @@ unsafe impl<F: SiteFormat> Reduction for DotNorm2<F> {
     }
 }
 
-/// r ← b − r; returns ‖r‖².
+/// y ← x + a y with real a; returns ‖y‖². y is not read where a = 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct SubNorm2<F> {
-    /// b
-    pub b: Field<F>,
-    /// r
-    pub r: Field<F>,
+pub struct XpayNorm2<F: SiteFormat> {
+    /// x
+    pub x: Field<F>,
+    /// y
+    pub y: Field<F>,
+    /// a
+    pub a: PerSide<F::Real>,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<F: SiteFormat> Reduction for SubNorm2<F> {
-    const NAME: &'static [&'static str] = &["sub_norm2", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Reduction for XpayNorm2<F> {
+    const NAME: &'static [&'static str] = &["xpay_norm2", F::KIND, F::NAME];
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 1] {
         unsafe {
-            let (b, r) = (self.b.load(i, rhs), self.r.load_own(i, rhs));
-            let r = b.pairs(r, |b, r| b - r);
-            self.r.store(i, rhs, &r);
-            [r.norm2()]
+            let (a, x) = (self.a.at(rhs), self.x.load(i, rhs));
+            let y = if a == F::Real::ZERO { x } else { x.pairs(self.y.load_own(i, rhs), |x, y| y.scale_add(a, x)) };
+            self.y.store(i, rhs, &y);
+            [y.norm2()]
         }
     }
 }
@@ -297,10 +299,10 @@ crate::entry! { INSTANCES:
     reduce "blas_single" dot_norm2_spinor_single: DotNorm2<Spinors<Single>>, registers 0;
     reduce "blas_half" dot_norm2_spinor_half: DotNorm2<Spinors<Half>>, registers 0;
     reduce "blas_fp16" dot_norm2_spinor_fp16: DotNorm2<Spinors<Fp16>>, registers 0;
-    reduce "blas_double" sub_norm2_spinor_double: SubNorm2<Spinors<Double>>, registers 0;
-    reduce "blas_single" sub_norm2_spinor_single: SubNorm2<Spinors<Single>>, registers 0;
-    reduce "blas_half" sub_norm2_spinor_half: SubNorm2<Spinors<Half>>, registers 0;
-    reduce "blas_fp16" sub_norm2_spinor_fp16: SubNorm2<Spinors<Fp16>>, registers 0;
+    reduce "blas_double" xpay_norm2_spinor_double: XpayNorm2<Spinors<Double>>, registers 0;
+    reduce "blas_single" xpay_norm2_spinor_single: XpayNorm2<Spinors<Single>>, registers 0;
+    reduce "blas_half" xpay_norm2_spinor_half: XpayNorm2<Spinors<Half>>, registers 0;
+    reduce "blas_fp16" xpay_norm2_spinor_fp16: XpayNorm2<Spinors<Fp16>>, registers 0;
     kernel "blas_double" cg_update_spinor_double: CgUpdate<Spinors<Double>>, registers 0;
     kernel "blas_single" cg_update_spinor_single: CgUpdate<Spinors<Single>>, registers 0;
     kernel "blas_half" cg_update_spinor_half: CgUpdate<Spinors<Half>>, registers 0;
@@ -321,9 +323,9 @@ crate::entry! { INSTANCES:
     reduce "blas_colour" dot_norm2_colour_double: DotNorm2<Colours<Double>>, registers 0;
     reduce "blas_colour" dot_norm2_colour_single: DotNorm2<Colours<Single>>, registers 0;
     reduce "blas_colour" dot_norm2_colour_half: DotNorm2<Colours<Half>>, registers 0;
-    reduce "blas_colour" sub_norm2_colour_double: SubNorm2<Colours<Double>>, registers 0;
-    reduce "blas_colour" sub_norm2_colour_single: SubNorm2<Colours<Single>>, registers 0;
-    reduce "blas_colour" sub_norm2_colour_half: SubNorm2<Colours<Half>>, registers 0;
+    reduce "blas_colour" xpay_norm2_colour_double: XpayNorm2<Colours<Double>>, registers 0;
+    reduce "blas_colour" xpay_norm2_colour_single: XpayNorm2<Colours<Single>>, registers 0;
+    reduce "blas_colour" xpay_norm2_colour_half: XpayNorm2<Colours<Half>>, registers 0;
     kernel "blas_colour" shift_update_2_colour_double: ShiftUpdate<Colours<Double>, 2>, registers 0;
     kernel "blas_colour" shift_update_2_colour_single: ShiftUpdate<Colours<Single>, 2>, registers 0;
     kernel "blas_colour" shift_update_2_colour_half: ShiftUpdate<Colours<Half>, 2>, registers 0;

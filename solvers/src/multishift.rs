@@ -30,6 +30,12 @@
 //! x_i ← x_i + α_k ζ_{k+1} p_i,  p_i ← r_{k+1} + β_k ρ_{k+1} p_i,
 //!
 //! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
+//!
+//! # Order of work
+//! Only the base system's direction is needed for the next application, and an iteration has to know two sums. So
+//! updates of other systems can be queued behind the two reductions of the *next* iteration: a device does them while sums
+//! travel to the host, and coefficients back. [`VectorSpace::updates_behind`] says how many pay. They need r_{k+1} until
+//! then, hence r_{k+2} takes the place of (A + σ₀) p, and the two blocks change their roles.
 
 use crate::compact::{Plan, Slots, Width, narrow_both};
 use crate::error::SolveError;
@@ -199,6 +205,11 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
         [zeta, gap, a, z, b]
     }
 
+    /// Leaves a system as it is in the next updates.
+    fn rest(&mut self, at: usize) {
+        (self.a[at], self.z[at], self.b[at]) = (0.0, 0.0, 1.0);
+    }
+
     /// Follows a plan for a batch that is so wide.
     fn rearrange(&mut self, plan: &Plan, width: usize) {
         plan.numbers(&mut self.active);
@@ -277,12 +288,39 @@ pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     if run.troubles.iter().any(Option::is_some) {
         return Err(run.failure()?);
     }
+    run.catch_up()?;
     run.widen()?;
     if params.check {
         run.measure()?;
     }
     run.count_flops();
     Ok(run.info)
+}
+
+/// The updates of the base system and of all others that move.
+fn steps<'b, V>(
+    base: usize,
+    x: &'b mut [V],
+    p: &'b mut [V],
+    [a, z, b]: [&'b [f64]; 3],
+) -> (ShiftStep<'b, V>, Vec<ShiftStep<'b, V>>) {
+    let n = a.len() / p.len();
+    let (mut of_base, mut others) = (None, Vec::new());
+    let rows = a.chunks_exact(n).zip(z.chunks_exact(n)).zip(b.chunks_exact(n));
+    for (i, ((x, p), ((a, z), b))) in x.iter_mut().zip(p).zip(rows).enumerate() {
+        let step = ShiftStep { a, z, b, x, p };
+        if i == base {
+            of_base = Some(step);
+        } else if moves(&step) {
+            others.push(step);
+        }
+    }
+    (of_base.expect("the base is one of the systems"), others)
+}
+
+/// Whether a system does not rest for all right-hand sides.
+fn moves<V>(step: &ShiftStep<'_, V>) -> bool {
+    !(0..step.a.len()).all(|j| step.rests(j))
 }
 
 /// A solve under way.
@@ -302,6 +340,8 @@ struct Run<'a, S: VectorSpace, A: ?Sized> {
     slots: Slots,
     /// Relative residuals of the base system for the observer, in the order of the caller.
     shown: Vec<f64>,
+    /// How many systems have the updates of the last iteration before them: the last of those that moved.
+    late: usize,
     width: Width<'a>,
 }
 
@@ -356,6 +396,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             troubles: vec![None; n],
             slots: Slots::new(n),
             shown: vec![0.0; n],
+            late: 0,
             width: Width::new(n, |sides| narrow_both(space, operator, sides)),
         };
         for x in run.x.iter_mut() {
@@ -413,6 +454,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         if !self.width.can_change() {
             return Ok(());
         }
+        self.catch_up()?;
         let MultiShiftWorkspace { r, ap: scratch, p, .. } = &mut *self.w;
         plan.vectors(space, r, scratch)?;
         self.x.iter_mut().zip(p).try_for_each(|(x, p)| {
@@ -437,16 +479,14 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     /// One iteration of CG on the base system, and what follows from it for the others.
     fn iterate(&mut self) -> Result<(), SolveError<S::Error>> {
-        let n = self.w.active.len();
+        let (n, space) = (self.w.active.len(), self.space);
+        let MultiShiftWorkspace { r, ap, p, dots, norm2, a, z, b, .. } = &mut *self.w;
+        let (base, mut others) = steps(self.base, self.x, p, [a, z, b]);
+        let from = others.len() - self.late;
+        let middle = from + self.late.div_ceil(2);
+        let mut updates = || space.shift_update(r, &mut others[from..middle]);
+        self.operator.apply_curvature(space, self.shifts[self.base], base.p, ap, dots, norm2, &mut updates)?;
         let mut w = &mut *self.w;
-        self.operator.apply_curvature(
-            self.space,
-            self.shifts[self.base],
-            &w.p[self.base],
-            &mut w.ap,
-            &mut w.dots,
-            &mut w.norm2,
-        )?;
         self.info.whole.sloppy_applications += 1;
         self.info.whole.sloppy_sides += n;
         self.info.whole.reductions += 1;
@@ -468,18 +508,23 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             }
             w = &mut *self.w;
         }
-        for j in 0..n {
-            w.left[j] = (-w.alpha[j]).into();
-        }
-        self.space.axpy_norm2(&w.left, &w.ap, &mut w.r, &mut w.norm2)?;
+        let minus: Vec<f64> = w.alpha.iter().map(|alpha| -alpha).collect();
+        let MultiShiftWorkspace { r, ap, p, norm2, a, z, b, .. } = w;
+        let (_, mut others) = steps(self.base, self.x, p, [a, z, b]);
+        let mut updates = || space.shift_update(r, &mut others[middle..]);
+        space.xpay_norm2(r, &minus, ap, norm2, &mut updates)?;
+        std::mem::swap(r, ap);
         self.info.whole.reductions += 1;
-        // x has not been touched in this iteration yet, and is free of what went wrong.
+        // No x has been touched for this iteration yet, and all are free of what went wrong.
         let lost: Vec<usize> = (0..n).filter(|&j| w.active[j] && !w.norm2[j].is_finite()).collect();
         for slot in lost {
             self.give_up(slot, Trouble::NotANumber);
         }
         for slot in self.recur() {
             self.give_up(slot, Trouble::NotANumber);
+            for at in (slot..n * self.shifts.len()).step_by(n) {
+                self.w.rest(at);
+            }
         }
         Ok(self.update()?)
     }
@@ -491,7 +536,6 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         w.active[slot] = false;
         for at in (slot..w.running.len()).step_by(w.active.len()) {
             w.running[at] = false;
-            (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
         }
     }
 
@@ -531,7 +575,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             let delta = self.shifts[i] - self.shifts[self.base];
             for (j, &side) in order.iter().enumerate() {
                 let at = i * n + j;
-                (w.a[at], w.z[at], w.b[at]) = (0.0, 0.0, 1.0);
+                w.rest(at);
                 if !w.running[at] {
                     continue;
                 }
@@ -567,7 +611,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         lost
     }
 
-    /// The vector updates of all systems that move.
+    /// The vector updates of all systems that move, but for those that pay later.
     fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
@@ -579,12 +623,19 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
             }
             self.space.axpby(left, self.rhs, right, r)?;
         }
-        let coefficients = a.chunks_exact(n).zip(z.chunks_exact(n)).zip(b.chunks_exact(n));
-        let mut steps: Vec<_> = (self.x.iter_mut().zip(p).zip(coefficients))
-            .map(|((x, p), ((a, z), b))| ShiftStep { a, z, b, x, p })
-            .filter(|step| !(0..n).all(|j| step.rests(j)))
-            .collect();
-        self.space.shift_update(r, &mut steps)
+        let (base, mut others) = steps(self.base, self.x, p, [a, z, b]);
+        self.late = others.len().min(self.space.updates_behind().saturating_mul(2));
+        others.truncate(others.len() - self.late);
+        others.extend(Some(base).filter(moves));
+        self.space.shift_update(r, &mut others)
+    }
+
+    /// The vector updates that are late, where no iteration comes that would do them.
+    fn catch_up(&mut self) -> Result<(), S::Error> {
+        let MultiShiftWorkspace { r, p, a, z, b, .. } = &mut *self.w;
+        let (_, mut others) = steps(self.base, self.x, p, [a, z, b]);
+        let from = others.len() - std::mem::take(&mut self.late);
+        self.space.shift_update(r, &mut others[from..])
     }
 
     /// Computes the true residuals of all systems, with A p as scratch.
@@ -622,6 +673,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     /// Closes the report of a solve that failed.
     fn report(&mut self) -> Result<Box<Info>, S::Error> {
+        self.catch_up()?;
         self.widen()?;
         self.measure()?;
         self.count_flops();

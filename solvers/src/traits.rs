@@ -172,6 +172,21 @@ pub trait VectorSpace {
         self.norm2(x, norm2)
     }
 
+    /// y_j ← x_j + a_j y_j with real a, and `out`_j ← ‖y_j‖² of the new y. With a_j = 0 the old y_j is not read.
+    fn xpay_norm2(
+        &self,
+        x: &Self::Vector,
+        a: &[f64],
+        y: &mut Self::Vector,
+        out: &mut [f64],
+        behind: Behind<'_, Self::Error>,
+    ) -> Result<(), Self::Error> {
+        let n = a.len();
+        with_coefficients(n, |_| ONE, |ones| with_coefficients(n, |j| a[j].into(), |a| self.axpby(ones, x, a, y)))?;
+        behind()?;
+        self.norm2(y, out)
+    }
+
     /// r_j ← b_j − r_j and `out`_j ← ‖r_j‖² of the new r: with r = A x on entry, the residual.
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result<(), Self::Error> {
         with_coefficients(
@@ -231,6 +246,13 @@ pub trait VectorSpace {
             }
         }
         Ok(())
+    }
+
+    /// How many systems' updates by [`shift_update`](VectorSpace::shift_update) are better queued behind a sum that travels
+    /// to the host than done at once: as many as a device needs to have work until the host's answer comes; 0, the
+    /// default, where nothing travels, or where an update takes so long that the wait does not matter.
+    fn updates_behind(&self) -> usize {
+        0
     }
 
     /// All of [`Dots`] for given x, y and w.
@@ -364,6 +386,11 @@ pub trait VectorSpace {
     }
 }
 
+/// Work that a reduction queues behind itself before it waits for its result, so that the device has something to do
+/// while the result travels. It is called once, at the latest before the result is handed out. It may read what the reduction
+/// reads, and works on other vectors apart from that; it sums nothing itself.
+pub type Behind<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
+
 const ONE: Complex64 = Complex64::new(1.0, 0.0);
 
 /// Calls `f` with N coefficients kept on the stack for the usual N, so that the defaults allocate nothing.
@@ -484,6 +511,7 @@ pub trait LinearOperator<S: VectorSpace> {
     ///
     /// The default needs two more passes over memory if σ ≠ 0: one adds σ x, one sums. Operators override it where
     /// the pass that ends A x can do both.
+    #[allow(clippy::too_many_arguments)] // one pass over memory, all of whose operands are needed
     fn apply_curvature(
         &self,
         space: &S,
@@ -492,12 +520,15 @@ pub trait LinearOperator<S: VectorSpace> {
         out: &mut S::Vector,
         dot: &mut [Complex64],
         norm2: &mut [f64],
+        behind: Behind<'_, S::Error>,
     ) -> Result<(), S::Error> {
         if shift == 0.0 {
+            behind()?;
             return self.apply_dot(space, x, out, x, dot, norm2);
         }
         self.apply(x, out)?;
         with_coefficients(dot.len(), |_| shift.into(), |shift| space.axpy(shift, x, out))?;
+        behind()?;
         space.dot(x, out, dot)
     }
 
@@ -556,8 +587,9 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         out: &mut S::Vector,
         dot: &mut [Complex64],
         norm2: &mut [f64],
+        behind: Behind<'_, S::Error>,
     ) -> Result<(), S::Error> {
-        (**self).apply_curvature(space, shift, x, out, dot, norm2)
+        (**self).apply_curvature(space, shift, x, out, dot, norm2, behind)
     }
     fn narrow(&self, sides: usize) -> bool {
         (**self).narrow(sides)

@@ -149,6 +149,7 @@ fn device_fields_that_do_not_fit_are_errors() {
         refused("norm2", space.norm2(&bad, &mut norms));
         refused("dot", space.dot(&x, &bad, &mut dots[..2]));
         refused("dot_norm2", space.dot_norm2(&bad, &x, &mut dots[..2], &mut norms));
+        refused("xpay_norm2", space.xpay_norm2(&bad, &[1.0; 2], &mut out, &mut norms, &mut || Ok(())));
         refused("sub_norm2", space.sub_norm2(&bad, &mut out, &mut norms));
         refused("axpy_norm2", space.axpy_norm2(&ones[..2], &bad, &mut out, &mut norms));
         refused("gram", space.gram(&x, &bad, &mut dots));

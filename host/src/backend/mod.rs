@@ -243,6 +243,11 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Waits and fetches the first `out.len()` slots.
     fn sums(&self, out: &mut [f64]) -> Result;
 
+    /// About how many bytes kernels move while a sum travels to the host and the next launch comes from there.
+    fn bytes_while_waiting(&self) -> usize {
+        0
+    }
+
     /// An order of work of its own, whose kernels go before those of the main one.
     fn stream(&self) -> Result<Self::Stream>;
     /// Memory for messages; `what` is named when there is too little.

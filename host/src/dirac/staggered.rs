@@ -17,7 +17,7 @@ use gpu_kernels::row::RowDot;
 use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
 use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Reconstruct};
 use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::{Behind, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -340,20 +340,18 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other })
     }
-    /// `out` = (M†M + σ + `shift`) x with (w, out) and ‖out‖².
-    fn apply_with_dot(
+    /// `out` = (M†M + σ + `shift`) x, and the sums (w, out) and ‖out‖² that were launched with it.
+    fn launch_sums(
         &self,
-        space: &ColourSpace<B, P>,
         shift: f64,
         x: &DeviceColour<B, P>,
         out: &mut DeviceColour<B, P>,
         w: &DeviceColour<B, P>,
-        (dot, norm2): (&mut [Complex64], &mut [f64]),
-    ) -> Result {
+    ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
         let row = Row { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
-        space.dot_of(self.staggered.launch_sums(&row, w)?, dot, norm2)
+        self.staggered.launch_sums(&row, w)
     }
     /// The operator on all sites.
     pub fn staggered(&self) -> &Staggered<L> {
@@ -385,7 +383,7 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        self.apply_with_dot(space, 0.0, x, out, w, (dot, norm2))
+        space.dot_of(self.launch_sums(0.0, x, out, w)?, dot, norm2)
     }
     fn apply_curvature(
         &self,
@@ -395,8 +393,11 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         out: &mut DeviceColour<B, P>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
+        behind: Behind<'_, DeviceError>,
     ) -> std::result::Result<(), DeviceError> {
-        self.apply_with_dot(space, shift, x, out, x, (dot, norm2))
+        let sums = self.launch_sums(shift, x, out, x)?;
+        behind()?;
+        space.dot_of(sums, dot, norm2)
     }
     fn narrow(&self, sides: usize) -> bool {
         self.staggered.sides.narrow(sides, self.other.borrow().nrhs())

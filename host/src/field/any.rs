@@ -7,7 +7,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::solve::IterationPrecision;
 use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
+use solvers::{Behind, ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::rc::Rc;
 
 /// A [`FieldSpace`] in one of the formats.
@@ -160,6 +160,16 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn dot_norm2(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.dot_norm2(x, y, dot, norm2))
     }
+    fn xpay_norm2(
+        &self,
+        x: &AnyField<B, K>,
+        a: &[f64],
+        y: &mut AnyField<B, K>,
+        out: &mut [f64],
+        behind: Behind<'_, DeviceError>,
+    ) -> Result {
+        on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.xpay_norm2(x, a, y, out, behind))
+    }
     fn sub_norm2(&self, b: &AnyField<B, K>, r: &mut AnyField<B, K>, out: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), b => AnyField(b), r => AnyField(r); s.sub_norm2(b, r, out))
     }
@@ -173,6 +183,9 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     ) -> Result {
         on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), p => AnyField(p);
             s.cg_update(alpha, beta, r, x, p))
+    }
+    fn updates_behind(&self) -> usize {
+        on_format!(self => AnySpace(s); s.updates_behind())
     }
     fn shift_update(&self, r: &AnyField<B, K>, steps: &mut [ShiftStep<'_, AnyField<B, K>>]) -> Result {
         macro_rules! of {
@@ -311,9 +324,10 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
         out: &mut AnyField<B, K>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
+        behind: Behind<'_, DeviceError>,
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out);
-            a.apply_curvature(s, shift, x, out, dot, norm2))
+            a.apply_curvature(s, shift, x, out, dot, norm2, behind))
     }
     fn narrow(&self, sides: usize) -> bool {
         on_format!(self => AnyOperator(a); a.narrow(sides))

@@ -5,14 +5,14 @@ use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
 use gpu_kernels::blas::{
-    Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, SubNorm2,
+    Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, XpayNorm2,
 };
 use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::per_side::PerSide;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, Dots, ShiftStep, VectorSpace};
+use solvers::{Behind, ConvertFrom, Dots, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -230,12 +230,17 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         kernel: impl Fn(&Sides<'_, B>) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
+        self.launch_each(N, kernel)?;
+        self.take_sums(take)
+    }
+    /// The same without waiting for the sums, `values` of each right-hand side.
+    fn launch_each<R: gpu_kernels::Reduction>(&self, values: usize, kernel: impl Fn(&Sides<'_, B>) -> R) -> Result {
         for sides in Sides::groups(0..self.nrhs(), &self.domain) {
-            let (slot, kernel) = (sides.first() * N, kernel(&sides));
+            let (slot, kernel) = (sides.first() * values, kernel(&sides));
             sides.fit()?;
             self.domain.backend().reduce(&kernel, self.domain.sites(), sides.count(), slot)?;
         }
-        self.take_sums(take)
+        Ok(())
     }
     /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
     fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
@@ -323,8 +328,20 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
             norm2[j] = n;
         })
     }
+    fn xpay_norm2(
+        &self,
+        x: &Self::Vector,
+        a: &[f64],
+        y: &mut Self::Vector,
+        out: &mut [f64],
+        behind: Behind<'_, DeviceError>,
+    ) -> Result {
+        self.launch_each(1, |sides| XpayNorm2 { x: sides.of(x), y: sides.of(y), a: sides.real(a) })?;
+        behind()?;
+        self.take_sums(|j, [norm2]| out[j] = norm2)
+    }
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(|sides| SubNorm2 { b: sides.of(b), r: sides.of(r) }, |j, [norm2]| out[j] = norm2)
+        self.xpay_norm2(b, &vec![-1.0; self.nrhs()], r, out, &mut || Ok(()))
     }
     fn cg_update(
         &self,
@@ -341,6 +358,13 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
             a: sides.real(alpha),
             b: sides.real(beta),
         })
+    }
+    /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
+    /// than the wait.
+    fn updates_behind(&self) -> usize {
+        let update = 5 * DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
+        let hidden = self.domain.backend().bytes_while_waiting();
+        if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
         // Most systems go on for all right-hand sides, which then share a launch.

@@ -160,6 +160,10 @@ impl VectorSpace for Space {
         }
         Ok(())
     }
+    /// So that some updates of a multi-shift solve are late, as they are on a device.
+    fn updates_behind(&self) -> usize {
+        1
+    }
     fn mixes_sides(&self) -> bool {
         true
     }

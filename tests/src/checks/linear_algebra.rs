@@ -216,6 +216,23 @@ impl<B: Backend, K: Kind, P: Accuracy> Algebra<B, K, P> {
         }
         report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
 
+        let real: Vec<f64> = a.iter().map(|a| a.re).collect();
+        let factors: Vec<Complex64> = real.iter().map(Complex64::from).collect();
+        let expected = sum(&[(&self.one, &x.stored), (&factors, &y.stored)]);
+        let mut out = y.copy(&self.space)?;
+        for parity in 0..2 {
+            let mut times = 0;
+            let mut behind = || {
+                times += 1;
+                Ok(())
+            };
+            self.space.xpay_norm2(x.half(parity), &real, out.parity_mut(parity), &mut norm, &mut behind)?;
+            report.holds(&self.scope, "xpay_norm2, work behind it", times == 1);
+            let norms = Self::norms(parity, &expected);
+            self.numbers(report, "xpay_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
+        }
+        report.fields(&self.scope, "xpay_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
+
         let expected = sum(&[(&self.one, &x.stored), (&self.minus(), &y.stored)]);
         let mut out = y.copy(&self.space)?;
         for parity in 0..2 {
