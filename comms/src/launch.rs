@@ -10,7 +10,8 @@ pub struct Launch {
 }
 
 /// Each starter's sign that it started this process, and its variable with the number of processes. The first match
-/// counts: `mpirun` may itself use Slurm, which then counts hosts and not ranks.
+/// counts: `mpirun` may itself use Slurm, which then counts hosts and not ranks. Where a sign comes without a number,
+/// Slurm's is better than none.
 const STARTERS: [(&str, Option<&str>); 6] = [
     // Open MPI's mpirun.
     ("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE")),
@@ -36,20 +37,21 @@ pub fn launch() -> Option<Launch> {
 }
 
 /// Whether [`launch`] finds a starter. A program asks this before it initialises MPI: started on its own, it stays a
-/// plain process that needs nothing of the library.
+/// plain process that needs nothing of the library. Afterwards it is too late: a library that starts a job of one process
+/// may set such variables itself.
 pub fn launched_by_mpi() -> bool {
     launch().is_some()
 }
 
 fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Launch> {
     let number = |name: &str| variable(name)?.trim().parse::<usize>().ok();
+    let tasks = number("SLURM_STEP_NUM_TASKS").filter(|tasks| *tasks > 1 && number("SLURM_PROCID").is_some());
     for (sign, size) in STARTERS {
         if number(sign).is_some() {
-            return Some(Launch { variable: sign, size: size.and_then(number) });
+            return Some(Launch { variable: sign, size: size.map_or(tasks, number) });
         }
     }
-    let tasks = number("SLURM_STEP_NUM_TASKS").filter(|tasks| *tasks > 1)?;
-    number("SLURM_PROCID").map(|_| Launch { variable: "SLURM_STEP_NUM_TASKS", size: Some(tasks) })
+    tasks.map(|_| Launch { variable: "SLURM_STEP_NUM_TASKS", size: tasks })
 }
 
 #[cfg(test)]
@@ -90,6 +92,9 @@ mod tests {
         let srun = [("SLURM_STEP_NUM_TASKS", "8"), ("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")];
         assert_eq!(with(&srun), Some(("SLURM_STEP_NUM_TASKS", Some(8))));
         let pmix = [&srun[..], &[("PMIX_RANK", "3")]].concat();
-        assert_eq!(with(&pmix), Some(("PMIX_RANK", None)));
+        assert_eq!(with(&pmix), Some(("PMIX_RANK", Some(8))));
+        // prterun in an interactive shell under srun.
+        let shell = [("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
+        assert_eq!(with(&shell), Some(("PMIX_RANK", None)));
     }
 }

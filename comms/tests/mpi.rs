@@ -190,10 +190,16 @@ mod jobs {
     /// Another MPI's mpirun, say: without this sentence every process would do all the work.
     #[test]
     fn processes_that_do_not_find_each_other_say_so() {
-        let Some(end) = alone(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]) else { return };
-        assert_eq!(end.code, Some(1), "{}", end.output);
-        let sentence = "4 processes were started (says PMI_RANK), but each finds itself alone; start them with the";
-        assert_eq!(count(&end, sentence), 1, "{}", end.output);
+        let slurm = [("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_PROCID", "3")];
+        for (variable, environment) in
+            [("PMI_RANK", [("PMI_RANK", "1"), ("PMI_SIZE", "4")]), ("SLURM_STEP_NUM_TASKS", slurm)]
+        {
+            let Some(end) = alone(&environment) else { return };
+            assert_eq!(end.code, Some(1), "{}", end.output);
+            let sentence = "but each finds itself alone; start them with the";
+            let sentence = format!("4 processes were started (says {variable}), {sentence}");
+            assert_eq!(count(&end, &sentence), 1, "{}", end.output);
+        }
     }
 
     /// Jobs that fail, with one sentence and a code, in seconds.

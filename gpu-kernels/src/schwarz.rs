@@ -88,7 +88,8 @@ impl Blocks {
     }
 }
 
-/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: "right-hand side" j D + d is block d, of D, of right-hand side j.
+/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: "right-hand side" j D + d, less `first`, is block d, of D, of right-hand
+/// side j.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockDot<F: SiteFormat> {
@@ -100,6 +101,8 @@ pub struct BlockDot<F: SiteFormat> {
     pub blocks: Blocks,
     /// The lattice.
     pub geometry: Geometry,
+    /// Of how many sums others have seen to.
+    pub first: u32,
 }
 // SAFETY: reads only.
 unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
@@ -107,7 +110,7 @@ unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        let (rhs, block) = self.blocks.all.divide(rhs);
+        let (rhs, block) = self.blocks.all.divide(self.first + rhs);
         let i = self.blocks.index(i, block, &self.geometry);
         unsafe { dot(self.t.load(i, rhs), self.r.load(i, rhs)) }
     }

@@ -185,8 +185,15 @@ pub fn is_of_ensemble(path: &Path) -> bool {
 
 /// A key with `*` for the numbers of tables.
 fn pattern(key: &str) -> String {
-    let part = |part: &str| if part.parse::<usize>().is_ok() { "*".to_string() } else { part.to_string() };
+    let part = |part: &str| if index(part).is_some() { "*".to_string() } else { part.to_string() };
     key.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+/// The number of a table in an array of tables; nobody has a thousand.
+fn index(part: &str) -> Option<usize> {
+    let written =
+        part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));
+    part.parse().ok().filter(|_| written)
 }
 
 /// Line and column of a byte, from 1; columns count characters.
@@ -249,8 +256,7 @@ impl Settings {
     }
     /// How many tables an array of tables has.
     pub fn tables(&self, name: &str) -> usize {
-        let number =
-            |key: &Rc<str>| key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?.parse::<usize>().ok();
+        let number = |key: &Rc<str>| index(key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?);
         self.values.keys().filter_map(number).map(|n| n + 1).max().unwrap_or(0)
     }
     /// Notes a value given as a flag. It replaces what files say.
@@ -381,7 +387,7 @@ impl Settings {
                 let numbers: Option<Vec<&str>> = list
                     .iter()
                     .map(|v| match v.get_ref() {
-                        DeValue::Integer(i) => Some(i.as_str()),
+                        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
                         _ => None,
                     })
                     .collect();
@@ -391,7 +397,7 @@ impl Settings {
                 let numbers: Option<Vec<&str>> = list
                     .iter()
                     .map(|v| match v.get_ref() {
-                        DeValue::Integer(i) => Some(i.as_str()),
+                        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
                         DeValue::Float(f) => Some(f.as_str()),
                         _ => None,
                     })

@@ -421,7 +421,9 @@ pub fn cgne<Y: System>(
         total.failed.clone_from(&info.failed);
         for j in 0..n {
             total.iterations_per_rhs[j] += info.iterations_per_rhs[j];
-            total.history[j].append(&mut info.history[j]);
+            // A pass begins with what the one before ended with.
+            let again = usize::from(!total.history[j].is_empty()).min(info.history[j].len());
+            total.history[j].extend(info.history[j].drain(..).skip(again));
         }
         if let Err(mut error) = result {
             system.apply(x, rhs)?;

@@ -80,7 +80,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
 /// x ← x + e and r ← b − A x in the precise space. Right-hand sides that are finished enter the inner solve as zero.
 /// An inner solve that ends in `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite` still contributes
 /// its e, and only missing progress of the true residual ends the whole. A correction that makes the residual of a
-/// right-hand side larger is taken back.
+/// right-hand side larger is taken back, but for the rounding of x + e.
 ///
 /// `Info::history` holds one entry per correction, `Info::reliable_updates` counts the corrections, applications of
 /// the inner solver count as sloppy ones.

@@ -143,6 +143,21 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
+    /// The same, where right-hand sides are counted from `first` on: that of a batch with others before it.
+    pub fn counted_from(mut self, first: usize) -> Self {
+        if let Self::Stagnation { rhs, .. }
+        | Self::Breakdown { rhs, .. }
+        | Self::NotPositiveDefinite { rhs, .. }
+        | Self::NotANumber { rhs, .. } = &mut self
+        {
+            *rhs += first;
+        }
+        if let Some(info) = self.info_mut() {
+            info.failed.iter_mut().for_each(|rhs| *rhs += first);
+        }
+        self
+    }
+
     /// The report, to be changed.
     pub(crate) fn info_mut(&mut self) -> Option<&mut Info> {
         match self {

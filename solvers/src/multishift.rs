@@ -541,9 +541,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
 
     /// What went wrong for the first of the right-hand sides that were given up.
     fn failure(&mut self) -> Result<SolveError<S::Error>, S::Error> {
-        let mut info = self.report()?;
-        info.failed = (0..self.troubles.len()).filter(|&j| self.troubles[j].is_some()).collect();
-        Ok(failure(info, &self.troubles))
+        Ok(failure(self.report()?, &self.troubles))
     }
 
     /// β, ζ and all that is made of them, from the new ‖r_j‖² in `norm2`. Answers with the slots for which a ζ left the
@@ -679,6 +677,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
         self.count_flops();
         // The tolerances may hold by chance, but the solve did not come to its end.
         self.info.whole.converged = false;
+        self.info.whole.failed = (0..self.troubles.len()).filter(|&j| self.troubles[j].is_some()).collect();
         Ok(Box::new(std::mem::take(&mut self.info.whole)))
     }
 

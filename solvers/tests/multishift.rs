@@ -589,6 +589,15 @@ fn a_nan_is_reported_with_its_right_hand_side() {
             }
         }
     }
+    // Nor is it forgotten where the others do not arrive.
+    let space = Space::double(N, 3);
+    let mut operator = Dense::new(&space, &a);
+    operator.nan = Some((1, 3));
+    let (mut x, mut workspace) = (blocks(&space, 2), MultiShiftWorkspace::new(&space, 2).unwrap());
+    let params = MultiShiftParams { max_iterations: 6, ..MultiShiftParams::default() };
+    let answer = multishift_cg(&space, &operator, &[0.0, 1.0], &clean, &mut x, &params, &mut workspace, &mut ());
+    let Err(SolveError::NoConvergence { info, .. }) = answer else { panic!("{answer:?}") };
+    assert_eq!(info.failed, [1]);
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
     let (x, answer) = solve(&a, Precision::Double, &[0.1], &b, &MultiShiftParams::default());

@@ -717,6 +717,19 @@ fn usage_mistakes() {
     }
 }
 
+/// Reports could not tell it: that is said before there is work that would be lost.
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let room = Room::with_weak_field();
+    let mut command = room.command("convert weak.ildg");
+    let run: Run = command.arg(std::ffi::OsStr::from_bytes(b"x\xff.npy")).output().unwrap().into();
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("is not UTF-8") && run.stderr.contains("rename the file"), "{}", run.stderr);
+    assert_eq!(fs::read_dir(room.path(".")).unwrap().count(), 1);
+}
+
 #[test]
 fn files_that_are_not_right() {
     let room = Room::with_weak_field();
@@ -913,6 +926,9 @@ fn input_files() {
     ];
     let found: Vec<_> = places.iter().map(|place| run.stderr.find(place)).collect();
     assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?}\n{}", run.stderr);
+    // Numbers to another base would be read as decimal ones.
+    write("gauge = \"weak.ildg\"\nmass = 0.1\nsource = \"random:1\"\ngrid = [0x1, 1, 1, 1]\n");
+    room.fails(2, "check run.toml", &["run.toml:4:8: grid: expected four whole numbers"]);
     // With the right file the site is checked too.
     write("gauge = \"weak.ildg\"\nkappa = 0.1\nmass = 0.1\nsource = \"point:9,0,0,0,0,0\"\n[solver]\nname = \"cg\"\n");
     let parts =

@@ -136,6 +136,24 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, other, &["has the seed 11, the input says 5"]);
     let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";
     room.fails(2, other, &["whole: this run is on 4×4×4×4, the input says 4×4×4×8"]);
+    // Other physics is another run; other steps are told.
+    let other = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set";
+    room.fails(
+        2,
+        &format!("{other} gauge.beta=5.6"),
+        &["made with gauge.beta = 5.5, the input says 5.6", "another folder"],
+    );
+    room.fails(
+        2,
+        &format!("{other} fermion.1.mass=0.2,0.6"),
+        &["fermion.1.mass = [0.2,0.5], the input says [0.2,0.6]"],
+    );
+    room.fails(2, &format!("{other} fermion.1.u0=0.91"), &["made with fermion.1.u0: leave"]);
+    assert_eq!(lines(&room, "whole"), whole);
+    let steps =
+        room.run("rhmc run.toml --out parts --resume --backend cpu --set trajectories=5 --set trajectory.steps=4");
+    assert_eq!(steps.code, Some(0), "{}", steps.stderr);
+    assert!(steps.stderr.contains("from trajectory 5 on, settings are others than before: levels"), "{}", steps.stderr);
     // Lines without a state are not thrown away.
     fs::create_dir(room.path("lost")).unwrap();
     fs::copy(room.path("whole/trajectories.jsonl"), room.path("lost/trajectories.jsonl")).unwrap();
@@ -229,7 +247,7 @@ fn a_killed_run_goes_on() {
     fs::write(room.path("run.toml"), GAUGE).unwrap();
     room.json("rhmc run.toml --out whole --set trajectories=12");
     let (mut sure, mut halfway) = (0, false);
-    for wait in [150, 400, 650, 900] {
+    for wait in [20, 150, 400, 650, 900] {
         let run = if sure == 0 && !room.path("killed/state.toml").exists() { "" } else { " --resume" };
         let mut command = room.command(&format!("rhmc run.toml --out killed --set trajectories=12 --backend cpu{run}"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -242,9 +260,11 @@ fn a_killed_run_goes_on() {
             assert!(now >= sure, "{now} after {sure}");
             sure = now;
             halfway |= (1..12).contains(&now);
-        } else {
-            // Killed before its first state: it begins again.
-            let _ = fs::remove_dir_all(room.path("killed"));
+        }
+        // As if it had been killed while it wrote.
+        fs::create_dir_all(room.path("killed")).unwrap();
+        for name in [".cfg.000003.ildg.1-7.part", ".state.0.ildg.1-8.part"] {
+            fs::write(room.path("killed").join(name), "half").unwrap();
         }
     }
     assert!(halfway, "no kill met a run on its way: {sure} trajectories");
@@ -253,6 +273,17 @@ fn a_killed_run_goes_on() {
     assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
     let left: Vec<_> = fs::read_dir(room.path("killed")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().filter(|name| name.to_string_lossy().starts_with("cfg.")).count() == 12, "{left:?}");
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{left:?}");
+    // Killed before its first state, a run begins again.
+    fs::create_dir(room.path("early")).unwrap();
+    fs::write(room.path("early/trajectories.jsonl"), "").unwrap();
+    let early = "rhmc run.toml --out early --set trajectories=1";
+    room.fails(
+        2,
+        &format!("{early} --resume --backend cpu"),
+        &["ended before its first state: start it without --resume"],
+    );
+    room.json(early);
 }
 
 /// Asked to end, a run ends after the trajectory at hand, with a state.
@@ -369,6 +400,10 @@ gauge-force = "double"
     assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
     room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
     room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
+    for number in ["9999999999", "18446744073709551615", "+1", "01"] {
+        let far = format!("rhmc run.toml --out run --set fermion.{number}.mass=1");
+        room.fails(2, &far, &[&format!("unknown key 'fermion.{number}.mass'")]);
+    }
     // Two pseudofermions take eight flavours as they are, and no more.
     room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=16", &["naive", "more pseudofermions may help"]);
     room.fails(2, "rhmc run.toml --out run --set start=none.ildg --backend cpu", &["none.ildg"]);
@@ -379,6 +414,26 @@ gauge-force = "double"
     fs::create_dir(room.path("empty")).unwrap();
     room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);
     assert!(!room.path("run2").exists());
+    // Keys without effect.
+    let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
+    refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only Omelyan's integrators have it");
+    fs::write(room.path("gauge.toml"), GAUGE).unwrap();
+    let check = "check gauge.toml --set trajectory.gauge";
+    room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is one level"]);
+    fs::write(room.path("flat.toml"), QUARKS.replace("gauge-steps = 2", "gauge-integrator = \"leapfrog\"")).unwrap();
+    room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "give trajectory.gauge-steps, too"]);
+    // Quarks of one name are told apart.
+    let group = "[[fermion]]\noperator = \"naive\"\nmass = [0.3]\nflavours = [2]\n";
+    fs::write(
+        room.path("four.toml"),
+        format!("{}{group}{group}", QUARKS.replace("[measure]", &format!("{group}[measure]"))),
+    )
+    .unwrap();
+    let names = room.json("check four.toml")["quarks"].clone();
+    let names: Vec<&str> = names.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let naive: Vec<&str> = names.into_iter().filter(|name| name.starts_with("naive")).collect();
+    let expected = ["", " (2)", " (3)", " (4)"].map(|number| format!("naive flavours 2 at m = 0.3{number}"));
+    assert_eq!(naive, expected);
     let single = "rhmc run.toml --out run2 --backend cpu --set precision.action=single";
     room.fails(2, single, &["precision.action-tol is 1e-12", "5e-8 or more, or precision.action = \"double\""]);
     // The example is an input.

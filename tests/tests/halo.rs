@@ -1,9 +1,13 @@
 //! A lattice cut over several ranks, here threads of one process, gives what the whole one gives.
 use comms::Threads;
 use ferrite::backend::Cpu;
-use ferrite::domain::Domain;
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::host::HostGauge;
+use ferrite::field::{DeviceGauge, ThinGauge};
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut::{self, Images, Input};
+use gpu_kernels::storage::{Double, Recon18};
 
 type Compute = fn(&Domain<Cpu>, &Input) -> ferrite::domain::Result<Images>;
 
@@ -47,4 +51,18 @@ fn operators_with_three_hops() {
     // Where it is not cut, two are enough.
     let thin = [([2, 6, 4, 2], [1, 2, 1, 1]), ([4, 2, 2, 4], [2, 1, 1, 2]), ([2, 2, 4, 4], [1, 1, 2, 1])];
     check(&[&cases[..], &thin].concat(), cut::three_hops);
+}
+
+#[test]
+fn hops_beyond_the_neighbour_are_refused() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let refused = Threads::run(2, |world| {
+        let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world)?;
+        let thin = ThinGauge::upload(&domain, &HostGauge::unit(domain.local()))?;
+        let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack::<Double, Recon18>();
+        // Hops over one link are possible.
+        DeviceGauge::<_, Double, Recon18>::from_thin::<1>(&thin, 1.0)?;
+        ferrite::domain::Result::Ok(matches!(improved, Err(DeviceError::Grid(_))))
+    });
+    assert_eq!(refused.unwrap(), [true, true]);
 }

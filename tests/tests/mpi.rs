@@ -343,7 +343,8 @@ fn processes_read_what_others_wrote() {
         assert!(distance(&npy(&room.path("mx.npy")), &npy(&room.path("b.npy"))) < 1e-9, "{grid}");
     }
     assert!(fs::read_to_string(room.path("x.svg")).unwrap().contains("</svg>"));
-    let left: Vec<_> = room.files().into_iter().filter(|name| name.contains("probe") || name.contains("tmp")).collect();
+    let left: Vec<_> =
+        room.files().into_iter().filter(|name| name.contains("probe") || name.contains(".part")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

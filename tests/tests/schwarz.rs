@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 const SIZE: [usize; 4] = [4, 8, 4, 8];
 /// Small ones, one that is the whole lattice in some directions, and the whole lattice.
-const BLOCKS: [[usize; 4]; 5] = [[2, 4, 2, 2], [4, 4, 4, 4], [4, 8, 2, 8], [2, 8, 4, 8], SIZE];
+const BLOCKS: [[usize; 4]; 6] = [[2, 2, 2, 2], [2, 4, 2, 2], [4, 4, 4, 4], [4, 8, 2, 8], [2, 8, 4, 8], SIZE];
 
 fn lattice() -> Lattice {
     Lattice::new(SIZE).unwrap()

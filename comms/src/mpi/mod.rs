@@ -36,7 +36,7 @@ pub use device::{DeviceChannels, DeviceTransfer, MpiDeviceTransfer};
 pub use transfer::MpiTransfer;
 
 use crate::communicator::{Buffer, CommError, Communicator, Tag};
-use crate::launch::launch;
+use crate::launch::{Launch, launch};
 use crate::ordered;
 use comm::Comm;
 use library::LARGEST_COUNT;
@@ -100,13 +100,14 @@ impl Mpi {
     /// Asks for `MPI_THREAD_FUNNELED` and fails with less. Fails, too, where several processes were started that do not
     /// find each other; other failures end the job.
     pub fn run<T, E: Display>(body: impl FnOnce(&Mpi) -> Result<T, E>) -> Result<T, CommError> {
+        let launch = launch();
         let thread_level = library::initialise()?;
         let mpi = match Job::new(thread_level) {
             Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
             // The other ranks may be well and wait for this one.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
         };
-        if let Some(error) = mpi.is_lonely() {
+        if let Some(error) = mpi.is_lonely(launch) {
             mpi.finalise()?;
             return Err(error);
         }
@@ -122,8 +123,8 @@ impl Mpi {
 
     /// Several processes were started together, but do not find each other: another library's `mpirun`, or `srun`
     /// without PMI. Each would do the whole work.
-    fn is_lonely(&self) -> Option<CommError> {
-        let (variable, started) = launch().and_then(|launch| Some((launch.variable, launch.size?)))?;
+    fn is_lonely(&self, launch: Option<Launch>) -> Option<CommError> {
+        let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
         let message = format!(
             "{started} processes were started (says {variable}), but each finds itself alone; start them with the \
              mpirun of {}, or with srun --mpi=pmix",

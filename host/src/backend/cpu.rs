@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
-use super::{Backend, Buffer, KernelTime, Memory, REDUCTION_SLOTS, Result, Summing};
+use super::{Backend, Buffer, KernelTime, LAUNCH_SUMS, Memory, REDUCTION_SLOTS, Result, Summing};
 use crate::solve::Solves;
 use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
@@ -160,6 +160,8 @@ impl Cpu {
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
     fn sum_up<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
         const { assert!(K::Values::COUNT <= MOST_VALUES) };
+        // As on a GPU, so that what runs here runs there.
+        assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
         let (count, from) = (K::Values::COUNT, Instant::now());
         let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
@@ -306,8 +308,10 @@ impl Backend for Cpu {
     fn reduce_on<K: Reduction>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
-        sums.summing.begin(|| self.device())?;
-        self.sum_up(kernel, n, nrhs, |k, sum| sums.values[slot + k] = sum)
+        sums.summing.check(|| self.device())?;
+        self.sum_up(kernel, n, nrhs, |k, sum| sums.values[slot + k] = sum)?;
+        sums.summing.begin();
+        Ok(())
     }
     fn reduce_into_on<K: Reduction>(
         &self,

@@ -13,7 +13,7 @@ pub use launch::Launched;
 pub use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, KernelTime, MAX_RHS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image,
+    Backend, BackendError, Buffer, KernelTime, LAUNCH_SUMS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image,
     kernel_images,
 };
 use crate::solve::Solves;
@@ -38,8 +38,6 @@ use tracing::trace;
 
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
-/// Most sums, of all right-hand sides together, of one launch.
-const LAUNCH_SUMS: usize = 8 * MAX_RHS;
 /// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
 const KEPT_SUM_BYTES: usize = 32;
 
@@ -568,17 +566,19 @@ impl Backend for Cuda {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
-        scratch.summing.begin(|| self.device())?;
+        scratch.summing.check(|| self.device())?;
         // Zero is what the memory holds at first.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
         let ticket = scratch.ticket;
+        let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
+        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, ready, ticket))?;
+        scratch.summing.begin();
         for word in (0..nrhs as usize).map(|rhs| slot + rhs * count) {
             // A result that nobody fetched is overwritten.
             scratch.pending.retain(|(other, _)| *other != word);
             scratch.pending.push((word, ticket));
         }
-        let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
-        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, ready, ticket))
+        Ok(())
     }
     fn reduce_into_on<K: Reduction>(
         &self,
@@ -596,6 +596,7 @@ impl Backend for Cuda {
         self.sum_up(s, (kernel, n, nrhs), &scratch, (result, scratch.unread as *mut u32, 0))
     }
     fn sums(&self, out: &mut [f64]) -> Result {
+        assert!(out.len() <= REDUCTION_SLOTS, "more sums than there are");
         self.enter()?;
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.end(|| self.device())?;

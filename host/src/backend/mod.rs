@@ -24,6 +24,9 @@ pub const MAX_RHS: usize = 64;
 /// Right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
 pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS;
 
+/// Right-hand sides × values that one launch of a reduction can hold.
+pub const LAUNCH_SUMS: usize = 8 * MAX_RHS;
+
 /// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -122,11 +125,9 @@ fn gib(bytes: usize) -> String {
 struct Summing(Option<ThreadId>);
 
 impl Summing {
-    /// Before a reduction.
-    fn begin(&mut self, device: impl FnOnce() -> String) -> Result {
-        self.check(device)?;
+    /// After a reduction was launched: one that could not be leaves nobody waiting.
+    fn begin(&mut self) {
         self.0 = Some(std::thread::current().id());
-        Ok(())
     }
     /// Before sums are fetched.
     fn end(&mut self, device: impl FnOnce() -> String) -> Result {
@@ -134,6 +135,7 @@ impl Summing {
         self.0 = None;
         Ok(())
     }
+    /// Before a reduction.
     fn check(&self, device: impl FnOnce() -> String) -> Result {
         match self.0 {
             Some(thread) if thread != std::thread::current().id() => Err(BackendError::Shared { device: device() }),
@@ -241,6 +243,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
         to: (&Self::Buffer, usize),
     ) -> Result;
     /// Waits and fetches the first `out.len()` slots.
+    ///
+    /// # Panics
+    /// If there are not so many: [`REDUCTION_SLOTS`].
     fn sums(&self, out: &mut [f64]) -> Result;
 
     /// About how many bytes kernels move while a sum travels to the host and the next launch comes from there.

@@ -67,10 +67,10 @@ fn tuning(mode: Mode) -> (Value, Cache, String) {
         Ok(cache) => {
             let n = cache.len();
             let text = format!("tuning: {}, {}\n", path.display(), count(n, "block size"));
-            (json!({ "cache": path, "launches": n }), cache, text)
+            (json!({ "cache": path.to_string_lossy(), "launches": n }), cache, text)
         }
         Err(error) => {
-            let object = json!({ "cache": path, "launches": null, "error": error.to_string() });
+            let object = json!({ "cache": path.to_string_lossy(), "launches": null, "error": error.to_string() });
             (object, Cache::default(), format!("tuning: {error}\n"))
         }
     }

@@ -41,7 +41,7 @@ pub use failure::{Code, Failure};
 pub use output::Output;
 pub use text::count;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use device::DeviceChoice;
 use std::process::ExitCode;
 use world::World;
@@ -189,6 +189,13 @@ impl Context {
     }
 }
 
+/// Refuses names that reports, which are JSON, cannot tell: before there is work that would be lost with them.
+fn utf8() -> Result<(), clap::Error> {
+    let Some(odd) = std::env::args_os().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
+    let why = format!("'{}' is not UTF-8, which reports are written in; rename the file, or its folder", odd.display());
+    Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
+}
+
 /// A command line that could be understood.
 pub struct Invocation {
     command: Command,
@@ -198,7 +205,7 @@ pub struct Invocation {
 impl Invocation {
     /// Parses the command line; prints help, version and mistakes itself.
     pub fn from_command_line(world: World) -> Result<Self, ExitCode> {
-        match Cli::try_parse() {
+        match utf8().and_then(|()| Cli::try_parse()) {
             Ok(Cli { command, global }) => {
                 log::start(global.verbose, global.quiet || !world.speaks());
                 let output = Output::new(world.rank(), global.json);

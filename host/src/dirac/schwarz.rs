@@ -3,7 +3,7 @@
 use super::clover::{EvenOddClover, Schur};
 use super::even_odd::Width;
 use super::wilson::EvenOddWilson;
-use crate::backend::{Backend, view};
+use crate::backend::{Backend, LAUNCH_SUMS, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
 use crate::halo::SumTarget;
@@ -14,6 +14,9 @@ use gpu_kernels::transfer::CopySites;
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Blocks, of all right-hand sides together, that one launch sums in.
+const BLOCKS: usize = LAUNCH_SUMS / 3;
 
 /// The Schur complement of an operator that is cut into blocks.
 pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B, P>> {
@@ -151,8 +154,12 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
             } else {
                 self.operator.apply(residual, image)?;
                 let (r, t) = (residual.view(), image.view());
-                let kernel = BlockDot { r, t, blocks: self.blocks, geometry };
-                backend.reduce_into(&kernel, self.blocks.sites(), (nrhs * count) as u32, &self.sums, 0)?;
+                let all = nrhs * count;
+                for first in (0..all).step_by(BLOCKS) {
+                    let kernel = BlockDot { r, t, blocks: self.blocks, geometry, first: first as u32 };
+                    let some = BLOCKS.min(all - first) as u32;
+                    backend.reduce_into(&kernel, self.blocks.sites(), some, &self.sums, 3 * first)?;
+                }
                 view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
             };
             self.update((step == 0, nrhs), sums, z, residual, image)?;

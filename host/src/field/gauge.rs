@@ -26,6 +26,8 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
     /// for hops over links three sites long.
     pub fn from_thin<const STEPS: usize>(links: &ThinGauge<B>, factor: f64) -> Result<Self> {
         let domain = links.domain();
+        // Links that begin further away are with nobody that this process hears of.
+        domain.grid().check(domain.global().size(), STEPS)?;
         let gauge = Self::empty(domain, factor)?;
         for parity in 0..2 {
             let kernel = PackThin::<P, R, STEPS> {

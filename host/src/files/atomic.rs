@@ -4,17 +4,15 @@ use super::parts::{agree, gather};
 use crate::halo::Network;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes `path` through `fill`: under a temporary name in the same folder, flushed to the device, then renamed. If
 /// anything fails, a file that was at `path` before is still there as it was, and the temporary one is gone.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Problem>) -> Result<(), Problem> {
-    let hidden = hidden(path, &suffix())?;
-    let file = OpenOptions::new().write(true).create_new(true).open(&hidden);
-    let file = file.map_err(Problem::io("create a file in its folder"))?;
-    let temporary = Temporary(hidden);
+    hidden(path, "")?;
+    let Created { temporary, file, .. } = create(path).map_err(Problem::io("create a file in its folder"))?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     let filled = fill(&mut writer);
     // Taken apart by hand: dropping the writer would try once more to write what could not be written.
@@ -54,7 +52,7 @@ fn attempt(
 ) -> Result<(), Problem> {
     hidden(path, "")?;
     let first = network.rank() == 0;
-    let created = if first { create(path, length).map(Some) } else { Ok(None) };
+    let created = if first { make_room(path, length).map(Some) } else { Ok(None) };
     let tell = |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
     let (created, told) = gather(network, created, tell)?;
     let (temporary, file) = match created {
@@ -85,23 +83,39 @@ struct Created {
     file: File,
 }
 
-fn create(path: &Path, length: u64) -> Result<Created, Trouble> {
-    let suffix = suffix();
-    let failed = Trouble::io("create a file in its folder");
-    let invalid = |problem: Problem| std::io::Error::other(problem.to_string());
-    let created = hidden(path, &suffix).map_err(invalid).and_then(|hidden| {
-        let file = OpenOptions::new().write(true).create_new(true).open(&hidden)?;
-        Ok((Temporary(hidden), file))
-    });
-    let (temporary, file) = created.map_err(failed)?;
-    file.set_len(length).map_err(Trouble::io("make room for the data"))?;
-    Ok(Created { suffix, temporary, file })
+fn make_room(path: &Path, length: u64) -> Result<Created, Trouble> {
+    let created = create(path).map_err(Trouble::io("create a file in its folder"))?;
+    created.file.set_len(length).map_err(Trouble::io("make room for the data"))?;
+    Ok(created)
 }
 
-/// What no other thread or process of this machine puts behind a name.
-fn suffix() -> String {
+/// A new file next to `path`, under a name that no other thread or process of this machine has, nor one that was killed:
+/// in a container, numbers of processes begin anew.
+fn create(path: &Path) -> io::Result<Created> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    loop {
+        let suffix = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let hidden = hidden(path, &suffix).map_err(|problem| io::Error::other(problem.to_string()))?;
+        match OpenOptions::new().write(true).create_new(true).open(&hidden) {
+            Ok(file) => return Ok(Created { suffix, temporary: Temporary(hidden), file }),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// Removes what writers that were killed left in a folder, of files that are `meant`. Nobody may be writing one.
+pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let hidden = entry.file_name();
+        let parts = hidden.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.'));
+        let Some((name, suffix)) = parts else { continue };
+        if meant(name) && suffix.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A name next to `path`.
@@ -145,7 +159,6 @@ fn sync_folder(path: &Path) {
 mod tests {
     use super::*;
     use comms::{Communicator, Threads};
-    use std::io;
     use std::os::unix::fs::FileExt;
 
     fn folder(name: &str) -> PathBuf {
@@ -169,6 +182,25 @@ mod tests {
         write(&path, |w| w.write_all(b"new").map_err(Problem::io("write"))).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_in_nobodys_way() {
+        let folder = folder("left");
+        let path = folder.join("field.0");
+        // Names that this process comes to next, as if one of its number had been killed.
+        for number in 0..1000 {
+            fs::write(hidden(&path, &format!("{}-{number}", std::process::id())).unwrap(), "half").unwrap();
+        }
+        write(&path, |w| w.write_all(b"new").map_err(Problem::io("write"))).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let others = [".field.0.part", ".field.1.7-7.part", ".field.0.7-x.part", "field.0.7-7.part", ".field.0.7-7"];
+        others.iter().for_each(|name| fs::write(folder.join(name), "another's").unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1001 + others.len());
+        remove_left(&folder, |name| name == "field.0").unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
+        assert!(others.iter().all(|name| folder.join(name).exists()));
         fs::remove_dir_all(&folder).unwrap();
     }
 

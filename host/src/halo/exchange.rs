@@ -148,6 +148,11 @@ fn with_streams<'a, B: Backend>(
 const WORD: usize = 16;
 
 impl<B: Backend> Exchange<B> {
+    /// Closes the memory of others; what they may still have open comes back.
+    pub fn let_go_of_peers(self) -> [B::Buffer; 2] {
+        let Exchange { zones, packed, .. } = self;
+        [zones, packed]
+    }
     /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted.
     pub fn new(
         backend: &B,
@@ -162,7 +167,7 @@ impl<B: Backend> Exchange<B> {
         let offset = |mu: usize, forward: usize| 2 * bytes[..mu].iter().sum::<usize>() + forward * bytes[mu];
         let word = |mu: usize, forward: usize| 2 * total + WORD * (2 * mu + forward);
         let rank = network.rank();
-        let peers = Peers::new(backend, network, transport, &zones)?;
+        let peers = Peers::new(backend, network, transport, &zones, 2 * total)?;
         let straight = is_straight(backend, network, transport);
         let end = |mu: usize, direction: Direction| -> Result<End<B>> {
             let neighbour = grid.neighbour(rank, mu, direction);

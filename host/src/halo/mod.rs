@@ -84,6 +84,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// *Collective.* Frees what exchanges keep, when nobody has opened it any more. They are made again where they are needed.
+fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
+    let Some(halo) = domain.halo() else { return Ok(()) };
+    let exchanges = std::mem::take(&mut *lock(&halo.exchanges));
+    // What is still written into others' memory comes before it is closed.
+    domain.backend().synchronize()?;
+    let own: Vec<_> = exchanges.into_values().map(Exchange::let_go_of_peers).collect();
+    domain.network().barrier()?;
+    drop(own);
+    Ok(())
+}
+
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
 fn exchange_of<'a, B: Backend>(
     transport: Transport,
@@ -206,6 +218,8 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let Some(halo) = domain.halo() else {
         return inside(Region::WHOLE, domain.sites());
     };
+    // A hop must not pass beyond the neighbour.
+    domain.grid().check(domain.global().size(), hop.steps as usize)?;
     let parts = Parts::new(&geometry, halo.cut, hop.steps);
     let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);

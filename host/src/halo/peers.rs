@@ -1,9 +1,10 @@
 //! Which processes reach each other's device memory.
 use super::network::Network;
 use super::transport::Transport;
-use crate::backend::{Backend, Buffer};
+use crate::backend::Backend;
 use crate::domain::Result;
 use comms::CommError;
+use std::collections::HashMap;
 use tracing::warn;
 
 /// The ghost zones of the other processes of this machine, as far as they can be reached.
@@ -15,9 +16,15 @@ pub(super) struct Peers<B: Backend> {
 }
 
 impl<B: Backend> Peers<B> {
-    /// *Collective.* Shares `zones` and opens those of the others. Processes of other machines, a driver that refuses, or
+    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others. Processes of other machines, a driver that refuses, or
     /// a host-only transport leave none.
-    pub fn new(backend: &B, network: &dyn Network, transport: Transport, zones: &B::Buffer) -> Result<Self> {
+    pub fn new(
+        backend: &B,
+        network: &dyn Network,
+        transport: Transport,
+        zones: &B::Buffer,
+        room: usize,
+    ) -> Result<Self> {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory; processes that are threads share a machine and a process.
         let place = format!("{}/{}", host_name(), std::process::id());
@@ -28,10 +35,12 @@ impl<B: Backend> Peers<B> {
         let offer = shared.as_ref().map_or_else(|_| Vec::new(), |handle| [place.as_bytes(), b"\0", handle].concat());
         let mut opened: Vec<Option<B::Peer>> = Vec::with_capacity(size);
         let mut problem = shared.err().flatten().map(|error| error.to_string());
-        for (other, offer) in network.all_gather(&offer)?.into_iter().enumerate() {
-            let end = offer.iter().position(|byte| *byte == 0).unwrap_or(0);
-            let near = other != rank && end > 0 && on_same_machine(&offer[..end], place.as_bytes());
-            opened.push(match near.then(|| backend.open_peer(&offer[end + 1..])) {
+        let offers = network.all_gather(&offer)?;
+        let parts = offers.iter().map(|offer| offer.split_at(offer.iter().position(|byte| *byte == 0).unwrap_or(0)));
+        let (places, handles): (Vec<&[u8]>, Vec<&[u8]>) = parts.unzip();
+        for (other, handle) in handles.into_iter().enumerate() {
+            let near = other != rank && !places[other].is_empty() && on_same_machine(places[other], place.as_bytes());
+            opened.push(match near.then(|| backend.open_peer(&handle[1..])) {
                 Some(Ok(peer)) => Some(peer),
                 Some(Err(error)) => {
                     problem = Some(error.to_string());
@@ -41,7 +50,7 @@ impl<B: Backend> Peers<B> {
             });
         }
         let mut peers = Peers { reached: everybodys(network, &opened)?, opened };
-        let works = peers.works(backend, network, zones)?;
+        let works = peers.works(backend, network, (zones, room), &numbers_on_machines(&places))?;
         // One that fails makes all fall back: a machine that does this is not to be trusted with the others.
         let mut failed = [f64::from(u8::from(!works))];
         network.sum(&mut failed)?;
@@ -67,12 +76,20 @@ impl<B: Backend> Peers<B> {
         self.reached[rank]
     }
     /// *Collective.* Everybody writes a number into the memory of all whom it reaches, and finds those of the others.
-    fn works(&self, backend: &B, network: &dyn Network, zones: &B::Buffer) -> Result<bool> {
+    /// `numbers` are those of ranks on their machines.
+    fn works(
+        &self,
+        backend: &B,
+        network: &dyn Network,
+        (zones, room): (&B::Buffer, usize),
+        numbers: &[usize],
+    ) -> Result<bool> {
         const FIELD: usize = 16;
-        let fits = |rank: usize| (rank + 1) * FIELD <= zones.bytes();
+        // Not behind: words there are read by those who wait for zones.
+        let fits = |rank: usize| (numbers[rank] + 1) * FIELD <= room;
         let number = |rank: usize| 0x5EED_0000 + rank as u32;
         for peer in self.opened.iter().flatten().filter(|_| fits(network.rank())) {
-            let place = backend.peer_address(peer).wrapping_add(FIELD * network.rank());
+            let place = backend.peer_address(peer).wrapping_add(FIELD * numbers[network.rank()]);
             backend.signal(&[place], number(network.rank()), None)?;
         }
         backend.synchronize()?;
@@ -80,7 +97,7 @@ impl<B: Backend> Peers<B> {
         let mut works = true;
         for rank in (0..network.size()).filter(|rank| self.reached[*rank] && fits(*rank)) {
             let mut word = [0; 4];
-            backend.download(zones, FIELD * rank, &mut word)?;
+            backend.download(zones, FIELD * numbers[rank], &mut word)?;
             works &= u32::from_le_bytes(word) == number(rank);
         }
         network.barrier()?;
@@ -97,10 +114,37 @@ fn everybodys<P>(network: &dyn Network, opened: &[Option<P>]) -> std::result::Re
 
 /// Whether two places, `machine/process`, are different processes of one machine.
 fn on_same_machine(a: &[u8], b: &[u8]) -> bool {
-    let machine = |place: &[u8]| place.rsplitn(2, |c| *c == b'/').nth(1).map(<[u8]>::to_vec);
     a != b && machine(a) == machine(b)
+}
+
+fn machine(place: &[u8]) -> Option<&[u8]> {
+    place.rsplitn(2, |c| *c == b'/').nth(1)
+}
+
+/// By rank: how many ranks before it are on the same machine.
+fn numbers_on_machines(places: &[&[u8]]) -> Vec<usize> {
+    let (mut counts, mut numbers) = (HashMap::new(), Vec::with_capacity(places.len()));
+    for place in places {
+        let count = counts.entry(machine(place)).or_insert(0);
+        numbers.push(*count);
+        *count += 1;
+    }
+    numbers
 }
 
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".into(), |name| name.trim().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_numbered_on_each_machine() {
+        let places: [&[u8]; 6] = [b"a/1", b"b/2", b"a/3", b"", b"b/b/4", b"a/1"];
+        assert_eq!(numbers_on_machines(&places), [0, 0, 1, 0, 0, 2]);
+        assert!(on_same_machine(places[0], places[2]) && !on_same_machine(places[0], places[5]));
+        assert!(!on_same_machine(places[0], places[1]) && !on_same_machine(places[1], places[4]));
+    }
 }

@@ -1,5 +1,6 @@
 //! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
 use super::Error;
+use super::condensate::largest;
 use super::force::Force;
 use super::gradient::{self, Hops};
 use super::links::MovingLinks;
@@ -265,7 +266,7 @@ impl<B: Backend> Pseudofermions<B> {
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
         if check {
-            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), f64::max));
+            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), largest));
         }
         Ok(x)
     }

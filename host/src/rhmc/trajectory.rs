@@ -159,23 +159,24 @@ impl<B: Backend, T: Element> Chain<B, T> {
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
         }
-        let end = self.energies()?;
-        for (sum, more) in iterations.iter_mut().zip(self.count()) {
-            sum[0] += more[0];
-        }
         let irreversibility = match first_momenta {
             Some(first) => Some(self.way_back(&before, &first)?),
             None => None,
         };
+        if self.plan.unitarise == Unitarise::Never {
+            // Roundings would add up from one trajectory to the next; and H belongs to the links that are kept.
+            self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
+        }
+        let end = self.energies()?;
+        for (sum, more) in iterations.iter_mut().zip(self.count()) {
+            sum[0] += more[0];
+        }
         let delta = end.minus(&start);
         let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
         // Not where ΔH is no number, not even without a Metropolis step.
         let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
             self.links.own_mut().copy_from(&before)?;
-        } else if self.plan.unitarise == Unitarise::Never {
-            // Roundings would add up from one trajectory to the next.
-            self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
         Ok(Outcome { number, start, end, delta, accepted, iterations, irreversibility })
     }

@@ -2,7 +2,8 @@
 //!
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
-use super::report::{Report, SolveFailure};
+use super::report::{Climb, Report, SolveFailure};
+use super::request::{IterationPrecision, Reconstruction};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::domain::DeviceError;
@@ -70,6 +71,7 @@ pub fn in_batches<T: Fermion>(
     let (mut solutions, mut whole) = (Vec::new(), None::<Report>);
     let mut failure: Option<SolveError<DeviceError>> = None;
     for batch in ranges(sizes, sources.len()) {
+        let done = batch.start;
         let (sources, guess) = (&sources[batch.clone()], guess.map(|guess| &guess[batch]));
         if let (Some(SolveError::Cancelled { .. }), Some(whole)) = (&failure, &mut whole) {
             solutions.extend(guess.map_or_else(|| zeros(sources), <[_]>::to_vec));
@@ -81,7 +83,7 @@ pub fn in_batches<T: Fermion>(
             Err(SolveFailure::Unfinished { error, solutions, report }) => {
                 // That it was stopped says more than why one before did not converge.
                 if failure.is_none() || matches!(error, SolveError::Cancelled { .. }) {
-                    failure = Some(error);
+                    failure = Some(error.counted_from(done));
                 }
                 (solutions, *report)
             }
@@ -147,23 +149,36 @@ fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
 impl Report {
     /// The report of this batch of right-hand sides and of another one that was solved after it.
     fn beside(self, next: Report) -> Report {
-        // Batches that had to go up the ladder say in which formats answers were possible.
-        let formats = if next.climbs.len() > self.climbs.len() { &next } else { &self };
+        // The batch that had to go highest up the ladder says in which formats answers were possible.
+        let formats = if next.height() > self.height() { &next } else { &self };
         let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
-        let seconds = self.seconds + next.seconds;
+        let (seconds, done) = (self.seconds + next.seconds, self.true_residual.len());
         let info = beside(self.info, next.info);
         Report {
-            gflops: info.flops / seconds * 1e-9,
+            gflops: gflops(info.flops, seconds),
             info,
             true_residual: [self.true_residual, next.true_residual].concat(),
             converged: self.converged && next.converged,
             precision,
             outer,
-            climbs: [self.climbs, next.climbs].concat(),
+            climbs: [self.climbs, later(next.climbs, done)].concat(),
             reconstruction,
             seconds,
             total_seconds: self.total_seconds + next.total_seconds,
         }
+    }
+    /// Grows with each step up the ladder.
+    fn height(&self) -> usize {
+        let digits = |precision| match precision {
+            IterationPrecision::Fp16 => 0,
+            IterationPrecision::Half => 1,
+            IterationPrecision::Single => 2,
+            IterationPrecision::Double => 3,
+        };
+        let links = usize::from(!self.reconstruction.is_short())
+            + usize::from(matches!(self.reconstruction, Reconstruction::Eighteen));
+        // Links may become short when vectors become single: one step.
+        2 * (digits(self.precision) + digits(self.outer)) + links
     }
     /// With `n` right-hand sides more for which nothing was done.
     fn left_out(&mut self, n: usize, guessed: bool) {
@@ -178,6 +193,17 @@ impl Report {
         self.info.iterations_per_rhs.extend(vec![0; n]);
         self.info.history.extend(vec![vec![residual]; n]);
     }
+}
+
+/// Operations in so many seconds, in 10⁹ a second; 0 where there was nothing to do.
+pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
+    if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
+}
+
+/// The steps of a batch before which `done` right-hand sides were solved. Their reasons count from the batch's first.
+fn later(mut climbs: Vec<Climb>, done: usize) -> Vec<Climb> {
+    climbs.iter_mut().for_each(|climb| climb.reason += &format!(" (counted from right-hand side {done})"));
+    climbs
 }
 
 /// The solvers' own accounts of two batches.
@@ -211,11 +237,11 @@ impl ShiftsReport {
             mine.iterations = mine.iterations.max(theirs.iterations);
             mine.refinement_iterations = mine.refinement_iterations.max(theirs.refinement_iterations);
             mine.reliable_updates += theirs.reliable_updates;
+            mine.climbs.extend(later(theirs.climbs, mine.true_residual.len()));
             mine.true_residual.extend(theirs.true_residual);
-            mine.climbs.extend(theirs.climbs);
             mine.failure = mine.failure.take().or(theirs.failure);
         }
-        let seconds = self.seconds + next.seconds;
+        let (seconds, work) = (self.seconds + next.seconds, self.gflops * self.seconds + next.gflops * next.seconds);
         ShiftsReport {
             shifts: self.shifts,
             converged: self.converged && next.converged,
@@ -224,7 +250,7 @@ impl ShiftsReport {
             first_seconds: self.first_seconds + next.first_seconds,
             seconds,
             total_seconds: self.total_seconds + next.total_seconds,
-            gflops: (self.gflops * self.seconds + next.gflops * next.seconds) / seconds,
+            gflops: gflops(1e9 * work, seconds),
             cancelled: self.cancelled || next.cancelled,
         }
     }
@@ -233,6 +259,7 @@ impl ShiftsReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lattice::Lattice;
 
     /// All ways to write `n` as a sum of sizes, by trying everything.
     fn best_by_trying(n: usize, most: usize, largest: usize) -> Option<(usize, usize)> {
@@ -272,6 +299,68 @@ mod tests {
         assert_eq!(largest_batch(5, |_| true), Some(4));
         assert_eq!(largest_batch(12, |_| false), None);
         assert_eq!(largest_batch(0, |_| true), None);
+    }
+
+    /// A solve of a batch that did nothing, but for steps up the ladder.
+    fn report(nrhs: usize, climbs: &[(&str, IterationPrecision)]) -> Report {
+        let climb = |(reason, precision): &(&str, IterationPrecision)| Climb {
+            iterations: 0,
+            reason: reason.to_string(),
+            precision: *precision,
+            outer: IterationPrecision::Double,
+            reconstruction: Reconstruction::Twelve,
+        };
+        Report {
+            info: Info { iterations_per_rhs: vec![0; nrhs], history: vec![vec![1.0]; nrhs], ..Info::default() },
+            precision: climbs.last().map_or(IterationPrecision::Half, |(_, precision)| *precision),
+            outer: IterationPrecision::Double,
+            reconstruction: Reconstruction::Twelve,
+            climbs: climbs.iter().map(climb).collect(),
+            true_residual: vec![1.0; nrhs],
+            converged: false,
+            seconds: 0.0,
+            total_seconds: 0.0,
+            gflops: 0.0,
+        }
+    }
+
+    #[test]
+    fn right_hand_sides_are_counted_through() {
+        let lattice = Lattice::new([2, 2, 2, 2]).unwrap();
+        let sources = vec![HostColour::zero(lattice); 5];
+        let mut batch = 0;
+        let solve = |sources: &[HostColour], _: Option<&[HostColour]>| {
+            batch += 1;
+            let mut report = report(sources.len(), &[]);
+            if batch != 2 {
+                return Ok((sources.to_vec(), report));
+            }
+            report.info.failed = vec![1];
+            let info = Box::new(report.info.clone());
+            let error = SolveError::Stagnation { iterations: 0, rhs: 1, residual: 1.0, info };
+            Err(SolveFailure::Unfinished { error, solutions: sources.to_vec(), report: Box::new(report) })
+        };
+        let Err(SolveFailure::Unfinished { error, solutions, report }) = in_batches(&[2, 2, 1], &sources, None, solve)
+        else {
+            panic!("the second batch failed")
+        };
+        assert!(matches!(error, SolveError::Stagnation { rhs: 3, .. }), "{error}");
+        assert_eq!((&error.info().unwrap().failed[..], &report.info.failed[..]), (&[3][..], &[3][..]));
+        // Nothing was done in no time.
+        assert_eq!((solutions.len(), report.gflops), (5, 0.0));
+    }
+
+    #[test]
+    fn formats_are_those_of_the_batch_that_went_highest() {
+        use IterationPrecision::{Double, Half, Single};
+        let low = [("right-hand side 0 stagnates", Single)];
+        let all = report(2, &low).beside(report(2, &low)).beside(report(1, &[low[0], ("", Double)]));
+        assert_eq!(all.precision, Double);
+        let reasons: Vec<&str> = all.climbs.iter().map(|climb| &climb.reason[..]).collect();
+        assert_eq!(reasons[..2], [low[0].0, "right-hand side 0 stagnates (counted from right-hand side 2)"]);
+        assert_eq!(report(1, &[]).beside(report(1, &low)).precision, Single);
+        assert_eq!(report(1, &low).beside(report(1, &[])).precision, Single);
+        assert_eq!(report(1, &[]).beside(report(1, &[])).precision, Half);
     }
 
     #[test]

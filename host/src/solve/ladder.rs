@@ -103,8 +103,9 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         let worst = true_residual.iter().copied().fold(0.0, f64::max);
         match failure {
             Some(error) => {
-                let Some(next) =
-                    rung.next(problem.space().has_one_spin()).filter(|_| request.ladder && may_climb(&error))
+                let Some(next) = rung
+                    .next(problem.space().has_one_spin())
+                    .filter(|_| request.ladder && may_climb(&error, &true_residual))
                 else {
                     break Some(error);
                 };
@@ -167,12 +168,12 @@ impl Rung {
     }
 }
 
-/// Whether more precision can help.
-fn may_climb(error: &SolverError) -> bool {
+/// Whether more precision can help, where the residuals are these in double.
+fn may_climb(error: &SolverError, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
-        // Not where the source is no number to begin with.
-        SolveError::NotANumber { iteration, .. } => *iteration > 0,
+        // Not where the source is no number to begin with, whose residual is none either.
+        SolveError::NotANumber { iteration, .. } => *iteration > 0 || true_residual.iter().all(|r| r.is_finite()),
         _ => false,
     }
 }

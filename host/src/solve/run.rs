@@ -1,4 +1,5 @@
 //! The course of a solve: to the even sites, up the ladder of precisions, back, and the check of the answer.
+use super::batch::gflops;
 use super::configuration::{Configuration, Operators};
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
@@ -96,7 +97,7 @@ pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
     info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
     let report = Report {
         converged: info.converged,
-        gflops: info.flops / seconds * 1e-9,
+        gflops: gflops(info.flops, seconds),
         info,
         precision: rung.precision,
         outer: rung.outer,
@@ -152,7 +153,8 @@ impl<B: Backend, K: FieldKind> FullSystem<B, K> {
     fn residual_ratio(&self) -> f64 {
         let pairs = self.source_norms.iter().zip(&self.rhs_norms).filter(|(_, rhs)| **rhs > 0.0);
         let smallest = pairs.map(|(source, rhs)| source / rhs).fold(f64::INFINITY, f64::min);
-        (smallest / self.operator.residual_factor()).min(1.0)
+        // κ, or a mass, may be negative.
+        (smallest / self.operator.residual_factor().abs()).min(1.0)
     }
 }
 

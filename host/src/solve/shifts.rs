@@ -1,5 +1,6 @@
 //! Many shifts or masses at once: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as it allows, then
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
+use super::batch::gflops;
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
 use super::request::{IterationPrecision, Method, Reconstruction, Request};
@@ -197,7 +198,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
             first_seconds: solver.first_seconds,
             seconds: solver.seconds,
             total_seconds: begin.elapsed().as_secs_f64(),
-            gflops: solver.flops / solver.seconds * 1e-9,
+            gflops: gflops(solver.flops, solver.seconds),
             cancelled,
         };
         Ok((solutions, report))

@@ -221,10 +221,10 @@ fn trajectories<B: Backend, T: Element>(domain: &Domain<B>, thin: &ThinGauge<B>,
         // ΔH is a sum over some ten thousand numbers of order one.
         let tolerance = if single { 0.05 } else { 1e-8 };
         found.numbers.push((format!("ΔH, {name}, {scheme:?}"), outcome.delta, tolerance));
-        let back = outcome.irreversibility.unwrap_or([f64::NAN; 2]);
         // The way back leads to the start: what is left is rounding.
         let left = if single { 1e-4 } else { 1e-10 };
-        found.numbers.push((format!("way back, {scheme:?}"), back[0].max(back[1]).max(left) - left, 0.0));
+        let back = outcome.irreversibility.is_some_and(|back| back.iter().all(|off| *off <= left));
+        found.numbers.push((format!("way back, {scheme:?}"), if back { 0.0 } else { f64::NAN }, 0.0));
         let moved = chain.links().thin::<f64>()?.download()?;
         found.links.push((format!("links after a trajectory, {scheme:?}"), moved, if single { 1e-4 } else { 1e-9 }));
     }

@@ -4,7 +4,7 @@ mod figures;
 mod observables;
 mod page;
 mod series;
-mod settings;
+pub(super) mod settings;
 
 use super::text::count;
 use super::{Context, Failure, Outcome, target};

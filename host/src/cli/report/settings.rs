@@ -100,20 +100,22 @@ fn continued(run: &Run) -> Option<String> {
 /// Keys that do not change what is sampled.
 const HARMLESS: [&str; 7] = ["version", "trajectories", "backend", "device", "layout", "start", "measure"];
 
+/// Names of settings that are others, and not harmless, in order.
+pub fn changed<'a>(old: &'a Value, new: &'a Value) -> Vec<&'a str> {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return Vec::new() };
+    let other = |key: &&String| old.get(*key) != new.get(*key) && !HARMLESS.contains(&key.as_str());
+    let all = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+    let mut keys: Vec<&str> = all.filter(other).map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
 /// Sentences on settings that are others than those of the start before.
 pub fn changes(run: &Run) -> Vec<String> {
     let mut all = Vec::new();
     for pair in run.starts.windows(2) {
         let [(_, old), (number, new)] = pair else { continue };
-        let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { continue };
-        let other = |key: &&String| old.get(*key) != new.get(*key) && !HARMLESS.contains(&key.as_str());
-        let mut keys: Vec<&str> = old
-            .keys()
-            .chain(new.keys().filter(|key| !old.contains_key(*key)))
-            .filter(other)
-            .map(String::as_str)
-            .collect();
-        keys.sort_unstable();
+        let keys = changed(old, new);
         if !keys.is_empty() {
             all.push(format!("From trajectory {number} on the settings are others than before: {}.", keys.join(", ")));
         }

@@ -17,7 +17,7 @@ use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, Precision, ReadOptions, WriteOptions};
+use ferrite::files::{Format, Precision, ReadOptions, WriteOptions, atomic};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -109,21 +109,24 @@ impl Folder {
             let file = file.map_err(|why| folder.failed(FILE, why))?;
             let there = file.metadata().map_err(|why| folder.failed(FILE, why))?.len();
             if there < bytes {
-                let why = format!("has {there} bytes, and state.toml says {bytes}: it is not whole");
+                let why =
+                    format!("has {there} bytes, and state.toml says {bytes}: restore the file, which has lost lines");
                 return Err(Failure::refused(format!("{} {why}", folder.lines().display())));
             }
             file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed(FILE, why))
         })?;
         Ok((folder, state, gauge))
     }
-    /// Sees to it that no other process works in the folder.
+    /// Sees to it that no other process works in the folder, and removes what one that was killed has left half written.
     fn lock(&mut self) -> Outcome {
         if !self.path.is_dir() {
             return Ok(());
         }
         let file = target::lock(&self.path).map_err(Failure::refused)?;
         self.lock = Some(file);
-        Ok(())
+        let own = |name: &str| name.starts_with("cfg.") || name.starts_with("state.");
+        let left = atomic::remove_left(&self.path, own);
+        left.map_err(|why| Failure::failed(format!("{} cannot be cleaned up: {why}", self.path.display())))
     }
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -137,7 +140,15 @@ impl Folder {
     fn state(&self) -> Outcome<(State, String, u64)> {
         let path = self.file("state.toml");
         if !path.exists() {
-            let why = "is not the folder of a run: it has no state.toml";
+            let why = match fs::metadata(self.lines()) {
+                Ok(lines) if lines.len() == 0 => {
+                    "has a run that was ended before its first state: start it without --resume"
+                }
+                Ok(_) => {
+                    "has trajectories of a run and no state.toml to go on from: restore it, or begin in another folder"
+                }
+                Err(_) => "is not the folder of a run: it has no state.toml",
+            };
             return Err(Failure::refused(format!("{} {why}", self.path.display())));
         }
         let mut s = Settings::of(STATE);
@@ -164,18 +175,11 @@ impl Folder {
             _ => Err(Failure::refused(format!("{} is not whole: a key is missing", path.display()))),
         }
     }
-    /// *Collective.* Keeps links and state, reads the links back, and only then lets the state be the one to go on from.
+    /// *Collective.* Keeps links and state; only when the links were read back is the state the one to go on from.
     pub fn keep(&self, state: &State, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
         let name = format!("state.{}.ildg", state.trajectory % 2);
         let path = self.file(&name);
-        self.write(&path, gauge, state.trajectory, layout)?;
-        let back = fields::read_gauge(&path, &ReadOptions::default(), layout, world)?.gauge;
-        let same = if back.links() == gauge.links() {
-            Ok(())
-        } else {
-            Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
-        };
-        world.agree(same)?;
+        self.write(&path, gauge, state.trajectory, layout, world)?;
         let mut text =
             format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
         let State { trajectory, accepted, seed, bounds } = state;
@@ -188,10 +192,8 @@ impl Folder {
         world.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
     }
     /// *Collective.* Keeps a configuration.
-    pub fn save(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout) -> Outcome<PathBuf> {
-        let path = self.file(&format!("cfg.{trajectory:06}.ildg"));
-        self.write(&path, gauge, trajectory, layout)?;
-        Ok(path)
+    pub fn save(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
+        self.write(&self.file(&format!("cfg.{trajectory:06}.ildg")), gauge, trajectory, layout, world)
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, line: &Value, world: &World) -> Outcome {
@@ -204,9 +206,17 @@ impl Folder {
         self.bytes += text.len() as u64;
         Ok(())
     }
-    fn write(&self, path: &Path, gauge: &HostGauge, trajectory: u32, layout: &Layout) -> Outcome {
+    /// *Collective.* Writes links and reads them back.
+    fn write(&self, path: &Path, gauge: &HostGauge, trajectory: u32, layout: &Layout, world: &World) -> Outcome {
         let title = format!("trajectory {trajectory}");
         let options = WriteOptions { format: Format::Ildg, precision: self.precision, title, ..Default::default() };
-        fields::write_gauge(path, gauge, &options, layout)
+        fields::write_gauge(path, gauge, &options, layout)?;
+        let back = fields::read_gauge(path, &ReadOptions::default(), layout, world)?.gauge;
+        let same = if back.links() == gauge.links() {
+            Ok(())
+        } else {
+            Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
+        };
+        world.agree(same)
     }
 }

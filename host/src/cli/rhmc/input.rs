@@ -223,10 +223,11 @@ impl Input {
 
 /// Groups that have the same name, because they differ in other things, get a number.
 fn tell_apart(groups: &mut [Group]) {
-    for k in 1..groups.len() {
-        let same = groups[..k].iter().filter(|other| other.name == groups[k].name).count();
+    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+    for (k, group) in groups.iter_mut().enumerate() {
+        let same = names[..k].iter().filter(|name| **name == group.name).count();
         if same > 0 {
-            groups[k].name += &format!(" ({})", same + 1);
+            group.name += &format!(" ({})", same + 1);
         }
     }
 }
@@ -357,6 +358,24 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
     let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
     let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
     let gauge_steps = s.count("trajectory.gauge-steps", 1..=1_000_000);
+    // What would have no effect is a mistake.
+    let nested = s.was_given("trajectory.gauge-steps");
+    for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
+        if let Some(setting) = s.get(key) {
+            if groups == 0 {
+                s.wrong(&setting, "without quarks there is one level, with trajectory.steps: leave it out");
+            } else if !nested {
+                s.wrong(&setting, "is of the inner level: give trajectory.gauge-steps, too");
+            }
+        }
+    }
+    let uses_lambda = |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. });
+    if let Some(setting) = s.get("trajectory.lambda")
+        && !uses_lambda(outer)
+        && !(nested && uses_lambda(inner))
+    {
+        s.wrong(&setting, "only Omelyan's integrators have it: leave it out");
+    }
     let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
     let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();
     let steps = steps.unwrap_or(1);

@@ -3,6 +3,7 @@ mod folder;
 pub(super) mod input;
 mod record;
 mod replay;
+mod resume;
 mod settings;
 
 use super::batch::{Batches, Needs};
@@ -29,7 +30,7 @@ use gpu_kernels::storage::{Double, Element};
 use input::{Group, Input, Start};
 use record::Record;
 use replay::Replay;
-use serde_json::json;
+use serde_json::{Value, json};
 use solvers::SolveError;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -116,8 +117,8 @@ struct Run<'a> {
     input: &'a Input,
     layout: &'a Layout,
     context: &'a Context,
-    /// Backend and device.
-    device: [String; 2],
+    /// As the first line of this start tells them.
+    settings: Value,
     begin: Instant,
     max_hours: Option<f64>,
     replay: Option<Replay>,
@@ -158,8 +159,11 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     let (world, begin) = (&context.world, Instant::now());
     let batches = batches(input, layout, (device, world))?;
     let precision = if input.single_links { Precision::Single } else { Precision::Double };
+    let names = [device.name().to_string(), device.describe()];
+    let settings = settings::settings(input, &names, layout, &batches);
     let (folder, state, gauge) = if resume {
-        let (folder, state, gauge) = Folder::open(out, precision, layout, world, |state| goes_on(state, input, out))?;
+        let goes_on = |state: &State| resume::goes_on(state, input, out, &settings, world);
+        let (folder, state, gauge) = Folder::open(out, precision, layout, world, goes_on)?;
         info!("going on after trajectory {}", state.trajectory);
         let State { trajectory, accepted, .. } = state;
         if trajectory >= input.trajectories {
@@ -177,25 +181,12 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
         (Folder::create(out, precision, world)?, None, gauge)
     };
     interrupt::listen();
-    let names = [device.name().to_string(), device.describe()];
-    let run = Run { input, layout, context, device: names, begin, max_hours, replay, batches };
+    let run = Run { input, layout, context, settings, begin, max_hours, replay, batches };
     on_device!(device, backend => if input.single_links {
         run.make::<_, f32>(backend, folder, state, &gauge)
     } else {
         run.make::<_, f64>(backend, folder, state, &gauge)
     })
-}
-
-/// Whether the input goes on with the run in a folder.
-fn goes_on(state: &State, input: &Input, out: &Path) -> Outcome {
-    if state.seed != input.plan.seed {
-        let (old, new) = (state.seed, input.plan.seed);
-        return Err(Failure::refused(format!("{}: this run has the seed {old}, the input says {new}", out.display())));
-    }
-    if state.bounds.len() != input.groups.len() {
-        return Err(Failure::refused(format!("{}: this run has another number of quarks", out.display())));
-    }
-    Ok(())
 }
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
@@ -282,12 +273,21 @@ impl Run<'_> {
         let mut state = match state {
             Some(state) => state,
             None => {
-                let links = MovingLinks::<B, T>::new(&thin)?;
-                let bounds = input.groups.iter().map(|group| bound(&links, group, input.plan.seed));
-                let bounds = bounds.collect::<Outcome<Vec<f64>>>()?;
+                let bounds = vec![0.0; input.groups.len()];
                 State { trajectory: 0, accepted: 0, seed: input.plan.seed, bounds }
             }
         };
+        // These very links were looked at when the state was kept; but nobody knows whether it is that input's.
+        if state.trajectory == 0 {
+            let links = MovingLinks::<B, T>::new(&thin)?;
+            for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
+                let largest = largest(&links, group, input.plan.seed)?;
+                if largest > *bound {
+                    // An interval has a length, whatever the links are.
+                    *bound = MARGIN * largest.max(1.0);
+                }
+            }
+        }
         let quarks = self.quarks(&domain, &state)?;
         let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
         drop(thin);
@@ -321,12 +321,12 @@ impl Run<'_> {
             let mut line = record.line(input);
             if records.is_empty() {
                 // A start may change them, so each one tells them.
-                line["run"] = settings::settings(input, &self.device, self.layout, &self.batches);
+                line["run"] = self.settings.clone();
             }
             folder.add(&line, world)?;
             let links = self.download(&chain)?;
             if number.is_multiple_of(input.save_every) {
-                folder.save(number, &links, self.layout)?;
+                folder.save(number, &links, self.layout, world)?;
             }
             folder.keep(&state, &links, self.layout, world)?;
             bar.set_position(u64::from(number));
@@ -379,7 +379,7 @@ impl Run<'_> {
     ) -> Outcome<Vec<f64>> {
         let mut found = Vec::new();
         for (number, group) in self.input.groups.iter().enumerate() {
-            let largest = spectrum::largest(chain.links(), &group.operator, self.input.plan.seed).map_err(failed)?;
+            let largest = largest(chain.links(), group, self.input.plan.seed)?;
             found.push(largest);
             if largest > state.bounds[number] {
                 let (old, new) = (state.bounds[number], MARGIN * largest);
@@ -407,7 +407,7 @@ impl Run<'_> {
         }
         let asked = self.input.solvers[1].tol[0];
         for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
-            if *residual > WORSE * asked {
+            if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
                     "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:.1e}; \
                      precision.action = \"double\" or a larger precision.action-tol is honest",
@@ -433,9 +433,8 @@ const WORSE: f64 = 10.0;
 /// How far intervals of rational functions reach beyond the largest eigenvalue.
 const MARGIN: f64 = 1.15;
 
-fn bound<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
-    // An interval has a length, whatever the links are.
-    Ok(MARGIN * spectrum::largest(links, &group.operator, seed).map_err(failed)?.max(1.0))
+fn largest<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
+    spectrum::largest(links, &group.operator, seed).map_err(failed)
 }
 
 fn functions(group: &Group, bound: f64) -> Outcome<ferrite::rhmc::fermions::RationalFunctions> {

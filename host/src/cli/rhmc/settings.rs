@@ -47,6 +47,34 @@ pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout,
     })
 }
 
+/// What decides the distribution of links in settings as lines tell them, and its keys in an input.
+const OF_GAUGE: [(&str, &str); 5] =
+    [("action", "action"), ("beta", "beta"), ("plaquette", "u0"), ("rectangle", "rectangle"), ("chair", "chair")];
+const OF_QUARKS: [(&str, &str); 5] =
+    [("operator", "operator"), ("mass", "mass"), ("flavours", "flavours"), ("paths", "u0"), ("bc_time", "bc-time")];
+
+/// Which keys of the input make another distribution of links than they did, with both values; none where settings are
+/// not known.
+pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut compare = |old: &Value, new: &Value, table: &str, keys: &[(&str, &str)]| {
+        for (name, key) in keys {
+            let (old, new) = (&old[*name], &new[*name]);
+            if !old.is_null() && old != new {
+                // Values that the input does not have as such are left out.
+                let values = if new.is_object() { String::new() } else { format!(" = {old}, the input says {new}") };
+                all.push(format!("{table}.{key}{values}"));
+            }
+        }
+    };
+    compare(&old["gauge"], &new["gauge"], "gauge", &OF_GAUGE);
+    let groups = [&old["quarks"], &new["quarks"]].map(|list| list.as_array().map_or(&[][..], Vec::as_slice));
+    for (k, (old, new)) in groups[0].iter().zip(groups[1]).enumerate() {
+        compare(old, new, &format!("fermion.{k}"), &OF_QUARKS);
+    }
+    all
+}
+
 fn quarks(group: &Group) -> Value {
     let params = &group.operator.params;
     json!({

@@ -227,11 +227,17 @@ impl<'a> Study<'a> {
             // None but the last, whatever their number will be.
             Part::Setting(_) => (args.mass, last("thermal", thermal), args.trajectories, u32::MAX - 1),
         };
+        // A start must not depend on the numbers that it is evolved with.
+        let seed = match &run.part {
+            Part::Hot => args.seed ^ 1 << 40,
+            Part::Thermal => args.seed ^ 1 << 41,
+            Part::Setting(_) => args.seed,
+        };
         let [x, y, z, t] = self.lattice(run.size).size();
         let mut keys = vec![
             format!("lattice={x},{y},{z},{t}"),
             format!("trajectories={trajectories}"),
-            format!("seed={}", args.seed),
+            format!("seed={seed}"),
             format!("start={start}"),
             format!("save-every={save_every}"),
             "trajectory.length=1".into(),
