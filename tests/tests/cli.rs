@@ -1049,6 +1049,12 @@ fn quenched_chains_go_on_where_they_stopped() {
     assert_eq!(whole["files"], serde_json::json!(["q.000005.ildg", "q.000008.ildg"]));
     assert_eq!(whole["quenched"]["last_sweep"], 8);
     assert!(whole["plaquette"]["error"].as_f64().is_some_and(|error| error > 0.0), "{whole}");
+    // The last sweep is kept, whatever the steps are.
+    for (sweeps, every, files) in [(3, 2, vec!["e.000002.ildg", "e.000003.ildg"]), (1, 9, vec!["e.000001.ildg"])] {
+        let made = room.json(&format!("{chain} --sweeps {sweeps} --every {every} -o e.ildg"));
+        assert_eq!(made["files"], serde_json::json!(files));
+        assert!(files.iter().all(|file| room.path(file).is_file()));
+    }
     let rest = room.json(&format!("{chain} --start q.000005.ildg --first-sweep 5 --sweeps 3 -o r.ildg"));
     assert_eq!(rest["plaquette"]["mean"], whole["plaquette"]["mean"]);
     assert_eq!(fs::read(room.path("r.ildg")).unwrap(), fs::read(room.path("q.000008.ildg")).unwrap());

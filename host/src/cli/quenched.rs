@@ -206,10 +206,11 @@ impl Run<'_> {
         let seconds = clock.elapsed().as_secs_f64();
         bar.finish_and_clear();
         // The work is never lost, nor is a file written twice.
-        if interrupted && files.last() != Some(&self.target.numbered(last)) {
-            files.push(self.write(&generator, Some(last), context)?);
-        } else if !interrupted && self.every.is_none() {
+        let numbered = interrupted || self.every.is_some();
+        if !numbered {
             files.push(self.write(&generator, None, context)?);
+        } else if files.last() != Some(&self.target.numbered(last)) {
+            files.push(self.write(&generator, Some(last), context)?);
         }
         Ok(Chain { plaquettes, last, files, seconds, interrupted })
     }

@@ -58,7 +58,7 @@ impl ReadFlags {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A gauge or spinor field in any format
+    /// Links, spinors or colour vectors in any format
     file: PathBuf,
     #[command(flatten)]
     read: ReadFlags,

@@ -33,7 +33,7 @@ pub struct Arguments {
 /// What is measured.
 #[derive(Subcommand)]
 enum What {
-    /// The Wilson hopping term, by itself and as a x + b D psi, or its products with the clover term
+    /// The hopping term of an operator, by itself and as a x + b D psi, and the operator
     Dslash(kernels::Dslash),
     /// Linear algebra of the solvers
     Blas(kernels::Common),
