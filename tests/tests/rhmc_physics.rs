@@ -123,6 +123,23 @@ fn the_way_back_leads_to_the_start() {
     assert!(links_single > 1e-9 && links > 1e-18);
 }
 
+/// Where links become unitary at the end only, the H that decides is that of the links that are kept.
+#[test]
+fn the_action_is_that_of_the_links_that_are_kept() {
+    let domain = domain([4; 4]);
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    for unitarise in [Unitarise::Always, Unitarise::Never] {
+        let levels = vec![level(true, 0, Scheme::Leapfrog, 40)];
+        // Without a Metropolis step.
+        let plan = Plan { unitarise, metropolis_from: 9, ..plan(GaugeAction::wilson(5.5), 0.5, levels, true) };
+        let mut chain = Chain::<Cpu, f32>::new(plan, &thin, Vec::new()).unwrap();
+        let outcome = chain.trajectory(1, None, true).unwrap();
+        assert!(outcome.accepted && outcome.irreversibility.is_some());
+        // The very same sum.
+        assert_eq!(chain.energies().unwrap(), outcome.end, "{unitarise:?}");
+    }
+}
+
 /// det ∂(U', P') / ∂(U, P) = 1 for one step on 2⁴, in coordinates of the algebra at U and at U'.
 #[test]
 fn phase_space_keeps_its_volume() {

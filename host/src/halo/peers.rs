@@ -16,8 +16,8 @@ pub(super) struct Peers<B: Backend> {
 }
 
 impl<B: Backend> Peers<B> {
-    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others. Processes of other machines, a driver that refuses, or
-    /// a host-only transport leave none.
+    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others.
+    /// Processes of other machines, a driver that refuses, or a host-only transport leave none.
     pub fn new(
         backend: &B,
         network: &dyn Network,

@@ -1,7 +1,7 @@
 //! The chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
-use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
+use super::{Error, worse_residual};
 use crate::backend::{Backend, Cpu};
 use crate::domain::Result;
 use crate::field::{ColourSpace, DeviceColour, FullColour};
@@ -37,11 +37,6 @@ pub struct Estimate {
     pub residual: f64,
 }
 
-/// The larger of two residuals; what is no number is the largest.
-pub fn largest(a: f64, b: f64) -> f64 {
-    if b <= a || a.is_nan() { a } else { b }
-}
-
 /// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
 /// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
 /// `tol`, to all vectors together.
@@ -72,7 +67,7 @@ pub fn condensate<B: Backend, T: Element>(
         for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.whole.true_residual) {
             let mean = if parity == 0 { &mut estimate.even } else { &mut estimate.odd };
             *mean = dot * (2.0 / domain.global().volume() as f64);
-            estimate.residual = largest(estimate.residual, *residual);
+            estimate.residual = worse_residual(estimate.residual, *residual);
         }
     }
     Ok(estimates)

@@ -1,10 +1,9 @@
 //! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
-use super::Error;
-use super::condensate::largest;
 use super::force::Force;
 use super::gradient::{self, Hops};
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
+use super::{Error, worse_residual};
 use crate::backend::Backend;
 use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use crate::domain::{Domain, Result};
@@ -266,7 +265,7 @@ impl<B: Backend> Pseudofermions<B> {
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
         if check {
-            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), largest));
+            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), worse_residual));
         }
         Ok(x)
     }

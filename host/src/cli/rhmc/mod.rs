@@ -277,7 +277,8 @@ impl Run<'_> {
                 State { trajectory: 0, accepted: 0, seed: input.plan.seed, bounds }
             }
         };
-        // These very links were looked at when the state was kept; but nobody knows whether it is that input's.
+        // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
+        // these very links were looked at, with the same operators.
         if state.trajectory == 0 {
             let links = MovingLinks::<B, T>::new(&thin)?;
             for (group, bound) in input.groups.iter().zip(&mut state.bounds) {

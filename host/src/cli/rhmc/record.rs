@@ -5,9 +5,10 @@ use super::input::Input;
 use ferrite::backend::{Backend, KernelTime};
 use ferrite::field::FullColour;
 use ferrite::field::host::HostColour;
-use ferrite::rhmc::condensate::{Estimate, condensate, largest, noise};
+use ferrite::rhmc::condensate::{Estimate, condensate, noise};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
+use ferrite::rhmc::worse_residual;
 use ferrite::statistics::average;
 use gpu_kernels::storage::{Double, Element};
 use num_complex::Complex64;
@@ -141,7 +142,7 @@ impl Record {
                 let mean = sum / (2 * found.len()) as f64;
                 let pair = |at: &Estimate| json!({ "even": [at.even.re, at.even.im], "odd": [at.odd.re, at.odd.im] });
                 let pairs: Vec<Value> = found.iter().map(pair).collect();
-                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, largest);
+                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, worse_residual);
                 json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
             };
             if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
