@@ -8,6 +8,7 @@ use crate::per_side::PerSide;
 use crate::storage::{
     Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
 };
+use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
 /// y ← a x + b y; y is not read where b = 0.
@@ -127,6 +128,43 @@ unsafe impl<F: SiteFormat> Reduction for XpayNorm2<F> {
             let y = if a == F::Real::ZERO { x } else { x.pairs(self.y.load_own(i, rhs), |x, y| y.scale_add(a, x)) };
             self.y.store(i, rhs, &y);
             [y.norm2()]
+        }
+    }
+}
+
+/// A step of CG down from r along p with t = A p, whose curvature (p, t) nobody but the device knows yet:
+/// t ← r − α t, the next residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. Where the curvature is not a positive
+/// number, or ρ = 0, there is no step: t ← r.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Descent<F: SiteFormat> {
+    /// r
+    pub r: Field<F>,
+    /// t before, the next residual after.
+    pub t: Field<F>,
+    /// ρ = ‖r‖²
+    pub rho: PerSide<f64>,
+    /// (p, t)
+    pub sums: DeviceSums,
+    /// Right-hand sides in front of these among the sums.
+    pub first: u32,
+}
+// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
+unsafe impl<F: SiteFormat> Reduction for Descent<F> {
+    const NAME: &'static [&'static str] = &["descent", F::KIND, F::NAME];
+    type Values = [f64; 2];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 2] {
+        unsafe {
+            let [curvature, _, _] = self.sums.dot(self.first + rhs);
+            let alpha = self.rho.at(rhs) / curvature;
+            let moves = curvature > 0.0 && alpha > 0.0 && alpha * 0.0 == 0.0;
+            let r = self.r.load(i, rhs);
+            let minus = F::Real::from_f64(-alpha);
+            // A number that has gone astray must not come near r, not even times 0.
+            let t = if moves { r.pairs(self.t.load_own(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
+            self.t.store(i, rhs, &t);
+            [t.norm2(), if i == 0 { curvature } else { 0.0 }]
         }
     }
 }
@@ -326,6 +364,9 @@ crate::entry! { INSTANCES:
     reduce "blas_colour" xpay_norm2_colour_double: XpayNorm2<Colours<Double>>, registers 0;
     reduce "blas_colour" xpay_norm2_colour_single: XpayNorm2<Colours<Single>>, registers 0;
     reduce "blas_colour" xpay_norm2_colour_half: XpayNorm2<Colours<Half>>, registers 0;
+    reduce "blas_colour" descent_colour_double: Descent<Colours<Double>>, registers 0;
+    reduce "blas_colour" descent_colour_single: Descent<Colours<Single>>, registers 0;
+    reduce "blas_colour" descent_colour_half: Descent<Colours<Half>>, registers 0;
     kernel "blas_colour" shift_update_2_colour_double: ShiftUpdate<Colours<Double>, 2>, registers 0;
     kernel "blas_colour" shift_update_2_colour_single: ShiftUpdate<Colours<Single>, 2>, registers 0;
     kernel "blas_colour" shift_update_2_colour_half: ShiftUpdate<Colours<Half>, 2>, registers 0;

@@ -1,6 +1,7 @@
 //! Hopping terms at sites whose neighbours are other processes': one kernel for rows of a kind, in each precision and
 //! reconstruction. A site near a cut is computed here as a whole, with its hops in the order in which they are made
-//! elsewhere, so that a cut lattice gives the same bits as a whole one.
+//! elsewhere, so that a cut lattice gives the same bits as a whole one; in half precision to rounding, for projected
+//! spinors travel with norms of their own.
 use crate::algebra::{Real, Spinor, complex};
 use crate::field::{Clover, Field};
 use crate::ghost::Ghosts;

@@ -51,6 +51,7 @@ pub mod sides;
 pub mod smeared;
 pub mod staggered;
 pub mod storage;
+pub mod sums;
 pub mod transfer;
 pub mod wilson;
 

@@ -4,9 +4,9 @@
 use crate::algebra::{Complex, complex};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Site};
-use crate::memory::{Access, Global, HalfChunk};
 use crate::row::dot;
 use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, Spinors};
+use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
 /// The local lattice in equal blocks of even extents.
@@ -113,54 +113,6 @@ unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
         let (rhs, block) = self.blocks.all.divide(self.first + rhs);
         let i = self.blocks.index(i, block, &self.geometry);
         unsafe { dot(self.t.load(i, rhs), self.r.load(i, rhs)) }
-    }
-}
-
-/// Sums on the device: of each of up to five parts of a lattice that values were summed on.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct DeviceSums {
-    base: Global,
-    /// Values from one part to the next.
-    stride: u32,
-    /// Values of each right-hand side (and block) in a part: 3, those of [`RowDot`](crate::row::RowDot), or 8, those of
-    /// [`RowDots`](crate::row::RowDots), or 0, where there is no such part.
-    widths: [u32; 5],
-}
-
-impl DeviceSums {
-    /// Sums at `base`.
-    ///
-    /// # Safety
-    /// They lie there, for as long as a kernel that holds the view or a copy of it runs.
-    pub unsafe fn new(base: *mut u8, stride: u32, widths: [u32; 5]) -> Self {
-        DeviceSums { base: Global(base), stride, widths }
-    }
-    #[inline(always)]
-    unsafe fn value(&self, k: u32) -> f64 {
-        let HalfChunk([low, high]) = unsafe { self.base.load8(8 * k as usize, Access::Shared) };
-        f64::from_bits((high as u64) << 32 | low as u64)
-    }
-    /// \[Re (r, t), Im (r, t), ‖t‖²\] of right-hand side (and block) `j`.
-    #[inline(always)]
-    unsafe fn dot(&self, j: u32) -> [f64; 3] {
-        let mut sums = [0.0; 3];
-        macro_rules! part {
-            ($($part:literal)*) => {$(
-                let width = self.widths[$part];
-                if width != 0 {
-                    let first = $part * self.stride + j * width;
-                    let [re, im, norm2] = if width == 3 { [0, 1, 2] } else { [4, 5, 7] };
-                    unsafe {
-                        sums[0] += self.value(first + re);
-                        sums[1] += self.value(first + im);
-                        sums[2] += self.value(first + norm2);
-                    }
-                }
-            )*};
-        }
-        part!(0 1 2 3 4);
-        sums
     }
 }
 

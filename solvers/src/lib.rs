@@ -115,4 +115,4 @@ pub use observer::{Iteration, Kind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
 pub use plain::{LengthError, PlainSpace};
 pub use preconditioner::{Converted, Identity, Preconditioner, Work};
-pub use traits::{Behind, ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
+pub use traits::{Behind, ConvertFrom, Descent, Dots, LinearOperator, ShiftStep, VectorSpace};

@@ -32,7 +32,8 @@
 //! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
 //!
 //! # Order of work
-//! Only the base system's direction is needed for the next application, and an iteration has to know two sums. So
+//! Only the base system's direction is needed for the next application, and an iteration has to know two sums
+//! ([`LinearOperator::descend`], which may know the first one on the device only). So
 //! updates of other systems can be queued behind the two reductions of the *next* iteration: a device does them while sums
 //! travel to the host, and coefficients back. [`VectorSpace::updates_behind`] says how many pay. They need r_{k+1} until
 //! then, hence r_{k+2} takes the place of (A + σ₀) p, and the two blocks change their roles.
@@ -42,7 +43,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Kind, Observer};
 use crate::reliable::{HISTORY, PROGRESS, ROUNDING, Trouble, failure, relative};
-use crate::traits::{LinearOperator, ShiftStep, VectorSpace, with_coefficients};
+use crate::traits::{Descent, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 
 /// With less, the recurrence would run on until it underflows.
@@ -480,46 +481,33 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Run<'a, S, A> {
     /// One iteration of CG on the base system, and what follows from it for the others.
     fn iterate(&mut self) -> Result<(), SolveError<S::Error>> {
         let (n, space) = (self.w.active.len(), self.space);
+        // Those that are not active stay where they are.
+        let rho: Vec<f64> = (0..n).map(|j| if self.w.active[j] { self.w.rho[j] } else { 0.0 }).collect();
         let MultiShiftWorkspace { r, ap, p, dots, norm2, a, z, b, .. } = &mut *self.w;
         let (base, mut others) = steps(self.base, self.x, p, [a, z, b]);
         let from = others.len() - self.late;
-        let middle = from + self.late.div_ceil(2);
-        let mut updates = || space.shift_update(r, &mut others[from..middle]);
-        self.operator.apply_curvature(space, self.shifts[self.base], base.p, ap, dots, norm2, &mut updates)?;
-        let mut w = &mut *self.w;
+        let (left, right) = others[from..].split_at_mut(self.late.div_ceil(2));
+        let [mut left, mut right] = [left, right].map(|late| || space.shift_update(r, late));
+        let from = Descent { shift: self.shifts[self.base], p: base.p, r, rho: &rho };
+        self.operator.descend(space, &from, ap, dots, norm2, [&mut left, &mut right])?;
         self.info.whole.sloppy_applications += 1;
         self.info.whole.sloppy_sides += n;
-        self.info.whole.reductions += 1;
-        for j in 0..n {
-            w.alpha[j] = 0.0;
-            if !w.active[j] {
+        self.info.whole.reductions += 2;
+        let alpha: Vec<f64> = (0..n).map(|j| from.alpha(j, dots[j])).collect();
+        std::mem::swap(r, ap);
+        // No x has been touched for this iteration yet, and all are free of what went wrong.
+        for (j, rho) in rho.into_iter().enumerate() {
+            let (dot, norm2) = (self.w.dots[j], self.w.norm2[j]);
+            if !self.w.active[j] {
                 continue;
             }
-            let curvature = w.dots[j].re;
-            let alpha = w.rho[j] / curvature;
-            let trouble = if !w.dots[j].is_finite() {
-                Some(Trouble::NotANumber)
-            } else {
-                (!(curvature > 0.0 && alpha.is_finite())).then_some(Trouble::NotPositive(curvature))
-            };
-            match trouble {
-                None => w.alpha[j] = alpha,
-                Some(trouble) => self.give_up(j, trouble),
+            if !(dot.is_finite() && norm2.is_finite()) {
+                self.give_up(j, Trouble::NotANumber);
+            } else if !(dot.re > 0.0 && (rho / dot.re).is_finite()) {
+                self.give_up(j, Trouble::NotPositive(dot.re));
             }
-            w = &mut *self.w;
         }
-        let minus: Vec<f64> = w.alpha.iter().map(|alpha| -alpha).collect();
-        let MultiShiftWorkspace { r, ap, p, norm2, a, z, b, .. } = w;
-        let (_, mut others) = steps(self.base, self.x, p, [a, z, b]);
-        let mut updates = || space.shift_update(r, &mut others[middle..]);
-        space.xpay_norm2(r, &minus, ap, norm2, &mut updates)?;
-        std::mem::swap(r, ap);
-        self.info.whole.reductions += 1;
-        // No x has been touched for this iteration yet, and all are free of what went wrong.
-        let lost: Vec<usize> = (0..n).filter(|&j| w.active[j] && !w.norm2[j].is_finite()).collect();
-        for slot in lost {
-            self.give_up(slot, Trouble::NotANumber);
-        }
+        self.w.alpha.copy_from_slice(&alpha);
         for slot in self.recur() {
             self.give_up(slot, Trouble::NotANumber);
             for at in (slot..n * self.shifts.len()).step_by(n) {

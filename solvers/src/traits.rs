@@ -391,6 +391,41 @@ pub trait VectorSpace {
 /// reads, and works on other vectors apart from that; it sums nothing itself.
 pub type Behind<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
+/// Where [`LinearOperator::descend`] starts: at a residual r, along a direction p.
+#[derive(Debug)]
+pub struct Descent<'a, V> {
+    /// σ
+    pub shift: f64,
+    /// p
+    pub p: &'a V,
+    /// r
+    pub r: &'a V,
+    /// ρ_j = ‖r_j‖², or 0 for a right-hand side that stays where it is.
+    pub rho: &'a [f64],
+}
+
+impl<V> Descent<'_, V> {
+    /// α_j = ρ_j / (p_j, (A + σ) p_j), or 0 where that is not a positive number: r' = r then.
+    pub fn alpha(&self, j: usize, curvature: Complex64) -> f64 {
+        let alpha = self.rho[j] / curvature.re;
+        if curvature.re > 0.0 && alpha.is_finite() { alpha } else { 0.0 }
+    }
+    /// The step with two reductions, and the numbers on the host between them.
+    pub fn in_two<S: VectorSpace<Vector = V>, A: LinearOperator<S> + ?Sized>(
+        &self,
+        space: &S,
+        operator: &A,
+        out: &mut V,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        [first, second]: [Behind<'_, S::Error>; 2],
+    ) -> Result<(), S::Error> {
+        operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
+        let minus: Vec<f64> = (0..self.rho.len()).map(|j| -self.alpha(j, curvature[j])).collect();
+        space.xpay_norm2(self.r, &minus, out, norm2, second)
+    }
+}
+
 const ONE: Complex64 = Complex64::new(1.0, 0.0);
 
 /// Calls `f` with N coefficients kept on the stack for the usual N, so that the defaults allocate nothing.
@@ -532,6 +567,23 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot(x, out, dot)
     }
 
+    /// A step of CG on A + σ: (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual, which takes the
+    /// place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`Descent`].
+    ///
+    /// The two of `behind` are for the two reductions; operators that can do with one wait call both behind it. The
+    /// default is [`Descent::in_two`].
+    fn descend(
+        &self,
+        space: &S,
+        from: &Descent<'_, S::Vector>,
+        out: &mut S::Vector,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        behind: [Behind<'_, S::Error>; 2],
+    ) -> Result<(), S::Error> {
+        from.in_two(space, self, out, curvature, norm2, behind)
+    }
+
     /// The same as [`VectorSpace::narrow`] for the operator: only the first `sides` right-hand sides of a block are of
     /// interest from now on, and nothing need be written to the others of `out`. Answers whether the operator treats all
     /// right-hand sides alike, so that they may change places; only then batches become smaller while they are solved.
@@ -590,6 +642,17 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         behind: Behind<'_, S::Error>,
     ) -> Result<(), S::Error> {
         (**self).apply_curvature(space, shift, x, out, dot, norm2, behind)
+    }
+    fn descend(
+        &self,
+        space: &S,
+        from: &Descent<'_, S::Vector>,
+        out: &mut S::Vector,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        behind: [Behind<'_, S::Error>; 2],
+    ) -> Result<(), S::Error> {
+        (**self).descend(space, from, out, curvature, norm2, behind)
     }
     fn narrow(&self, sides: usize) -> bool {
         (**self).narrow(sides)

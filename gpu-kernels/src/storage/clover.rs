@@ -19,6 +19,13 @@ pub const fn lower_index(row: usize, column: usize) -> usize {
     row * (row - 1) / 2 + column
 }
 
+/// The larger of two numbers, or NaN if either is: a NaN must survive storage.
+#[inline(always)]
+fn larger_or_nan<T: Real>(a: T, b: T) -> T {
+    let is_nan = a.partial_cmp(&a).is_none();
+    if a > b || is_nan { a } else { b }
+}
+
 impl<T: Real> Block<T> {
     /// 0
     pub const ZERO: Self = Block { diagonal: [T::ZERO; 6], lower: [Complex::ZERO; 15] };
@@ -44,16 +51,11 @@ impl<T: Real> Block<T> {
         row!(5: 0 1 2 3 4;);
         [Colour([y[0], y[1], y[2]]), Colour([y[3], y[4], y[5]])]
     }
-    /// The largest absolute value of any real or imaginary part.
+    /// The largest absolute value of any real or imaginary part, NaN if one is.
     #[inline(always)]
-    pub fn largest(&self) -> T {
+    fn largest(&self) -> T {
         let mut largest = T::ZERO;
-        let mut see = |x: T| {
-            let x = if x < T::ZERO { -x } else { x };
-            if x > largest {
-                largest = x;
-            }
-        };
+        let mut see = |x: T| largest = larger_or_nan(largest, if x < T::ZERO { -x } else { x });
         for d in self.diagonal {
             see(d);
         }
@@ -195,8 +197,7 @@ impl CloverFormat for Half {
     }
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
-        let (a, b) = (blocks[0].largest(), blocks[1].largest());
-        let largest = if a > b { a } else { b };
+        let largest = larger_or_nan(blocks[0].largest(), blocks[1].largest());
         // The largest element becomes 1 − 2⁻¹⁵, the largest number the code has.
         let norm = (largest * (32768.0 / 32767.0)) as f32;
         unsafe {

@@ -5,7 +5,7 @@
 //! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
 //! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
-//! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵.
+//! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision find.
 use super::{Precision, STRIDE, TILE, words};
 use crate::algebra::{
     Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,

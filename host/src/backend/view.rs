@@ -11,8 +11,9 @@ use gpu_kernels::block::Coefficients;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
-use gpu_kernels::schwarz::{Blocks, DeviceSums};
+use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{CloverFormat, Element, LinkFormat, Precision, SiteFormat, TILE};
+use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 
 /// A field of `sites` sites and `nrhs` right-hand sides.

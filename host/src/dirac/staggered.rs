@@ -3,10 +3,10 @@
 //! M†M = m² − ¼ D² does not mix the parities.
 use super::even_odd::{EvenOdd, Width};
 use super::wilson::TimeBoundary;
-use crate::backend::Backend;
+use crate::backend::{Backend, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
-use crate::halo::{Beyond, Hop, Outside, PartialSums, hop};
+use crate::halo::{Beyond, Hop, Outside, PartialSums, SumTarget, hop};
 use gpu_kernels::Kernel;
 use gpu_kernels::algebra::Real;
 use gpu_kernels::exterior::{StaggeredExterior, StaggeredExteriorDot};
@@ -17,7 +17,7 @@ use gpu_kernels::row::RowDot;
 use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
 use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Reconstruct};
 use num_complex::Complex64;
-use solvers::{Behind, LinearOperator, VectorSpace};
+use solvers::{Behind, Descent, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -248,8 +248,14 @@ impl<L> Staggered<L> {
         let sides = self.sides.of(row.input.nrhs());
         Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
     }
-    /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected.
-    fn launch_sums<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>, w: &DeviceColour<B, P>) -> Result<PartialSums>
+    /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
+    /// device.
+    fn launch_sums<B: Backend, P: Precision>(
+        &self,
+        row: &Row<'_, B, P>,
+        w: &DeviceColour<B, P>,
+        target: SumTarget<'_, B>,
+    ) -> Result<PartialSums>
     where
         L: StaggeredLinks<B, P>,
     {
@@ -264,11 +270,13 @@ impl<L> Staggered<L> {
             row.input,
             self.hop_of(row),
             |region, sites| {
-                Ok(backend.reduce(&RowDot { row: row.with(hops(region)), w }, sites, nrhs as u32, slot(0))?)
+                let row = RowDot { row: row.with(hops(region)), w };
+                target.reduce((backend, None), &row, sites, nrhs as u32, slot(0))
             },
             |Outside { part, region, sites, ghosts, stream }| {
                 let row = row.exterior(L::ghosted(hops(region), ghosts));
-                Ok(backend.reduce_on(stream, &StaggeredExteriorDot { row, w }, sites, nrhs as u32, slot(part))?)
+                let row = StaggeredExteriorDot { row, w };
+                target.reduce((backend, stream), &row, sites, nrhs as u32, slot(part))
             },
         )?;
         Ok(sums.into_inner())
@@ -327,6 +335,8 @@ pub struct EvenOddStaggered<B: Backend, P, L> {
     parity: usize,
     constant: f64,
     other: RefCell<DeviceColour<B, P>>,
+    /// Sums that stay on the device.
+    sums: B::Buffer,
 }
 
 impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L> {
@@ -336,9 +346,11 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
     }
     /// M†M + `shift` on the sites of `parity`.
     pub fn shifted(staggered: Staggered<L>, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
-        let other = RefCell::new(DeviceColour::zero(staggered.links.domain(), nrhs)?);
+        let domain = staggered.links.domain();
+        let other = RefCell::new(DeviceColour::zero(domain, nrhs)?);
+        let sums = domain.backend().allocate(8 * 3 * nrhs, "sums")?;
         let constant = staggered.params.mass.powi(2) + shift;
-        Ok(EvenOddStaggered { staggered, parity, constant, other })
+        Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
     }
     /// `out` = (M†M + σ + `shift`) x, and the sums (w, out) and ‖out‖² that were launched with it.
     fn launch_sums(
@@ -347,11 +359,12 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
         x: &DeviceColour<B, P>,
         out: &mut DeviceColour<B, P>,
         w: &DeviceColour<B, P>,
+        target: SumTarget<'_, B>,
     ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
         let row = Row { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
-        self.staggered.launch_sums(&row, w)
+        self.staggered.launch_sums(&row, w, target)
     }
     /// The operator on all sites.
     pub fn staggered(&self) -> &Staggered<L> {
@@ -383,7 +396,7 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        space.dot_of(self.launch_sums(0.0, x, out, w)?, dot, norm2)
+        space.dot_of(self.launch_sums(0.0, x, out, w, SumTarget::Host)?, dot, norm2)
     }
     fn apply_curvature(
         &self,
@@ -395,9 +408,26 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         norm2: &mut [f64],
         behind: Behind<'_, DeviceError>,
     ) -> std::result::Result<(), DeviceError> {
-        let sums = self.launch_sums(shift, x, out, x)?;
+        let sums = self.launch_sums(shift, x, out, x, SumTarget::Host)?;
         behind()?;
         space.dot_of(sums, dot, norm2)
+    }
+    /// In one process the curvature need not leave the device before the step: one wait instead of two.
+    fn descend(
+        &self,
+        space: &ColourSpace<B, P>,
+        from: &Descent<'_, DeviceColour<B, P>>,
+        out: &mut DeviceColour<B, P>,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        behind: [Behind<'_, DeviceError>; 2],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.staggered.links.domain().grid().size() > 1 {
+            return from.in_two(space, self, out, curvature, norm2, behind);
+        }
+        let parts = self.launch_sums(from.shift, from.p, out, from.p, SumTarget::Device(&self.sums))?;
+        let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
+        space.descend(from, sums, out, curvature, norm2, behind)
     }
     fn narrow(&self, sides: usize) -> bool {
         self.staggered.sides.narrow(sides, self.other.borrow().nrhs())

@@ -7,7 +7,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::solve::IterationPrecision;
 use gpu_kernels::storage::{Double, Fp16, Half, Precision, Single};
 use num_complex::Complex64;
-use solvers::{Behind, ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
+use solvers::{Behind, ConvertFrom, Descent, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::rc::Rc;
 
 /// A [`FieldSpace`] in one of the formats.
@@ -328,6 +328,19 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out);
             a.apply_curvature(s, shift, x, out, dot, norm2, behind))
+    }
+    fn descend(
+        &self,
+        space: &AnySpace<B, K>,
+        from: &Descent<'_, AnyField<B, K>>,
+        out: &mut AnyField<B, K>,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        behind: [Behind<'_, DeviceError>; 2],
+    ) -> Result {
+        let Descent { shift, p, r, rho } = *from;
+        on_format!(self => AnyOperator(a), space => AnySpace(s), p => AnyField(p), r => AnyField(r), out => AnyField(out);
+            a.descend(s, &Descent { shift, p, r, rho }, out, curvature, norm2, behind))
     }
     fn narrow(&self, sides: usize) -> bool {
         on_format!(self => AnyOperator(a); a.narrow(sides))

@@ -5,14 +5,15 @@ use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
 use gpu_kernels::blas::{
-    Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, XpayNorm2,
+    self, Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, XpayNorm2,
 };
 use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MultiAxpy, MultiDot};
 use gpu_kernels::per_side::PerSide;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
+use gpu_kernels::sums::DeviceSums;
 use num_complex::Complex64;
-use solvers::{Behind, ConvertFrom, Dots, ShiftStep, VectorSpace};
+use solvers::{Behind, ConvertFrom, Descent, Dots, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -76,6 +77,30 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             *dots = Dots { x_y: complex(0), w_x: complex(2), w_y: complex(4), x_x: s[6], y_y: s[7] };
         }
         Ok(())
+    }
+    /// The step of [`LinearOperator::descend`](solvers::LinearOperator::descend) from where t = (A + σ) p is known, and its
+    /// curvature to the device.
+    pub(crate) fn descend(
+        &self,
+        from: &Descent<'_, DeviceField<B, K, P>>,
+        sums: DeviceSums,
+        t: &mut DeviceField<B, K, P>,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        behind: [Behind<'_, DeviceError>; 2],
+    ) -> Result {
+        self.launch_each(2, |sides| blas::Descent {
+            r: sides.of(from.r),
+            t: sides.of(t),
+            rho: sides.real(from.rho),
+            sums,
+            first: sides.first() as u32,
+        })?;
+        behind.into_iter().try_for_each(|behind| behind())?;
+        self.take_sums(|j, [new, dot]| {
+            curvature[j] = dot.into();
+            norm2[j] = new;
+        })
     }
     /// Runs what `kernel` makes for right-hand sides that go in one launch, until all of `sides` are done.
     fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides<'_, B>) -> T) -> Result {

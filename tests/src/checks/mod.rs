@@ -28,17 +28,18 @@ pub use temporal::{temporal_cases, temporal_kernels};
 pub use wilson::wilson;
 
 use crate::accuracy::Accuracy;
-use crate::reference::{dot, norm2, on_parity};
+use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
-use ferrite::domain::{Domain, Result};
+use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor};
 use ferrite::field::{FieldKind, FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use gpu_kernels::algebra::Real;
 use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon8, Recon12, Recon18, Single};
 use num_complex::Complex64;
-use solvers::{Dots, LinearOperator};
+use solvers::{Behind, Descent, Dots, LinearOperator};
 
 /// Right-hand sides of a block.
 pub const NRHS: usize = 3;
@@ -125,23 +126,24 @@ type Stored<'a, B, K, P> = (&'a FullField<B, K, P>, OnHost<'a, K>);
 /// is not yet rounded.
 fn apply_dot<B: Backend, K: Kind, P: Accuracy>(
     (operator, parity): (&impl LinearOperator<FieldSpace<B, K, P>>, usize),
-    (psi, stored_psi): Stored<B, K, P>,
-    (w, stored_w): Stored<B, K, P>,
+    (full_psi, stored_psi): Stored<B, K, P>,
+    (full_w, stored_w): Stored<B, K, P>,
     (image, expected, tol): (OnHost<K>, OnHost<K>, Tolerance),
     (scope, name): (&Scope, &str),
     report: &mut Report,
 ) -> Result {
     let n = expected.len();
-    let domain = psi.even.domain();
+    let domain = full_psi.even.domain();
     let space = FieldSpace::<B, K, P>::new(domain, n);
     let mut out = FullField::<B, K, P>::zero(domain, n)?;
     let (mut dots, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
-    let (psi, w) = (psi.parity(parity), w.parity(parity));
+    let (psi, w) = (full_psi.parity(parity), full_w.parity(parity));
     operator.apply_dot(&space, psi, out.parity_mut(parity), w, &mut dots, &mut norms)?;
     report.holds(scope, &format!("{name} with sums, bits of the field"), out.download()? == image);
     let mut all = vec![Dots::default(); n];
     operator.apply_dots(&space, psi, out.parity_mut(parity), w, &mut all)?;
     report.holds(scope, &format!("{name} with all sums, bits of the field"), out.download()? == image);
+    descend((operator, parity), (full_psi, stored_psi), (full_w, stored_w), image, (scope, name), report)?;
     let tol = 2.0 * tol.relative + P::fused_sum(K::Host::COMPONENTS * domain.local().half_volume());
     for j in 0..n {
         let (w, norm) = (on_parity(parity, &stored_w[j]), norm2(&expected[j]));
@@ -169,6 +171,57 @@ fn apply_dot<B: Backend, K: Kind, P: Accuracy>(
             );
         }
     }
+    Ok(())
+}
+
+/// A step of CG from r along ψ against sums on the host, and against the step with two reductions, which has to be the same
+/// to the bit. `image` is M̂ ψ as the operator gave it. The last of several right-hand sides stays where it is.
+fn descend<B: Backend, K: Kind, P: Accuracy>(
+    (operator, parity): (&impl LinearOperator<FieldSpace<B, K, P>>, usize),
+    (psi, stored_psi): Stored<B, K, P>,
+    (r, stored_r): Stored<B, K, P>,
+    image: OnHost<K>,
+    (scope, name): (&Scope, &str),
+    report: &mut Report,
+) -> Result {
+    let (n, domain) = (image.len(), psi.even.domain());
+    let space = FieldSpace::<B, K, P>::new(domain, n);
+    let rho = |j: usize| if n > 1 && j + 1 == n { 0.0 } else { (0.25 + j as f64) * norm2(&stored_psi[j]) };
+    let rho: Vec<f64> = (0..n).map(rho).collect();
+    let from = Descent { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
+    let step = |in_two: bool, report: &mut Report| {
+        let mut out = FullField::<B, K, P>::zero(domain, n)?;
+        let (mut curvature, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
+        let (mut first, mut second) = (0, 0);
+        let mut count = [&mut first, &mut second].map(|times| {
+            || {
+                *times += 1;
+                Ok(())
+            }
+        });
+        let [before, after] = &mut count;
+        let (to, behind): (_, [Behind<'_, DeviceError>; 2]) = (out.parity_mut(parity), [before, after]);
+        if in_two {
+            from.in_two(&space, operator, to, &mut curvature, &mut norms, behind)?;
+        } else {
+            operator.descend(&space, &from, to, &mut curvature, &mut norms, behind)?;
+        }
+        report.holds(scope, &format!("{name}, a step, work behind it"), (first, second) == (1, 1));
+        Result::Ok((out.download()?, curvature, norms))
+    };
+    let (found, curvature, norms) = step(false, report)?;
+    let (in_two, others, norms_in_two) = step(true, report)?;
+    let same = found == in_two && norms == norms_in_two && curvature.iter().zip(&others).all(|(a, b)| a.re == b.re);
+    report.holds(scope, &format!("{name}, a step, bits of the one with two reductions"), same);
+    let alpha = |j: usize| Complex64::from(P::Real::from_f64(-from.alpha(j, curvature[j])).to_f64());
+    let one = |j: usize| combine(&[(Complex64::ONE, &on_parity(parity, &stored_r[j])), (alpha(j), &image[j])]);
+    let expected: Vec<_> = (0..n).map(one).collect();
+    let sums = P::fused_sum(K::Host::COMPONENTS * domain.local().half_volume());
+    for j in 0..n {
+        let norm = norm2(&expected[j]);
+        report.number(scope, &format!("{name}, a step, norm"), norms[j], norm, norm, sums);
+    }
+    report.fields(scope, &format!("{name}, a step"), found, &expected, P::sum_of(K::SPINS));
     Ok(())
 }
 
