@@ -34,6 +34,16 @@ pub enum DeviceError {
         /// This process's part of the domain's.
         expected: Lattice,
     },
+    /// A field in the memory of another backend, which may be another GPU, and has an order of work of its own.
+    #[error("{what} is on {found}, which is another backend than that of the domain, on {expected}")]
+    OtherDevice {
+        /// Which field.
+        what: &'static str,
+        /// The device of its backend.
+        found: String,
+        /// The device of the domain's.
+        expected: String,
+    },
     /// More or fewer fields than there are right-hand sides.
     #[error("{found} fields for {expected} right-hand sides")]
     OtherCount {
@@ -130,6 +140,14 @@ impl<B: Backend> Domain<B> {
     pub(crate) fn expect(&self, what: &'static str, found: Lattice) -> Result {
         let expected = self.local();
         if found == expected { Ok(()) } else { Err(DeviceError::OtherLattice { what, found, expected }) }
+    }
+    /// The same of a field that is on the device already.
+    pub(crate) fn expect_here(&self, what: &'static str, found: &Self) -> Result {
+        self.expect(what, found.local())?;
+        if self.backend.is(&found.backend) {
+            return Ok(());
+        }
+        Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
     }
     /// Whether so many right-hand sides can be solved for together, and all are on this process's part.
     pub(crate) fn expect_sources<T: Fermion>(

@@ -7,7 +7,7 @@ use ferrite::dirac::{
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::field::{ColourSpace, DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::rhmc::force::Force;
@@ -17,7 +17,7 @@ use ferrite::rhmc::momenta::{MomentumField, distance};
 use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
 use gpu_kernels::storage::{Half, Recon12, Single};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use solvers::{Behind, ConvertFrom, Descent, LinearOperator, VectorSpace};
 use std::sync::{Arc, Barrier};
 
 /// A solve on a backend of its own.
@@ -96,7 +96,8 @@ fn what_does_not_fit_is_an_error() {
 fn device_fields_that_do_not_fit_are_errors() {
     let boundary = TimeBoundary::Antiperiodic;
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
-    let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
+    // The last one is another backend's, whose memory may be another GPU's.
+    let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]), domain([4, 4, 4, 4]));
     let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let links: Arc<DeviceGauge<Cpu, Single, Recon12>> = Arc::new(thin(&here).pack().unwrap());
     let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
@@ -110,6 +111,7 @@ fn device_fields_that_do_not_fit_are_errors() {
     let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
     let space = SpinorSpace::<Cpu, Single>::new(&here, 2);
     let short = SpinorSpace::<Cpu, Half>::new(&here, 2);
+    let of_colours = ColourSpace::<Cpu, Single>::new(&here, 2);
 
     let spinor = |domain, nrhs| DeviceSpinor::<Cpu, Single>::zero(domain, nrhs).unwrap();
     let colour = |domain, nrhs| DeviceColour::<Cpu, Single>::zero(domain, nrhs).unwrap();
@@ -118,13 +120,13 @@ fn device_fields_that_do_not_fit_are_errors() {
     let fits = |result: Result<(), DeviceError>| result.unwrap();
     fits(wilson.dslash(0, false, &x, &mut out));
     fits(on_two.apply(&x, &mut out));
-    for (mut bad, mut colours, few) in
-        [(spinor(&there, 2), colour(&there, 2), false), (spinor(&here, 1), colour(&here, 1), true)]
-    {
-        let refused = |what: &str, result: Result<(), DeviceError>| match result {
-            Err(DeviceError::OtherLattice { found, .. }) if !few && found == there.local() => {}
-            Err(DeviceError::OtherCount { found: 1, expected: 2 }) if few => {}
-            other => panic!("{what}: {other:?}"),
+    for (place, sides, wrong) in [(&there, 2, "lattice"), (&here, 1, "count"), (&beside, 2, "device")] {
+        let (mut bad, mut colours) = (spinor(place, sides), colour(place, sides));
+        let refused = |what: &str, result: Result<(), DeviceError>| match (wrong, result) {
+            ("lattice", Err(DeviceError::OtherLattice { found, .. })) if found == there.local() => {}
+            ("count", Err(DeviceError::OtherCount { found: 1, expected: 2 })) => {}
+            ("device", Err(DeviceError::OtherDevice { .. })) => {}
+            (_, other) => panic!("{what}, other {wrong}: {other:?}"),
         };
         for dagger in [false, true] {
             refused("a result", wilson.dslash(0, dagger, &x, &mut bad));
@@ -142,6 +144,12 @@ fn device_fields_that_do_not_fit_are_errors() {
         refused("staggered", staggered.dslash(0, &c, &mut colours));
         refused("a staggered summand", staggered.dslash_add(0, (1.0, &colours), (1.0, &c), &mut image));
         refused("a staggered complement", even_odd.apply(&c, &mut colours));
+        for (p, r) in [(&c, &colours), (&colours, &c)] {
+            let from = Descent { shift: 0.0, p, r, rho: &[1.0; 2] };
+            let behind: [Behind<'_, DeviceError>; 2] = [&mut || Ok(()), &mut || Ok(())];
+            let step = even_odd.descend(&of_colours, &from, &mut image, &mut dots[..2], &mut norms, behind);
+            refused("a step", step);
+        }
         refused("axpby", space.axpby(&ones[..2], &bad, &ones[..2], &mut out));
         refused("axpby into", space.axpby(&ones[..2], &x, &ones[..2], &mut bad));
         refused("copy", space.copy(&x, &mut bad));
@@ -168,8 +176,10 @@ fn device_fields_that_do_not_fit_are_errors() {
     // More than the operator has memory for.
     let wide = on_one.apply(&x, &mut out);
     assert!(matches!(wide, Err(DeviceError::OtherCount { found: 1, expected: 2 })), "{wide:?}");
-    let foreign = EvenOddClover::new(wilson, term(&there), Schur::Symmetric, 2).map(|_| ());
-    assert!(matches!(foreign, Err(DeviceError::OtherLattice { what: "a clover term", .. })), "{foreign:?}");
+    let foreign = |place| EvenOddClover::new(wilson.clone(), term(place), Schur::Symmetric, 2).map(|_| ()).unwrap_err();
+    let (other, same) = (foreign(&there), foreign(&beside));
+    assert!(matches!(other, DeviceError::OtherLattice { what: "a clover term", .. }), "{other:?}");
+    assert!(matches!(same, DeviceError::OtherDevice { what: "a clover term", .. }), "{same:?}");
     let mut mixed = FullSpinor::<Cpu, Single> { even: x, odd: spinor(&there, 2) };
     assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
     let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];

@@ -51,6 +51,9 @@ impl Backend for Spy {
     fn device(&self) -> String {
         self.cpu.device()
     }
+    fn is(&self, other: &Self) -> bool {
+        self.cpu.is(&other.cpu)
+    }
     fn memory(&self) -> Result<Memory> {
         self.cpu.memory()
     }

@@ -221,6 +221,9 @@ impl Backend for Cpu {
     fn name(&self) -> &'static str {
         "cpu"
     }
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
     fn device(&self) -> String {
         let threads = self.threads();
         let plural = if threads == 1 { "" } else { "s" };

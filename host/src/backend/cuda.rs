@@ -5,11 +5,13 @@
 #![allow(unsafe_code)]
 
 mod launch;
+mod order;
 mod peer;
 mod pool;
 mod profile;
 
 pub use launch::Launched;
+pub use order::{CudaEvent, CudaStream};
 pub use peer::CudaPeer;
 
 use super::{
@@ -22,12 +24,12 @@ use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::module::Module;
-use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use gpu_kernels::device::Sums;
 use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
 use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, sum_threads, sum_way};
+use order::Queue;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -40,6 +42,8 @@ use tracing::trace;
 const MAX_REDUCTION_BLOCKS: usize = 8192;
 /// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
 const KEPT_SUM_BYTES: usize = 32;
+/// The most that a reduction needs for that.
+const MOST_KEPT: u32 = (KEPT_SUM_BYTES * LAUNCH_SUMS) as u32;
 
 /// A GPU.
 #[derive(Clone)]
@@ -49,7 +53,8 @@ pub struct Cuda {
 
 /// Fields are dropped in this order: what belongs to the context before the context.
 struct Shared {
-    stream: Stream,
+    /// The main order of work.
+    queue: Queue,
     functions: Mutex<HashMap<(TypeId, Way), Function>>,
     launches: Mutex<HashMap<LaunchId, Launch>>,
     modules: Mutex<HashMap<String, Module>>,
@@ -58,6 +63,8 @@ struct Shared {
     context: Context,
     device: Device,
     name: String,
+    /// Most bytes that a block may share.
+    most_shared: u32,
     tuner: Tuner,
     /// Whether launches are timed, and their times.
     profiles: AtomicBool,
@@ -108,6 +115,16 @@ pub struct CudaDevice {
     pub memory: usize,
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
+}
+
+/// Most bytes that a block of this device may share, where a kernel asks for them.
+fn most_shared(device: Device, name: &str) -> Result<u32> {
+    let mut bytes = 0;
+    let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    // SAFETY: writes one integer.
+    let code = unsafe { sys::cuDeviceGetAttribute(&mut bytes, attribute, device.as_raw()) };
+    raw(code, "reading an attribute", name)?;
+    Ok(bytes.unsigned_abs())
 }
 
 /// Turns a driver call's result into ours.
@@ -176,19 +193,22 @@ impl Cuda {
         let name = format!("{} (GPU {device})", known.name);
         let device = driver(Device::get_device(device as u32), "opening", &name)?;
         let context = driver(Context::new(device), "creating a context", &name)?;
-        let stream = driver(Stream::new(StreamFlags::NON_BLOCKING, None), "creating a stream", &name)?;
+        let queue = Queue::new(0, &name)?;
+        let most_shared = most_shared(device, &name)?;
         let (mut partial, mut done, mut unread, mut results) = (0, 0, 0, std::ptr::null_mut::<c_void>());
         let sums = 2 * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
         unsafe {
             raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
             raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
-            raw(sys::cuMemsetD8_v2(done, 0, 2 * 4 * LAUNCH_SUMS), "clearing space for sums", &name)?;
+            raw(sys::cuMemsetD8Async(done, 0, 2 * 4 * LAUNCH_SUMS, queue.handle()), "clearing space for sums", &name)?;
             raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
             // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
             raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
             std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
         }
+        // Other orders of work use the space, too.
+        queue.wait(&name)?;
         let results: *mut f64 = results.cast();
         let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
         let pending = Vec::with_capacity(REDUCTION_SLOTS);
@@ -197,8 +217,9 @@ impl Cuda {
         let shared = Shared {
             device,
             name,
+            most_shared,
             context,
-            stream,
+            queue,
             modules: Mutex::default(),
             functions: Mutex::default(),
             launches: Mutex::default(),
@@ -249,7 +270,7 @@ impl Cuda {
         })?;
         if shared > 0 {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = shared as usize + KEPT_SUM_BYTES * LAUNCH_SUMS;
+            let bytes = (shared + MOST_KEPT).min(self.shared.most_shared);
             // SAFETY: the handle of a loaded kernel.
             let code = unsafe { sys::cuFuncSetAttribute(handle, attribute, bytes as i32) };
             raw(code, &format!("reserving memory for kernel {entry}"), self.name())?;
@@ -294,7 +315,7 @@ impl Cuda {
     /// Whether the stream has work left; an error if that work failed.
     fn running(&self) -> Result<bool> {
         // SAFETY: the stream lives as long as the backend.
-        match unsafe { sys::cuStreamQuery(self.shared.stream.as_inner()) } {
+        match unsafe { sys::cuStreamQuery(self.shared.queue.handle()) } {
             sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(true),
             code => raw(code, "running kernels", self.name()).map(|()| false),
         }
@@ -303,7 +324,7 @@ impl Cuda {
     /// Launches a reduction whose result and tickets go to these addresses.
     fn sum_up<K: Reduction>(
         &self,
-        stream: Option<&Stream>,
+        stream: Option<&CudaStream>,
         (kernel, n, nrhs): (&K, u32, u32),
         scratch: &Scratch,
         (result, ready, ticket): (*mut f64, *mut u32, u32),
@@ -312,7 +333,7 @@ impl Cuda {
         assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
         let (id, one) = (TypeId::of::<K>(), Way::ONE);
-        let way = sum_way(self.function(id, K::NAME, one)?.variants, nrhs);
+        let way = sum_way(self.function(id, K::NAME, one)?.variants, nrhs, self.shared.most_shared);
         let function = self.function(id, K::NAME, way)?;
         let most = if way.looped { LOOPED_BLOCKS } else { K::BLOCKS };
         let threads = sum_threads(way, nrhs, K::THREADS);
@@ -327,7 +348,7 @@ impl Cuda {
         let half = usize::from(stream.is_some());
         let partial = (scratch.partial as *mut f64).wrapping_add(half * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS);
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
-        let stream = stream.unwrap_or(&self.shared.stream);
+        let queue = self.queue(stream);
         let mut sums = Sums { partial, result, done, ready, ticket };
         let (mut kernel, mut n, mut sides) = (*kernel, n, nrhs);
         let (kernel, n) = ((&raw mut kernel).cast::<c_void>(), (&raw mut n).cast());
@@ -342,7 +363,7 @@ impl Cuda {
         };
         let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared: function.shared + kept };
         // SAFETY: `entry!` declares these parameters.
-        unsafe { self.start(stream, function, grid, &mut parameters) }
+        unsafe { self.start(queue, function, grid, &mut parameters) }
     }
 
     /// Launches a kernel.
@@ -351,7 +372,7 @@ impl Cuda {
     /// `parameters` point to values of the types that the entry point declares.
     unsafe fn start(
         &self,
-        stream: &Stream,
+        queue: &Queue,
         f: Function,
         Grid { blocks: [x, y, z], threads: [along, groups, rows], shared }: Grid,
         parameters: &mut [*mut c_void],
@@ -367,12 +388,12 @@ impl Cuda {
                 groups,
                 rows,
                 shared,
-                stream.as_inner(),
+                queue.handle(),
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
         };
-        self.timed(f.name, stream, || raw(launch(), "launching a kernel", self.name()))
+        self.timed(f.name, queue, || raw(launch(), "launching a kernel", self.name()))
     }
 }
 
@@ -386,6 +407,8 @@ impl Drop for Shared {
         // SAFETY: allocated in `new`, freed once. What fails while shutting down has nobody left to be told.
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
+            // Its marks belong to the context.
+            *lock(&self.profile) = profile::Profile::default();
             for address in lock(&self.pool).empty() {
                 let _ = sys::cuMemFree_v2(address);
             }
@@ -465,29 +488,10 @@ impl Drop for PinnedMemory {
     }
 }
 
-/// A point in the order of a stream. (That of `cust` is consumed by those who wait for it.)
-pub struct CudaEvent {
-    handle: sys::CUevent,
-    /// Keeps the context alive.
-    backend: Cuda,
-}
-// SAFETY: a handle that the driver lets any thread use.
-unsafe impl Send for CudaEvent {}
-
-impl Drop for CudaEvent {
-    fn drop(&mut self) {
-        // SAFETY: created in `event`, destroyed once.
-        unsafe {
-            let _ = self.backend.enter();
-            let _ = sys::cuEventDestroy_v2(self.handle);
-        }
-    }
-}
-
 impl Backend for Cuda {
     type Buffer = CudaBuffer;
     type Event = CudaEvent;
-    type Stream = Stream;
+    type Stream = CudaStream;
     type Pinned = CudaPinned;
     type Peer = CudaPeer;
 
@@ -497,6 +501,9 @@ impl Backend for Cuda {
     }
     fn name(&self) -> &'static str {
         "cuda"
+    }
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
     fn device(&self) -> String {
         self.shared.name.clone()
@@ -518,7 +525,7 @@ impl Backend for Cuda {
     fn upload(&self, data: &[u8], to: &mut CudaBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes, "upload beyond the buffer");
         self.enter()?;
-        let (target, stream) = (to.address + offset as u64, self.shared.stream.as_inner());
+        let (target, stream) = (to.address + offset as u64, self.shared.queue.handle());
         // SAFETY: both sides were checked; pageable memory is staged before the call returns.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, data.as_ptr().cast(), data.len(), stream) };
         raw(code, "copying to the GPU", self.name())
@@ -526,7 +533,7 @@ impl Backend for Cuda {
     fn download(&self, from: &CudaBuffer, offset: usize, data: &mut [u8]) -> Result {
         assert!(offset + data.len() <= from.bytes, "download beyond the buffer");
         self.enter()?;
-        let (source, stream) = (from.address + offset as u64, self.shared.stream.as_inner());
+        let (source, stream) = (from.address + offset as u64, self.shared.queue.handle());
         // SAFETY: both sides were checked, and the stream is waited for while `data` is borrowed.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), source, data.len(), stream) };
         raw(code, "copying from the GPU", self.name())?;
@@ -536,19 +543,19 @@ impl Backend for Cuda {
         assert!(bytes <= from.bytes && bytes <= to.bytes, "copy beyond a buffer");
         self.enter()?;
         // SAFETY: both sides were checked.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address, from.address, bytes, self.shared.stream.as_inner()) };
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address, from.address, bytes, self.shared.queue.handle()) };
         raw(code, "copying on the GPU", self.name())
     }
     fn clear(&self, buffer: &mut CudaBuffer) -> Result {
         self.enter()?;
         // SAFETY: the buffer's own range.
-        let code = unsafe { sys::cuMemsetD8Async(buffer.address, 0, buffer.bytes, self.shared.stream.as_inner()) };
+        let code = unsafe { sys::cuMemsetD8Async(buffer.address, 0, buffer.bytes, self.shared.queue.handle()) };
         raw(code, "clearing memory", self.name())
     }
 
-    fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn launch_on<K: Kernel>(&self, stream: Option<&CudaStream>, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.enter()?;
-        let stream = stream.unwrap_or(&self.shared.stream);
+        let queue = self.queue(stream);
         let (mut kernel, mut sites, mut sides) = (*kernel, n, nrhs);
         // The last one is read by those that compute several right-hand sides in a thread.
         let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast(), (&raw mut sides).cast()];
@@ -560,9 +567,9 @@ impl Backend for Cuda {
             None => unsafe { self.choose(id, K::NAME, &mut parameters)? },
         };
         // SAFETY: as above.
-        unsafe { self.start(stream, launch.function, launch.grid(n, nrhs), &mut parameters) }
+        unsafe { self.start(queue, launch.function, launch.grid(n, nrhs), &mut parameters) }
     }
-    fn reduce_on<K: Reduction>(&self, s: Option<&Stream>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+    fn reduce_on<K: Reduction>(&self, s: Option<&CudaStream>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         let count = K::Values::COUNT;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
@@ -582,7 +589,7 @@ impl Backend for Cuda {
     }
     fn reduce_into_on<K: Reduction>(
         &self,
-        s: Option<&Stream>,
+        s: Option<&CudaStream>,
         kernel: &K,
         n: u32,
         nrhs: u32,
@@ -627,10 +634,8 @@ impl Backend for Cuda {
         32 << 20
     }
 
-    fn stream(&self) -> Result<Stream> {
-        self.enter()?;
-        // The driver takes the highest priority that there is.
-        driver(Stream::new(StreamFlags::NON_BLOCKING, Some(-5)), "creating a stream", self.name())
+    fn stream(&self) -> Result<CudaStream> {
+        self.new_stream()
     }
     fn pinned(&self, bytes: usize, what: &str) -> Result<CudaPinned> {
         self.enter()?;
@@ -640,20 +645,20 @@ impl Backend for Cuda {
         raw(code, &format!("allocating page-locked memory for {what}"), self.name())?;
         Ok(CudaPinned(Arc::new(PinnedMemory { address: address.cast(), bytes, backend: self.clone() })))
     }
-    fn fetch(&self, from: &CudaBuffer, offset: usize, to: &CudaPinned, stream: &Stream) -> Result {
+    fn fetch(&self, from: &CudaBuffer, offset: usize, to: &CudaPinned, stream: &CudaStream) -> Result {
         assert!(offset + to.0.bytes <= from.bytes, "fetching beyond the buffer");
         self.enter()?;
         let (source, target) = (from.address + offset as u64, to.0.address.cast());
         // SAFETY: both sides were checked; who uses them meanwhile is the contract of `Pinned`.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.0.bytes, stream.as_inner()) };
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.0.bytes, stream.handle()) };
         raw(code, "copying from the GPU", self.name())
     }
-    fn put(&self, from: &CudaPinned, to: &CudaBuffer, offset: usize, stream: &Stream) -> Result {
+    fn put(&self, from: &CudaPinned, to: &CudaBuffer, offset: usize, stream: &CudaStream) -> Result {
         assert!(offset + from.0.bytes <= to.bytes, "putting beyond the buffer");
         self.enter()?;
         let (source, target) = (from.0.address.cast(), to.address + offset as u64);
         // SAFETY: as in `fetch`.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.0.bytes, stream.as_inner()) };
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.0.bytes, stream.handle()) };
         raw(code, "copying to the GPU", self.name())
     }
     fn share(&self, buffer: &CudaBuffer) -> Result<Vec<u8>> {
@@ -665,45 +670,26 @@ impl Backend for Cuda {
     fn peer_address(&self, peer: &CudaPeer) -> *mut u8 {
         peer.address()
     }
-    fn copy_to_peer(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, stream: &Stream) -> Result {
+    fn copy_to_peer(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, stream: &CudaStream) -> Result {
         self.copy_to(from, offset, to, bytes, stream)
     }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
         self.write_words(words, value, stream)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
         self.wait_words(words, value, stream)
     }
     fn event(&self, timing: bool) -> Result<CudaEvent> {
-        self.enter()?;
-        let flags = if timing {
-            sys::CUevent_flags_enum::CU_EVENT_DEFAULT
-        } else {
-            sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING
-        };
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: writes one handle.
-        raw(unsafe { sys::cuEventCreate(&mut handle, flags as u32) }, "creating an event", self.name())?;
-        Ok(CudaEvent { handle, backend: self.clone() })
+        self.new_event(timing)
     }
-    fn mark(&self, event: &CudaEvent, stream: Option<&Stream>) -> Result {
-        self.enter()?;
-        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
-        // SAFETY: live handles of this context.
-        raw(unsafe { sys::cuEventRecord(event.handle, stream) }, "recording an event", self.name())
+    fn mark(&self, event: &CudaEvent, stream: Option<&CudaStream>) -> Result {
+        self.place(event, self.queue(stream))
     }
-    fn follow(&self, event: &CudaEvent, stream: Option<&Stream>) -> Result {
-        self.enter()?;
-        let stream = stream.unwrap_or(&self.shared.stream).as_inner();
-        // SAFETY: live handles of this context.
-        raw(unsafe { sys::cuStreamWaitEvent(stream, event.handle, 0) }, "waiting for an event", self.name())
+    fn follow(&self, event: &CudaEvent, stream: Option<&CudaStream>) -> Result {
+        self.wait_for(event, self.queue(stream))
     }
     fn reached(&self, event: &CudaEvent) -> Result<bool> {
-        // SAFETY: a live handle.
-        match unsafe { sys::cuEventQuery(event.handle) } {
-            sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
-            code => raw(code, "asking for an event", self.name()).map(|()| true),
-        }
+        self.is_reached(event)
     }
 
     fn record(&self) -> Result<CudaEvent> {
@@ -712,19 +698,11 @@ impl Backend for Cuda {
         Ok(event)
     }
     fn seconds_between(&self, from: &CudaEvent, to: &CudaEvent) -> Result<f64> {
-        self.enter()?;
-        let mut milliseconds = 0.0;
-        // SAFETY: live handles; writes one number.
-        unsafe {
-            raw(sys::cuEventSynchronize(to.handle), "waiting for an event", self.name())?;
-            let code = sys::cuEventElapsedTime(&mut milliseconds, from.handle, to.handle);
-            raw(code, "reading a time", self.name())?;
-        }
-        Ok(milliseconds as f64 * 1e-3)
+        self.elapsed(from, to)
     }
     fn synchronize(&self) -> Result {
         self.enter()?;
-        driver(self.shared.stream.synchronize(), "waiting for the GPU", self.name())
+        self.shared.queue.wait(self.name())
     }
     fn start_profile(&self) -> Result {
         self.begin_profile();

@@ -17,7 +17,7 @@ pub use profile::KernelTime;
 
 use crate::solve::Solves;
 use gpu_kernels::{Kernel, Reduction};
-use std::thread::ThreadId;
+use std::sync::{Arc, Weak};
 
 /// Most right-hand sides of a block of vectors.
 pub const MAX_RHS: usize = 64;
@@ -120,25 +120,33 @@ fn gib(bytes: usize) -> String {
     }
 }
 
-/// Whose sums are under way on a backend: those of one thread, from the first reduction until they are fetched.
+/// Whose sums are under way on a backend: those of one thread, from the first reduction until they are fetched, or until
+/// the thread ends without them.
 #[derive(Debug, Default)]
-struct Summing(Option<ThreadId>);
+struct Summing(Weak<()>);
+
+thread_local! {
+    /// Lives as long as its thread.
+    static ALIVE: Arc<()> = Arc::default();
+}
 
 impl Summing {
     /// After a reduction was launched: one that could not be leaves nobody waiting.
     fn begin(&mut self) {
-        self.0 = Some(std::thread::current().id());
+        self.0 = ALIVE.with(Arc::downgrade);
     }
     /// Before sums are fetched.
     fn end(&mut self, device: impl FnOnce() -> String) -> Result {
         self.check(device)?;
-        self.0 = None;
+        self.0 = Weak::new();
         Ok(())
     }
     /// Before a reduction.
     fn check(&self, device: impl FnOnce() -> String) -> Result {
-        match self.0 {
-            Some(thread) if thread != std::thread::current().id() => Err(BackendError::Shared { device: device() }),
+        match self.0.upgrade() {
+            Some(thread) if ALIVE.with(|mine| !Arc::ptr_eq(mine, &thread)) => {
+                Err(BackendError::Shared { device: device() })
+            }
             _ => Ok(()),
         }
     }
@@ -189,6 +197,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// The device, for people: its name, or the number of threads.
     fn device(&self) -> String;
+    /// Whether `other` is a clone of this one: only then memory and order of work are the same.
+    fn is(&self, other: &Self) -> bool;
     /// Free and total memory.
     fn memory(&self) -> Result<Memory>;
 
@@ -335,6 +345,11 @@ mod tests {
         let mut even = [0.0];
         backend.sums(&mut even).unwrap();
         assert!(even[0] != 0.0 && even[0].is_finite());
+        assert_eq!(elsewhere().unwrap(), energy);
+
+        // One that ends without its sums is in nobody's way.
+        let reduce = || backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.sites(), 1, 0);
+        std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
         assert_eq!(elsewhere().unwrap(), energy);
     }
 }

@@ -74,7 +74,7 @@ pub struct EvenOddClover<B: Backend, P, R> {
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     /// For blocks of `nrhs` right-hand sides. `clover` must have been made with the parameters of `wilson`.
     pub fn new(wilson: Wilson<B, P, R>, clover: Arc<DeviceClover<B, P>>, schur: Schur, nrhs: usize) -> Result<Self> {
-        wilson.domain().expect("a clover term", clover.domain().local())?;
+        wilson.domain().expect_here("a clover term", clover.domain())?;
         let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })

@@ -425,6 +425,8 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
         if self.staggered.links.domain().grid().size() > 1 {
             return from.in_two(space, self, out, curvature, norm2, behind);
         }
+        // The row takes as many right-hand sides as its input has.
+        from.p.expect(self.staggered.links.domain(), space.nrhs())?;
         let parts = self.launch_sums(from.shift, from.p, out, from.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
         space.descend(from, sums, out, curvature, norm2, behind)

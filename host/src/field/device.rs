@@ -64,7 +64,7 @@ impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
     }
     /// Whether it has the sites of a domain, and so many right-hand sides at least: kernels do not ask.
     pub(crate) fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
-        domain.expect("a device field", self.domain.local())?;
+        domain.expect_here("a device field", &self.domain)?;
         if self.nrhs < nrhs {
             return Err(DeviceError::OtherCount { found: self.nrhs, expected: nrhs });
         }

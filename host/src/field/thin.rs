@@ -65,7 +65,7 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
     }
     /// Takes over other links of the same domain, border included. An error if they are on another lattice.
     pub fn copy_from(&mut self, other: &Self) -> Result {
-        self.domain.expect("a field of links", other.domain.local())?;
+        self.domain.expect_here("a field of links", &other.domain)?;
         assert_eq!(self.border, other.border, "domains of one lattice and one grid have the same border");
         let bytes = Self::bytes_for(self.bordered_sites() as usize);
         let Some(halves) = Arc::get_mut(&mut self.halves) else {

@@ -32,7 +32,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
     }
     /// Kernels take sites of several fields, so that these have to be there in all of them.
     pub(crate) fn expect_on(&self, domain: &Domain<B>) -> Result {
-        domain.expect("a field of momenta", self.domain.local())
+        domain.expect_here("a field of momenta", &self.domain)
     }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn view(&self, parity: usize) -> Momenta<T> {
@@ -149,7 +149,7 @@ pub fn distance<B: Backend, T: Element>(
     momenta: [&MomentumField<B, T>; 2],
 ) -> Result<[f64; 2]> {
     let domain = links[0].domain();
-    domain.expect("a field of links", links[1].domain().local())?;
+    domain.expect_here("a field of links", links[1].domain())?;
     momenta.iter().try_for_each(|momenta| momenta.expect_on(domain))?;
     for parity in 0..2 {
         let kernel = Distance {

@@ -1,5 +1,5 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
-use super::{Cuda, Function, lock, raw};
+use super::{Cuda, Function, MOST_KEPT, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
 use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
@@ -88,10 +88,13 @@ fn default_shape(mut ways: impl Iterator<Item = Way>, nrhs: u32, most: u32) -> S
     Shape { way, threads }
 }
 
-/// How a reduction computes several right-hand sides: in the first of its variants that takes as many, for reductions are
-/// not tuned; else one in each thread.
-pub(super) fn sum_way(variants: &[Variant], nrhs: u32) -> Way {
-    let fits = |variant: &&Variant| nrhs > 1 && nrhs.is_multiple_of(variant.way.sides);
+/// How a reduction computes several right-hand sides: in the first of its variants that takes as many and for which a block
+/// has memory, for reductions are not tuned; else one in each thread.
+pub(super) fn sum_way(variants: &[Variant], nrhs: u32, most_shared: u32) -> Way {
+    let fits = |variant: &&Variant| {
+        let room = variant.shared == 0 || variant.shared + MOST_KEPT <= most_shared;
+        nrhs > 1 && nrhs.is_multiple_of(variant.way.sides) && room
+    };
     variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
 }
 
@@ -161,13 +164,14 @@ impl Cuda {
         let (kernel, n, nrhs) = id;
         let function = self.function(kernel, parts, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
-        let default = default_shape(function.variants.iter().map(|variant| variant.way), nrhs, most);
+        let variants = || function.variants.iter().filter(|variant| variant.shared <= self.shared.most_shared);
+        let default = default_shape(variants().map(|variant| variant.way), nrhs, most);
         // What is launched once or twice in a run is not worth a search.
         let shape = if function.hot {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
             let mut shapes = candidates(Way::ONE, nrhs, most);
             if nrhs > 1 {
-                for variant in function.variants {
+                for variant in variants() {
                     let most = self.most_threads(self.function(kernel, parts, variant.way)?)?.min(MOST_THREADS);
                     shapes.extend(candidates(variant.way, nrhs, most));
                 }
@@ -213,7 +217,7 @@ impl Cuda {
             let from = self.record()?;
             for _ in 0..launches {
                 // SAFETY: the caller's promise.
-                unsafe { self.start(&self.shared.stream, launch.function, grid, parameters)? };
+                unsafe { self.start(&self.shared.queue, launch.function, grid, parameters)? };
             }
             let to = self.record()?;
             Ok(self.seconds_between(&from, &to)? / launches as f64)
@@ -259,6 +263,17 @@ mod tests {
         ] {
             assert_eq!(sum_threads(way, nrhs, 256), threads, "{way:?}, {nrhs}");
         }
+    }
+
+    #[test]
+    fn sums_that_a_block_has_no_memory_for() {
+        let variant = |sides, looped, shared| Variant { name: "", way: Way { sides, looped }, registers: 0, shared };
+        let variants = [variant(1, true, 100 << 10), variant(3, false, 0)];
+        for (nrhs, kib, way) in [(12, 227, variants[0].way), (12, 116, variants[0].way), (12, 115, variants[1].way)] {
+            assert_eq!(sum_way(&variants, nrhs, kib << 10), way, "{kib} KiB");
+        }
+        assert_eq!(sum_way(&variants, 4, 99 << 10), Way::ONE);
+        assert_eq!(sum_way(&variants, 1, 227 << 10), Way::ONE);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Memory of other processes' GPUs on the same machine (CUDA IPC), and words through which streams of different processes
 //! wait for each other.
-use super::{Cuda, CudaBuffer, raw};
+use super::order::Queue;
+use super::{Cuda, CudaBuffer, CudaStream, raw};
 use crate::backend::{BackendError, Buffer, Result};
-use cust::stream::Stream;
 use cust::sys;
 
 // The second version of this call, which the driver has had since CUDA 11.7 and `cust` does not declare.
@@ -92,32 +92,40 @@ impl Cuda {
         raw(code, "opening another process's memory", self.name())?;
         Ok(CudaPeer { base, offset: handle.offset, backend: self.clone() })
     }
-    pub(super) fn copy_to(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, s: &Stream) -> Result {
+    pub(super) fn copy_to(
+        &self,
+        from: &CudaBuffer,
+        offset: usize,
+        to: *mut u8,
+        bytes: usize,
+        s: &CudaStream,
+    ) -> Result {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
         // Not the copy between addresses of one device, which refuses another one's.
         // SAFETY: the source was checked, the target is the caller's promise.
-        let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.as_inner()) };
+        let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.handle()) };
         raw(code, "copying to another GPU", self.name())
     }
-    pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
+    pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
         // The write waits for all earlier ones of the stream to be seen.
-        let stream = stream.unwrap_or(&self.shared.stream);
-        self.each_word(words, (WRITE, value, 0), stream, "signalling another process")
+        let queue = self.queue(stream);
+        self.each_word(words, (WRITE, value, 0), queue, "signalling another process")
     }
-    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
-        let stream = stream.unwrap_or(&self.shared.stream);
-        self.each_word(words, (WAIT, value, NOT_BELOW), stream, "waiting for another process")
+    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
+        let queue = self.queue(stream);
+        self.each_word(words, (WAIT, value, NOT_BELOW), queue, "waiting for another process")
     }
     /// One operation on all words, in one call: each call costs a stream some microseconds.
-    fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), s: &Stream, call: &str) -> Result {
+    fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), queue: &Queue, call: &str) -> Result {
         self.enter()?;
         let operation =
             |word: &*mut u8| Operation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };
         let mut operations: Vec<Operation> = words.iter().map(operation).collect();
         // SAFETY: the words are the caller's promise; the driver reads as many operations as there are.
-        let code = unsafe { cuStreamBatchMemOp_v2(s.as_inner(), operations.len() as u32, operations.as_mut_ptr(), 0) };
+        let code =
+            unsafe { cuStreamBatchMemOp_v2(queue.handle(), operations.len() as u32, operations.as_mut_ptr(), 0) };
         raw(code, call, self.name())
     }
 }

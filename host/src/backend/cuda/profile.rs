@@ -1,24 +1,24 @@
 //! Times of single launches, between two events each.
-use super::{Cuda, CudaEvent, lock};
+use super::order::{Mark, Queue};
+use super::{Cuda, lock};
 use crate::backend::profile::Totals;
-use crate::backend::{Backend, KernelTime, Result};
-use cust::stream::Stream;
+use crate::backend::{KernelTime, Result};
 
 /// Launches whose times are still on the device.
 const PENDING: usize = 4096;
 
-/// What was launched since profiling began.
+/// What was launched since profiling began. Marks, not events, which would keep the backend that keeps this.
 #[derive(Default)]
 pub(super) struct Profile {
     totals: Totals,
-    pending: Vec<(&'static str, CudaEvent, CudaEvent)>,
-    /// Events to use again.
-    free: Vec<CudaEvent>,
+    pending: Vec<(&'static str, Mark, Mark)>,
+    /// Marks to use again.
+    free: Vec<Mark>,
 }
 
 impl Cuda {
     /// Runs a launch between two events, if launches are timed.
-    pub(super) fn timed(&self, name: &'static str, stream: &Stream, launch: impl FnOnce() -> Result) -> Result {
+    pub(super) fn timed(&self, name: &'static str, queue: &Queue, launch: impl FnOnce() -> Result) -> Result {
         if !self.shared.profiles.load(std::sync::atomic::Ordering::Relaxed) {
             return launch();
         }
@@ -26,17 +26,17 @@ impl Cuda {
         if profile.pending.len() >= PENDING {
             self.collect(&mut profile)?;
         }
-        let event = |free: &mut Vec<CudaEvent>| free.pop().map_or_else(|| self.event(true), Ok);
-        let (from, to) = (event(&mut profile.free)?, event(&mut profile.free)?);
-        self.mark(&from, Some(stream))?;
+        let mark = |free: &mut Vec<Mark>| free.pop().map_or_else(|| self.new_mark(true), Ok);
+        let (from, to) = (mark(&mut profile.free)?, mark(&mut profile.free)?);
+        self.place(&from, queue)?;
         launch()?;
-        self.mark(&to, Some(stream))?;
+        self.place(&to, queue)?;
         profile.pending.push((name, from, to));
         Ok(())
     }
     fn collect(&self, profile: &mut Profile) -> Result {
         for (name, from, to) in std::mem::take(&mut profile.pending) {
-            profile.totals.add(name, self.seconds_between(&from, &to)?);
+            profile.totals.add(name, self.elapsed(&from, &to)?);
             profile.free.extend([from, to]);
         }
         Ok(())
@@ -49,7 +49,6 @@ impl Cuda {
         self.shared.profiles.store(false, std::sync::atomic::Ordering::Relaxed);
         let mut profile = lock(&self.shared.profile);
         self.collect(&mut profile)?;
-        // Events keep the backend, which keeps the profile.
         Ok(std::mem::take(&mut *profile).totals.sorted())
     }
 }
