@@ -7,7 +7,7 @@ use crate::normal::{Original, Squared, count_flops, norms_of};
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
 use crate::reliable::{Claim, Control, Outer, Run, Trouble};
-use crate::traits::VectorSpace;
+use crate::traits::{Descent, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -196,9 +196,15 @@ fn cg_core<'a, Y: System>(
         }
         let Numbers { rho, alpha, beta, fresh, failures, dots, left, right } = &mut *numbers;
         let n = rho.len();
-        system.apply_curvature_sloppy(p, ap, dots, &mut run.outer.norm2)?;
+        for j in 0..n {
+            // Those that are finished stay where they are.
+            alpha[j] = if run.outer.active[j] { rho[j] } else { 0.0 };
+        }
+        let from = Descent { shift: 0.0, p: &*p, r: &*r, rho: alpha };
+        system.descend_sloppy(&from, ap, dots, &mut run.outer.norm2)?;
+        std::mem::swap(r, ap);
         run.applied(1);
-        run.info.reductions += 1;
+        run.info.reductions += 2;
         let mut forced = false;
         for j in 0..n {
             alpha[j] = 0.0;
@@ -222,11 +228,6 @@ fn cg_core<'a, Y: System>(
                 forced = true;
             }
         }
-        for j in 0..n {
-            left[j] = (-alpha[j]).into();
-        }
-        space.axpy_norm2(left, ap, r, &mut run.outer.norm2)?;
-        run.info.reductions += 1;
 
         if !(run.advance()? || forced) {
             for j in 0..n {

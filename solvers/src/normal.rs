@@ -5,7 +5,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
 use crate::reliable::Judge;
-use crate::traits::VectorSpace;
+use crate::traits::{Descent, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -59,21 +59,23 @@ impl<Y: System> System for Squared<'_, Y> {
     fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.apply_sloppy(x, out)
     }
-    /// (x, M†M x) = ‖M x‖², which the first of the two applications gives.
-    fn apply_curvature_sloppy(
+    /// (p, M†M p) = ‖M p‖², which the first of the two applications gives.
+    fn descend_sloppy(
         &self,
-        x: &Sloppy<Y>,
+        from: &Descent<'_, Sloppy<Y>>,
         out: &mut Sloppy<Y>,
-        dot: &mut [Complex64],
+        curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), Y::Error> {
         if self.error {
-            return self.apply_dot_sloppy(x, out, x, dot, norm2);
+            self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
+        } else {
+            let mut scratch = self.sloppy.borrow_mut();
+            self.inner.apply_dot_sloppy(from.p, &mut scratch, from.p, curvature, norm2)?;
+            curvature.iter_mut().zip(&*norm2).for_each(|(curvature, norm2)| *curvature = (*norm2).into());
+            self.inner.apply_dagger_sloppy(&scratch, out)?;
         }
-        let mut scratch = self.sloppy.borrow_mut();
-        self.inner.apply_dot_sloppy(x, &mut scratch, x, dot, norm2)?;
-        dot.iter_mut().zip(norm2).for_each(|(dot, norm2)| *dot = (*norm2).into());
-        self.inner.apply_dagger_sloppy(&scratch, out)
+        from.finish(self.inner.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
     fn demote(&self, scale: &[f64], from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.inner.demote(scale, from, to)

@@ -1,6 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::traits::{ConvertFrom, Dots, LinearOperator, VectorSpace, with_coefficients};
+use crate::traits::{Behind, ConvertFrom, Descent, Dots, LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -186,15 +186,16 @@ pub trait System {
         self.apply_sloppy(x, out)?;
         self.sloppy().dots(x, out, w, dots)
     }
-    /// `out` ← Â x in the sloppy space, with (x_j, Â x_j). `norm2` is scratch.
-    fn apply_curvature_sloppy(
+    /// [`LinearOperator::descend`] in the sloppy space, with σ = 0.
+    fn descend_sloppy(
         &self,
-        x: &Sloppy<Self>,
+        from: &Descent<'_, Sloppy<Self>>,
         out: &mut Sloppy<Self>,
-        dot: &mut [Complex64],
+        curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), Self::Error> {
-        self.apply_dot_sloppy(x, out, x, dot, norm2)
+        self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
+        from.finish(self.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
     /// `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
@@ -273,6 +274,15 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
         dots: &mut [Dots],
     ) -> Result<(), S::Error> {
         self.operator.apply_dots(self.space, x, out, w, dots)
+    }
+    fn descend_sloppy(
+        &self,
+        from: &Descent<'_, S::Vector>,
+        out: &mut S::Vector,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), S::Error> {
+        self.operator.descend(self.space, from, out, curvature, norm2, [&mut || Ok(()), &mut || Ok(())])
     }
     fn demote(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         if scale.iter().all(|s| *s == 1.0) {
@@ -372,6 +382,16 @@ where
         dots: &mut [Dots],
     ) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dots(self.sloppy, x, out, w, dots)
+    }
+    fn descend_sloppy(
+        &self,
+        from: &Descent<'_, S::Vector>,
+        out: &mut S::Vector,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), P::Error> {
+        let nothing: [Behind<'_, P::Error>; 2] = [&mut || Ok(()), &mut || Ok(())];
+        self.sloppy_operator.descend(self.sloppy, from, out, curvature, norm2, nothing)
     }
     fn demote(&self, scale: &[f64], from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
         self.sloppy.convert(scale, from, to)

@@ -421,8 +421,19 @@ impl<V> Descent<'_, V> {
         [first, second]: [Behind<'_, S::Error>; 2],
     ) -> Result<(), S::Error> {
         operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
+        self.finish(space, curvature, out, norm2, second)
+    }
+    /// What is left of it where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, and its norm.
+    pub fn finish<S: VectorSpace<Vector = V>>(
+        &self,
+        space: &S,
+        curvature: &[Complex64],
+        out: &mut V,
+        norm2: &mut [f64],
+        behind: Behind<'_, S::Error>,
+    ) -> Result<(), S::Error> {
         let minus: Vec<f64> = (0..self.rho.len()).map(|j| -self.alpha(j, curvature[j])).collect();
-        space.xpay_norm2(self.r, &minus, out, norm2, second)
+        space.xpay_norm2(self.r, &minus, out, norm2, behind)
     }
 }
 
