@@ -1,6 +1,6 @@
 //! Checks a lattice that is cut over the processes of an MPI job against the whole one, every operator in every format,
 //! with every way for faces to travel: `mpirun -n 2 halo_check`. Each process takes the GPU of its number on its machine,
-//! or the CPU where there is none or `--cpu` is given.
+//! which several share where there are fewer, or the CPU where there is none or `--cpu` is given.
 use comms::{Communicator, Mpi};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::{DeviceError, Domain};
@@ -26,7 +26,8 @@ fn main() -> ExitCode {
 fn run(mpi: &Mpi, on_cpu: bool) -> Result<usize, DeviceError> {
     #[cfg(feature = "cuda")]
     if !on_cpu {
-        return check(mpi, || ferrite::backend::Cuda::new(mpi.node_rank()).map_err(DeviceError::from));
+        let gpus = ferrite::backend::Cuda::devices()?.len().max(1);
+        return check(mpi, || ferrite::backend::Cuda::new(mpi.node_rank() % gpus).map_err(DeviceError::from));
     }
     let _ = on_cpu;
     check(mpi, || Ok(Cpu::new(Some(1))))
