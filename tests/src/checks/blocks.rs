@@ -1,5 +1,5 @@
 //! Blocks of right-hand sides: the bits of each alone, however many share a launch, and what mixes them.
-use super::Kind;
+use super::{Kind, peak};
 use crate::accuracy::Accuracy;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope};
@@ -223,7 +223,6 @@ fn combined<K: Kind, P: Accuracy>(
     terms: &[Terms<K::Host>],
 ) {
     let expected: Vec<_> = terms.iter().map(|terms| combine(terms)).collect();
-    let peak = |site: &[Complex64]| site.iter().fold(0.0, |peak: f64, z| peak.max(z.re.abs()).max(z.im.abs()));
     let mut tol = P::sum_of(K::SPINS);
     // How much larger than the sum its terms are: as a whole, and at the worst site.
     let (mut whole, mut worst) = (0.0f64, 0.0f64);
