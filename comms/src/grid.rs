@@ -1,6 +1,7 @@
 //! How a lattice is cut among processes.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The four directions, in the order of coordinates.
@@ -55,9 +56,9 @@ impl ProcessGrid {
         self.dims
     }
 
-    /// Number of processes.
+    /// Number of processes; [`usize::MAX`] where there are more.
     pub fn size(&self) -> usize {
-        self.dims.iter().product()
+        self.dims.iter().fold(1, |size, parts| size.saturating_mul(*parts))
     }
 
     /// Whether axis `mu` is cut, that is, whether neighbours along it are other processes.
@@ -156,17 +157,8 @@ impl ProcessGrid {
     }
 
     fn misfits(&self, global: [usize; 4], hops: usize) -> Vec<Misfit> {
-        let mut misfits = Vec::new();
-        for (axis, (extent, parts)) in global.into_iter().zip(self.dims).enumerate() {
-            if extent == 0 || extent % parts != 0 {
-                misfits.push(Misfit::NotDivisible { axis, extent, parts });
-            } else if (extent / parts) % 2 != 0 {
-                misfits.push(Misfit::Odd { axis, extent, parts });
-            } else if parts > 1 && extent / parts < hops {
-                misfits.push(Misfit::TooThin { axis, extent, parts, hops });
-            }
-        }
-        misfits
+        let axes = global.into_iter().zip(self.dims).enumerate();
+        axes.filter_map(|(axis, (extent, parts))| misfit(axis, extent, parts, hops)).collect()
     }
 
     /// The grid of `size` processes with the smallest [`surface`](Self::surface) among those that
@@ -204,6 +196,19 @@ impl fmt::Display for Times {
     }
 }
 
+/// Why an axis cannot be cut into so many parts.
+fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfit> {
+    if extent == 0 || !extent.is_multiple_of(parts) {
+        Some(Misfit::NotDivisible { axis, extent, parts })
+    } else if !(extent / parts).is_multiple_of(2) {
+        Some(Misfit::Odd { axis, extent, parts })
+    } else if parts > 1 && extent / parts < hops {
+        Some(Misfit::TooThin { axis, extent, parts, hops })
+    } else {
+        None
+    }
+}
+
 /// All grids of `size` processes that fit, the best first.
 fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let divisors = |n: usize, most: usize| (1..=n.min(most)).filter(move |d| n.is_multiple_of(*d));
@@ -235,9 +240,13 @@ fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid>
     let mut grids = fitting(size, global, hops);
     grids.truncate(SUGGESTIONS);
     if grids.is_empty() {
-        // More processes than sites never fit.
-        let most = global.iter().product::<usize>().min(size);
-        let smaller = (1..most).rev().filter_map(|size| fitting(size, global, hops).first().copied());
+        let mut sizes = BTreeSet::from([1]);
+        for (axis, extent) in global.into_iter().enumerate() {
+            let parts: Vec<_> = (1..=extent).filter(|parts| misfit(axis, extent, *parts, hops).is_none()).collect();
+            let more = sizes.iter().flat_map(|before| parts.iter().map(move |parts| before * parts));
+            sizes = more.filter(|more| *more < size).collect();
+        }
+        let smaller = sizes.iter().rev().filter_map(|size| fitting(*size, global, hops).first().copied());
         grids = smaller.take(SUGGESTIONS).collect();
     }
     grids

@@ -139,6 +139,11 @@ fn refusals_name_the_extent_and_suggest() {
     assert!(error.to_string().contains("16×16×16×16 cannot be cut among 7 processes"), "{error}");
     assert_eq!(error.fitting[0].size(), 4);
 
+    // However many there are, suggestions are at hand.
+    let error = ProcessGrid::new([1000; 4]).unwrap().check([128; 4], 3).unwrap_err();
+    assert_eq!((error.misfits.len(), error.fitting[0].dims()), (4, [32; 4]), "{error}");
+    assert_eq!(ProcessGrid::new([usize::MAX; 4]).unwrap().size(), usize::MAX);
+
     let error = ProcessGrid::best(2, [5, 4, 4, 4], 1).unwrap_err();
     assert!(error.to_string().contains("extent 5 along x") && error.fitting.is_empty(), "{error}");
 

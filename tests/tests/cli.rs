@@ -900,6 +900,30 @@ fn input_files() {
     let report = room.json("solve --config run.toml");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"half".into(), Some(1e-8)));
     assert!(report["true_residual"].as_f64().unwrap() <= 1e-8);
+    // As it would be under mpirun.
+    assert_eq!(check["layout"], json!({ "processes": 1, "grid": [1, 1, 1, 1] }));
+    let needed = |check: &Value| check["memory"]["needed_bytes"].as_u64().unwrap();
+    let cut = room.json("check run.toml --processes 4");
+    assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 1, 4] }));
+    assert!(2 * needed(&cut) < needed(&check), "{cut}");
+    let same = room.json("check run.toml --grid 1,1,1,4");
+    assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));
+    let text = room.run("check run.toml --set grid=1,1,2,2 --backend cpu").stdout;
+    assert!(text.contains("4 processes in the grid 1×1×2×2, each with 4×4×2×4\nmemory of each on "), "{text}");
+    for (flags, why) in [
+        ("--grid 1,1,1,3", "extent 8 along t cannot be cut into 3 equal parts"),
+        ("--grid 1,1,1,0", "no processes along t"),
+        ("--grid 1,1,1,2 --processes 4", "the process grid 1×1×1×2 has 2 processes, but the run has 4"),
+        ("--processes 3", "cannot be cut among 3 processes"),
+        ("--processes 0", "--processes"),
+        ("--processes 4 --set operator=asqtad --set source=random:1", "at least 3"),
+        (
+            "--processes 4 --set solver=gcr-dd --set domain=4,4,4,4",
+            "divide those of the part of the lattice that a process has",
+        ),
+    ] {
+        room.fails(2, &format!("check run.toml {flags}"), &[why]);
+    }
     // Flags win over --set, --set wins over the file.
     let report = room.json("solve --config run.toml --set tol=1e-6 --set precision=single --tol 1e-7");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"single".into(), Some(1e-7)));

@@ -399,6 +399,11 @@ gauge-force = "double"
     assert_eq!(checked["quarks"].as_array().unwrap().len(), 2);
     assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
     room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
+    // Each process of four has a quarter of it, and asqtad's links have to fit in there.
+    let cut = room.json("check run.toml --set lattice=4,4,8,8 --set grid=1,1,2,2");
+    assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 2, 2] }));
+    assert_eq!(cut["memory"]["needed_bytes"], checked["memory"]["needed_bytes"]);
+    room.fails(2, "check run.toml --processes 4", &["cannot be cut among 4 processes"]);
     room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
     for number in ["9999999999", "18446744073709551615", "+1", "01"] {
         let far = format!("rhmc run.toml --out run --set fermion.{number}.mass=1");

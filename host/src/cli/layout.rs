@@ -17,6 +17,22 @@ use tracing::info;
 pub const TRANSPORTS: [(&str, Transport); 4] =
     [("direct", Transport::Direct), ("copy", Transport::Copy), ("mpi", Transport::Mpi), ("host", Transport::Host)];
 
+/// A process grid, and the part of the lattice that each process has with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// The grid.
+    pub grid: ProcessGrid,
+    /// Extents of a part.
+    pub local: Lattice,
+}
+
+impl Cut {
+    /// What JSON says of it.
+    pub fn describe(&self) -> Value {
+        json!({ "processes": self.grid.size(), "grid": self.grid.dims() })
+    }
+}
+
 /// `--grid`, `--transport`, `--no-overlap`.
 #[derive(Clone, Debug)]
 pub struct LayoutChoice {
@@ -44,25 +60,37 @@ impl LayoutChoice {
     pub fn grid(&self) -> Option<[usize; 4]> {
         self.grid
     }
-    /// Cuts a lattice for operators that reach `hops` sites far. All processes get the same answer.
-    pub fn cut(&self, world: &World, lattice: Lattice, hops: usize) -> Outcome<Layout> {
+    /// Of how many processes a run is to be that is not started yet: as many as are `asked` for, or as the grid has.
+    pub fn processes(&self, asked: Option<usize>) -> usize {
+        // A grid that is none is refused where it is used.
+        let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
+        asked.or(self.grid.map(of_grid)).unwrap_or(1)
+    }
+    /// How a run of `processes` cuts a lattice for operators that reach `hops` sites far. All processes get the same
+    /// answer.
+    pub fn plan(&self, processes: usize, lattice: Lattice, hops: usize) -> Outcome<Cut> {
         let refused = |why: comms::GridError| Failure::refused(why).shared();
         let grid = match self.grid {
-            None => ProcessGrid::best(world.size(), lattice.size(), hops).map_err(refused)?,
+            None => ProcessGrid::best(processes, lattice.size(), hops).map_err(refused)?,
             Some(dims) => {
                 let grid = ProcessGrid::new(dims).map_err(refused)?;
-                grid.check_for(world.size(), lattice.size(), hops).map_err(refused)?;
+                grid.check_for(processes, lattice.size(), hops).map_err(refused)?;
                 grid
             }
         };
-        let size = lattice.size();
-        let local = Lattice::new(grid.local_extents(size)).map_err(|why| Failure::refused(why).shared())?;
+        let local = Lattice::new(grid.local_extents(lattice.size()));
+        Ok(Cut { grid, local: local.map_err(|why| Failure::refused(why).shared())? })
+    }
+    /// Cuts a lattice over the processes of this run.
+    pub fn cut(&self, world: &World, lattice: Lattice, hops: usize) -> Outcome<Layout> {
+        let cut = self.plan(world.size(), lattice, hops)?;
+        let Cut { grid, local } = cut;
         if world.size() > 1 {
             info!("process grid {grid}: each has {local} of {lattice}");
         }
-        let section = Section { global: lattice, origin: grid.origin(world.rank(), size), local };
+        let section = Section { global: lattice, origin: grid.origin(world.rank(), lattice.size()), local };
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
-        Ok(Layout { section, grid, network: world.network(), transport: chosen, overlap: self.overlap })
+        Ok(Layout { section, cut, network: world.network(), transport: chosen, overlap: self.overlap })
     }
 }
 
@@ -71,7 +99,7 @@ impl LayoutChoice {
 pub struct Layout {
     /// This process's part.
     pub section: Section,
-    grid: ProcessGrid,
+    cut: Cut,
     network: Arc<dyn Network>,
     /// As asked for, or as found to be fastest.
     transport: OnceCell<Transport>,
@@ -87,9 +115,13 @@ impl Layout {
     pub fn local(&self) -> Lattice {
         self.section.local
     }
-    /// How it is cut.
+    /// How it is cut, without the place of this process.
+    pub fn cut(&self) -> Cut {
+        self.cut
+    }
+    /// The process grid.
     pub fn grid(&self) -> &ProcessGrid {
-        &self.grid
+        &self.cut.grid
     }
     /// The processes.
     pub fn network(&self) -> &dyn Network {
@@ -101,13 +133,13 @@ impl Layout {
     }
     fn domain_with<B: Backend>(&self, backend: &B, transport: Transport) -> Result<Domain<B>> {
         let network = Arc::clone(&self.network);
-        Domain::with_transport(backend.clone(), self.lattice(), self.grid, network, transport, self.overlap)
+        Domain::with_transport(backend.clone(), self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
     /// *Collective.* How faces travel: as asked for, or as is fastest on GPUs, which they find out.
     pub fn transport<B: Backend>(&self, backend: &B) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
-            None if self.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
+            None if self.cut.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
             None => {
                 let fastest = fastest(|transport| self.domain_with(backend, transport))?;
                 info!("faces travel the {} way, which is the fastest here", fastest.name());
@@ -123,7 +155,7 @@ impl Layout {
     /// What JSON says of it where times are told: also how faces travel, if any do.
     pub fn describe_with_way(&self) -> Value {
         let mut object = self.describe();
-        if let Some(transport) = self.transport.get().filter(|_| self.grid.size() > 1) {
+        if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {
             object["transport"] = json!(transport.name());
             object["overlap"] = json!(self.overlap);
         }
@@ -131,6 +163,6 @@ impl Layout {
     }
     /// What JSON says of it.
     pub fn describe(&self) -> Value {
-        json!({ "processes": self.grid.size(), "grid": self.grid.dims() })
+        self.cut.describe()
     }
 }

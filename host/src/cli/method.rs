@@ -1,7 +1,7 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
 use super::batch::BatchChoice;
 use super::fields::Source;
-use super::layout::Layout;
+use super::layout::Cut;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
 use super::schwarz::{self, SchwarzFlags};
 use super::text;
@@ -144,9 +144,9 @@ impl Scheme {
         }
     }
     /// Refuses what does not go with how the lattice is cut.
-    pub fn check(&self, layout: &Layout) -> Outcome {
+    pub fn check(&self, cut: Cut) -> Outcome {
         match self.method {
-            Method::GcrDd => self.schwarz.check(layout.local(), layout.grid()),
+            Method::GcrDd => self.schwarz.check(cut.local, &cut.grid),
             _ => Ok(()),
         }
         .map_err(|why| Failure::refused(why).shared())

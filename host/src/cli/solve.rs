@@ -328,7 +328,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     }
     let device = solve.device.open(world)?;
     let layout = solve.device.layout.cut(world, plan.lattice(), 1)?;
-    solve.scheme.check(&layout)?;
+    solve.scheme.check(layout.cut())?;
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
     let nrhs = plan.sources.len();

@@ -18,6 +18,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::field::{DeviceColour, ThinGauge};
 use ferrite::files::{Precision, ReadOptions};
 use ferrite::generate;
+use ferrite::lattice::Lattice;
 use ferrite::rhmc::condensate::condensate_bytes;
 use ferrite::rhmc::fermions::Pseudofermions;
 use ferrite::rhmc::functions::rational_functions;
@@ -218,7 +219,7 @@ fn noise_vectors(input: &Input) -> usize {
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all.
 fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -> Outcome<Batches> {
     let n = noise_vectors(input);
-    let needs = |together: usize| memory(input, layout, together);
+    let needs = |together: usize| memory(input, layout.local(), together);
     let found = input.measure.batch.on((device, world), n, needs, ("the run", NOISE_VECTOR))?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
@@ -226,18 +227,19 @@ fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -
     Ok(found)
 }
 
-/// How the noise vectors of a condensate are split where so much memory is free, and what the run then needs of it.
-pub fn plan(input: &Input, layout: &Layout, free: usize) -> (Batches, Needs) {
+/// How the noise vectors of a condensate are split where so much memory is free, and what a process with such a part of the
+/// lattice then needs of it.
+pub fn plan(input: &Input, local: Lattice, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
-    let needs = |together: usize| memory(input, layout, together);
+    let needs = |together: usize| memory(input, local, together);
     let found = input.measure.batch.within(free, n, needs);
     let needs = needs(found.largest());
     (found, needs)
 }
 
 /// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
-fn memory(input: &Input, layout: &Layout, together: usize) -> Needs {
-    let sites = layout.local().half_volume();
+fn memory(input: &Input, local: Lattice, together: usize) -> Needs {
+    let sites = local.half_volume();
     let thin = 2 * ThinGauge::<Cpu>::bytes_for(sites);
     let improved = input.groups.iter().any(|group| group.operator.paths.is_some());
     let momenta = 2 * MomentumField::<Cpu>::bytes_for(sites);

@@ -4,14 +4,11 @@ mod input;
 mod quarks;
 mod result;
 
-use super::batch::{Batches, Needs};
-use super::device::Device;
+use super::check::Checked;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt};
 use clap::Args;
-use comms::ProcessGrid;
 use correlators::Correlators;
-use ferrite::lattice::Lattice;
 use input::Input;
 use quarks::Configured;
 use serde_json::json;
@@ -53,22 +50,9 @@ pub struct Arguments {
 /// The input with comments.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// What `ferrite check` tells of an input.
-pub struct Checked {
-    /// Where it is to be computed.
-    pub device: Device,
-    /// Device memory, with names for what takes it.
-    pub needs: Needs,
-    /// How the components of a source are split.
-    pub batches: Batches,
-    /// The lattice of the configurations.
-    pub lattice: Lattice,
-    /// How many there are.
-    pub configurations: usize,
-}
-
-/// Checks an input and the headers of its configurations.
-pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked> {
+/// Checks an input and the headers of its configurations, for a run of so many processes; what was found, and how many
+/// configurations there are.
+pub fn check(path: &Path, set: &[String], processes: Option<usize>, context: &Context) -> Outcome<(Checked, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
     let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (input, what) = (Input::read(&args, context)?, path.display().to_string());
@@ -77,11 +61,12 @@ pub fn check(path: &Path, set: &[String], context: &Context) -> Outcome<Checked>
         return Err(Failure::refused(format!("{what}: there are no configurations")));
     }
     let (lattice, solve) = quarks::check(&input, &all, &what)?;
+    let cut = solve.plan(&input, input.device.layout.processes(processes))?;
     let device = input.device.open(&context.world)?;
-    let needs = |together: usize| solve.memory(lattice, &ProcessGrid::SINGLE, together);
+    let needs = |together: usize| solve.memory(cut, together);
     let batches = input.batch.within(device.memory()?.free, solve.components(), needs);
     let needs = needs(batches.largest());
-    Ok(Checked { device, needs, batches, lattice, configurations: input.configurations.len() })
+    Ok((Checked { device, lattice, cut, batches, needs }, input.configurations.len()))
 }
 
 /// *Collective.* The configurations with their names from the root, as the first process finds them.
@@ -104,7 +89,7 @@ fn configured(input: &Input, world: &World) -> Outcome<Vec<Configured>> {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (world, what) = (&context.world, args.input.display().to_string());
     let input = world.agree(Input::read(args, context))?;
-    quarks::check_grid(&input, world)?;
+    quarks::layout_choice(&input, world.size())?;
     let mut file = result::File::read(&args.out, &input, world)?;
     let mut missing: Vec<Configured> = Vec::new();
     for configuration in configured(&input, world)? {

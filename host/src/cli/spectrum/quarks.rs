@@ -1,7 +1,7 @@
 //! Propagators: solved, or read where they are kept.
 use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
 use super::super::device::{Device, on_device};
-use super::super::layout::Layout;
+use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::gauge_header;
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
@@ -10,7 +10,6 @@ use super::super::world::World;
 use super::super::{Code, Context, Failure, Outcome, fields, target};
 use super::input::{Input, SourceKind};
 use crate::config::Settings;
-use comms::ProcessGrid;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::files::ReadOptions;
@@ -53,15 +52,26 @@ impl Solver {
             Solver::Staggered(_) => ColourVector::COMPONENTS,
         }
     }
+    /// How a run of `processes` cuts the lattice, if it may be cut so.
+    pub fn plan(&self, input: &Input, processes: usize) -> Outcome<Cut> {
+        let choice = layout_choice(input, processes)?;
+        match self {
+            Solver::Wilson(solve) => {
+                let cut = choice.plan(processes, solve.plan.lattice(), WILSON_HOPS)?;
+                solve.scheme.check(cut).map(|()| cut)
+            }
+            Solver::Staggered(solve) => choice.plan(processes, solve.plan.lattice, solve.plan.hops()),
+        }
+    }
     /// Device memory for `together` right-hand sides on a process's part of the lattice, as long as the links have not been
     /// seen: with 18 reals, the most.
-    pub fn memory(&self, local: Lattice, grid: &ProcessGrid, together: usize) -> Needs {
+    pub fn memory(&self, cut: Cut, together: usize) -> Needs {
         match self {
             Solver::Wilson(solve) => {
                 let reconstruction = solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
-                solve.request(reconstruction).memory(local, grid, together)
+                solve.request(reconstruction).memory(cut.local, &cut.grid, together)
             }
-            Solver::Staggered(solve) => solve.memory(local, together),
+            Solver::Staggered(solve) => solve.memory(cut.local, together),
         }
     }
 }
@@ -104,10 +114,8 @@ pub fn wilson(
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(Solve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
-    let asked = input.device.layout.clone();
-    let asked = if input.shell.is_some() { asked.or_grid(slices(world)) } else { asked };
-    let layout = asked.cut(world, plan.lattice(), 1)?;
-    solve.scheme.check(&layout)?;
+    let layout = layout_choice(input, world.size())?.cut(world, plan.lattice(), WILSON_HOPS)?;
+    solve.scheme.check(layout.cut())?;
     // Sources and solutions, or solutions before and after smearing; links before and after.
     world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
     let boundary = plan.operator.wilson().boundary;
@@ -321,20 +329,23 @@ pub fn difference(old: &Value, new: &Value) -> Option<String> {
     }
 }
 
-/// Refuses a grid that cuts time slices, where the input has shells: smearing, on the host, needs them whole.
-pub fn check_grid(input: &Input, world: &World) -> Outcome {
-    let slices = slices(world);
-    if input.shell.is_none() || input.device.layout.grid().is_none_or(|grid| grid == slices) {
-        return Ok(());
+/// Steps of the longest hop of Wilson quarks.
+const WILSON_HOPS: usize = 1;
+
+/// How the lattice is to be cut. Refuses a grid that cuts time slices, where the input has shells: smearing, on the host,
+/// needs them whole.
+pub fn layout_choice(input: &Input, processes: usize) -> Outcome<LayoutChoice> {
+    let choice = input.device.layout.clone();
+    if input.shell.is_none() {
+        return Ok(choice);
+    }
+    let slices = [1, 1, 1, processes];
+    if choice.grid().is_none_or(|grid| grid == slices) {
+        return Ok(choice.or_grid(slices));
     }
     let slices = slices.map(|n| n.to_string()).join(",");
     let why = format!("shells need whole time slices in each process: leave --grid out, or say --grid {slices}");
     Err(Failure::refused(why).shared())
-}
-
-/// The grid that cuts no time slices.
-fn slices(world: &World) -> [usize; 4] {
-    [1, 1, 1, world.size()]
 }
 
 /// The lattice of a propagator.

@@ -240,10 +240,13 @@ impl StaggeredPlan {
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
     }
+    /// Steps of the longest hop.
+    pub fn hops(&self) -> usize {
+        if self.kind == Kind::Naive { 1 } else { 3 }
+    }
     /// Cuts the lattice over the processes.
     pub fn cut(&self, device: &DeviceChoice, world: &World) -> Outcome<Layout> {
-        let hops = if self.kind == Kind::Naive { 1 } else { 3 };
-        device.layout.cut(world, self.lattice, hops)
+        device.layout.cut(world, self.lattice, self.hops())
     }
     /// *Collective.* Makes or reads this process's part of fields.
     pub fn fields(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostColour>> {
