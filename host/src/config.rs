@@ -153,6 +153,8 @@ pub struct Settings {
     schema: Schema,
     /// Name of a table that has the keys of solves.
     table: Option<&'static str>,
+    /// Name of the table of an input that these are, where they are not all of it.
+    inside: Option<&'static str>,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
     /// Keys whose values are of another type.
     refused: BTreeSet<Rc<str>>,
@@ -207,7 +209,14 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
 impl Settings {
     /// With these keys, and those of global flags.
     pub fn of(schema: Schema) -> Self {
-        Settings { schema, table: None, values: BTreeMap::new(), refused: BTreeSet::new(), mistakes: Vec::new() }
+        Settings {
+            schema,
+            table: None,
+            inside: None,
+            values: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            mistakes: Vec::new(),
+        }
     }
     /// And with a table of this name for the keys of solves.
     pub fn with_solve(schema: Schema, table: &'static str) -> Self {
@@ -215,7 +224,7 @@ impl Settings {
     }
     /// What the table for a solve has, as settings of a solve.
     pub fn solve(&self) -> Self {
-        let mut solve = Self::default();
+        let mut solve = Self { inside: self.table, ..Self::default() };
         for (key, settings) in &self.values {
             if let Some(own) = self.in_table(key) {
                 let own: Rc<str> = own.into();
@@ -225,6 +234,10 @@ impl Settings {
             }
         }
         solve
+    }
+    /// The table that users type these keys in, where they are not flags.
+    pub fn inside(&self) -> Option<&'static str> {
+        self.inside
     }
     /// The key within the table for solves, of one that is in there.
     fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {

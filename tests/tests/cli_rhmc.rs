@@ -412,6 +412,18 @@ gauge-force = "double"
     // Two pseudofermions take eight flavours as they are, and no more.
     room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=16", &["naive", "more pseudofermions may help"]);
     room.fails(2, "rhmc run.toml --out run --set start=none.ildg --backend cpu", &["none.ildg"]);
+    // There are no flags for files here: a copy can be made.
+    room.json("generate unit --lattice 4,4,4,4 -o start.npy");
+    let mut start = fs::read(room.path("start.npy")).unwrap();
+    start.extend([0; 64]);
+    fs::write(room.path("start.npy"), start).unwrap();
+    let why = ["start.npy: 64 bytes follow", "(`ferrite convert --no-verify` makes a copy that can be read)"];
+    room.fails(2, "rhmc run.toml --out run --set start=start.npy --backend cpu", &why);
+    let quenched = "generate quenched --lattice 4,4,4,4 --beta 6 --sweeps 1 --seed 1 -o q.npy --backend cpu";
+    room.fails(2, &format!("{quenched} --start start.npy"), &why);
+    room.fails(2, "plaquette start.npy", &["64 bytes follow", "(--no-verify)"]);
+    room.json("convert --no-verify start.npy mended.npy");
+    room.json(&format!("{quenched} --start mended.npy").replace(" --backend cpu", ""));
     room.fails(2, "rhmc none.toml --out run", &["none.toml: cannot be read"]);
     room.fails(2, "rhmc run.toml --out run --max-hours 0", &["max-hours"]);
     room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is no folder"]);

@@ -311,6 +311,15 @@ fn runs_go_on() {
     let shell = "--set sink=shell --set shell.width=2 --set shell.steps=5";
     assert_eq!((grid("--grid 1,1,2,2"), grid(shell)), (json!([1, 1, 2, 2]), json!([1, 1, 1, 4])));
     room.fails(2, &format!("{checked} {shell} --grid 1,1,2,2"), &["whole time slices", "--grid 1,1,1,4"]);
+    // How files are read is asked of headers as of links: bytes that follow are refused, unless they are accepted.
+    room.json("convert cfg.1.ildg long.nersc");
+    let mut long = fs::read(room.path("long.nersc")).unwrap();
+    long.extend([0; 64]);
+    fs::write(room.path("long.nersc"), long).unwrap();
+    let long = "check run.toml --set configurations=long.nersc --set solve.mass=0.2";
+    room.fails(2, long, &["64 bytes follow", "(solve.no-verify = true)"]);
+    room.json(&format!("{long} --set solve.no-verify=true"));
+    room.fails(2, &format!("{long} --set solve.lattice=4,4,8,4"), &["4×4×8×4 according to the caller"]);
 
     // Propagators belong to one configuration and one input.
     fs::create_dir(room.path("a")).unwrap();

@@ -1,13 +1,11 @@
 //! `ferrite convert`.
-use super::fields::{file_precision, gauge_format, gauge_precision, read_gauge, spinor_format, write_gauge};
+use super::fields::{Reading, file_precision, gauge_format, gauge_precision, read_gauge, spinor_format, write_gauge};
 use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
-use ferrite::files::{
-    Format, Header, Precision, ReadOptions, WriteOptions, inspect_with, read_fermion_part, write_fermion_part,
-};
+use ferrite::files::{Format, Header, Precision, WriteOptions, inspect_with, read_fermion_part, write_fermion_part};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -92,18 +90,19 @@ impl Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
-    let options = args.read.options();
-    let header = inspect_with(&args.input, &options, &*world.network()).map_err(Failure::reading)?;
+    let read = args.read.reading();
+    let header = inspect_with(&args.input, &read.options, &*world.network());
+    let header = header.map_err(|error| Failure::reading(&error, read.by))?;
     let (field, format) = world.agree(args.check(&header))?;
     let layout = choice.layout.cut(world, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     match field {
-        Spinor::NAME => copy::<Spinor>(&args, &options, &write, &layout)?,
-        ColourVector::NAME => copy::<ColourVector>(&args, &options, &write, &layout)?,
+        Spinor::NAME => copy::<Spinor>(&args, &read, &write, &layout)?,
+        ColourVector::NAME => copy::<ColourVector>(&args, &read, &write, &layout)?,
         _ => {
-            let file = read_gauge(&args.input, &options, &layout, world)?;
+            let file = read_gauge(&args.input, &read, &layout, world)?;
             write_gauge(&args.output, &file.gauge, &write, &layout)?;
         }
     }
@@ -122,8 +121,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// Reads a fermion field and writes it.
-fn copy<T: Fermion>(args: &Arguments, options: &ReadOptions, write: &WriteOptions, layout: &Layout) -> Outcome {
+fn copy<T: Fermion>(args: &Arguments, read: &Reading, write: &WriteOptions, layout: &Layout) -> Outcome {
     let (section, network) = (&layout.section, layout.network());
-    let file = read_fermion_part::<T>(&args.input, section, options, network).map_err(Failure::reading)?;
+    let file = read_fermion_part::<T>(&args.input, section, &read.options, network);
+    let file = file.map_err(|error| Failure::reading(&error, read.by))?;
     write_fermion_part(&args.output, &file.field, section, write, network).map_err(Failure::writing)
 }

@@ -74,31 +74,51 @@ impl Failure {
         Self::new(Code::Refused, message)
     }
     /// A file that could not be read.
-    pub fn reading(error: FileError) -> Self {
-        Self::of_file(Code::Refused, &error)
+    pub fn reading(error: &FileError, by: ReadBy) -> Self {
+        Self { shared: met_by_all(error), ..Self::refused(describe(error, by)) }
     }
     /// A file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
-        Self::of_file(code, &error)
-    }
-    /// What many processes read or write fails for all of them, if only they hear of each other.
-    fn of_file(code: Code, error: &FileError) -> Self {
-        let shared = !matches!(error.problem, Problem::Comm(_));
-        Self { shared, ..Self::new(code, describe(error)) }
+        Self { shared: met_by_all(&error), ..Self::new(code, error) }
     }
 }
 
-/// The library speaks of its options; this program has flags for them.
-pub fn describe(error: &FileError) -> String {
-    let flag = match &error.problem {
-        Problem::NeedsLattice { .. } => " (--lattice X,Y,Z,T)",
-        Problem::Trailing { .. } | Problem::Checksum { .. } | Problem::HeaderValue { .. } => " (--no-verify)",
-        Problem::NotUnitary { .. } => " (--allow-non-unitary)",
-        _ => "",
+/// What many processes read or write fails for all of them, if only they hear of each other.
+fn met_by_all(error: &FileError) -> bool {
+    !matches!(error.problem, Problem::Comm(_))
+}
+
+/// By what users of a command say how a file is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadBy {
+    /// `--no-verify` and its likes.
+    Flags,
+    /// Keys of a table of the input.
+    Table(&'static str),
+    /// The command has nothing of the kind: a copy can be made with the flags of `ferrite convert`.
+    #[default]
+    Convert,
+}
+
+/// The library speaks of its options; this adds by what users give them.
+pub fn describe(error: &FileError, by: ReadBy) -> String {
+    let (flag, key, converted) = match &error.problem {
+        Problem::NeedsLattice { .. } => ("--lattice X,Y,Z,T", "lattice = [X, Y, Z, T]", "--lattice X,Y,Z,T"),
+        Problem::Trailing { .. } | Problem::Checksum { .. } | Problem::HeaderValue { .. } => {
+            ("--no-verify", "no-verify = true", "--no-verify")
+        }
+        Problem::NotUnitary { .. } => {
+            ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")
+        }
+        _ => return error.to_string(),
     };
-    format!("{error}{flag}")
+    match by {
+        ReadBy::Flags => format!("{error} ({flag})"),
+        ReadBy::Table(table) => format!("{error} ({table}.{key})"),
+        ReadBy::Convert => format!("{error} (`ferrite convert {converted}` makes a copy that can be read)"),
+    }
 }
 
 impl From<DeviceError> for Failure {
@@ -117,5 +137,25 @@ impl From<BackendError> for Failure {
             BackendError::Driver { .. } => Self::failed(error),
             _ => Self::refused(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody is sent to a flag that the command has not.
+    #[test]
+    fn advice_is_what_the_command_has() {
+        let error = FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4 } };
+        for (by, end) in [
+            (ReadBy::Flags, " (--no-verify)"),
+            (ReadBy::Table("solve"), " (solve.no-verify = true)"),
+            (ReadBy::Convert, " (`ferrite convert --no-verify` makes a copy that can be read)"),
+        ] {
+            assert!(describe(&error, by).ends_with(end), "{}", describe(&error, by));
+        }
+        let other = FileError { path: "a.lime".into(), problem: Problem::Unwritable { why: "no" } };
+        assert_eq!(describe(&other, ReadBy::Flags), other.to_string());
     }
 }

@@ -1,4 +1,5 @@
 //! Sources, and field files by name.
+use super::failure::{ReadBy, describe};
 use super::layout::Layout;
 use super::world::World;
 use super::{Failure, Outcome, text};
@@ -9,6 +10,23 @@ use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptio
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use std::path::{Path, PathBuf};
+
+/// How a gauge field is read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// For the library.
+    pub options: ReadOptions,
+    /// By what users say so.
+    pub by: ReadBy,
+}
+
+impl Reading {
+    /// The same for links that need not be in SU(3).
+    #[must_use]
+    pub fn of_any_links(&self) -> Self {
+        Reading { options: ReadOptions { allow_non_unitary: true, ..self.options }, by: self.by }
+    }
+}
 
 /// One right-hand side.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +129,7 @@ impl Source {
             }
             Source::Random(..) => Ok(vec![self]),
             Source::File(path, _) => {
-                let block = files::inspect_block::<T>(&path).map_err(|e| e.to_string())?;
+                let block = files::inspect_block::<T>(&path).map_err(|e| describe(&e, ReadBy::Convert))?;
                 let single = || files::inspect(&path, &ReadOptions::default());
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
@@ -119,7 +137,7 @@ impl Source {
                 };
                 match block {
                     None => {
-                        let header = single().map_err(|e| e.to_string())?;
+                        let header = single().map_err(|e| describe(&e, ReadBy::Convert))?;
                         match (header.values_per_site(), header.lattice) {
                             (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
                             (n, l) if n == T::COMPONENTS => {
@@ -159,7 +177,8 @@ impl Source {
                     Ok(None) => files::read_fermion_part(path, &section, &ReadOptions::default(), network),
                     Err(error) => Err(error),
                 };
-                read.map(|file| file.field).map_err(Failure::reading)
+                // How a file is read is said of links, not of sources.
+                read.map(|file| file.field).map_err(|error| Failure::reading(&error, ReadBy::Convert))
             }
         }
     }
@@ -266,15 +285,16 @@ pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: For
 }
 
 /// *Collective.* The lattice of a file.
-pub fn lattice_of(path: &Path, options: &ReadOptions, world: &World) -> Outcome<Lattice> {
-    let header = files::inspect_with(path, options, &*world.network()).map_err(Failure::reading)?;
-    Ok(header.lattice)
+pub fn lattice_of(path: &Path, read: &Reading, world: &World) -> Outcome<Lattice> {
+    let header = files::inspect_with(path, &read.options, &*world.network());
+    Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
 }
 
 /// *Collective.* Reads this process's part of a gauge field, which fits into memory.
-pub fn read_gauge(path: &Path, options: &ReadOptions, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
+pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
     world.agree(require_host_memory(layout.local(), 576, &path.display().to_string()))?;
-    files::read_gauge_part(path, &layout.section, options, layout.network()).map_err(Failure::reading)
+    let file = files::read_gauge_part(path, &layout.section, &read.options, layout.network());
+    file.map_err(|error| Failure::reading(&error, read.by))
 }
 
 /// *Collective.* Writes a gauge field of which each process has its part.

@@ -110,9 +110,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let Job { common, kind, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
     let device = choice.open(world)?;
-    let lattice = lattice_of(&common.input, &common.read.options(), world)?;
+    let lattice = lattice_of(&common.input, &common.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 3)?;
-    let file = read_gauge(&common.input, &common.read.options(), &layout, world)?;
+    let file = read_gauge(&common.input, &common.read.reading(), &layout, world)?;
     let sites = layout.local().half_volume();
     let needs = [
         ("links, fat and long links in double", 3 * 1152 * sites + 1152 * sites),

@@ -75,7 +75,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         world.once(|| target::check(path).map_err(Failure::refused))?;
     }
     // All headers before the work.
-    let lattice = |path: &PathBuf| lattice_of(path, &args.read.options(), world);
+    let lattice = |path: &PathBuf| lattice_of(path, &args.read.reading(), world);
     let lattices = args.files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
     let device = choice.open(world)?;
     interrupt::listen();
@@ -83,7 +83,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     for (path, lattice) in args.files.iter().zip(lattices) {
         // Rectangles reach two steps.
         let layout = choice.layout.cut(world, lattice, 2)?;
-        let file = read_gauge(path, &args.read.options(), &layout, world)?;
+        let file = read_gauge(path, &args.read.reading(), &layout, world)?;
         let sites = layout.local().half_volume();
         let links = 2 * ThinGauge::<Cpu>::bytes_for(sites);
         let needs = [("links as read from the host", 1152 * sites), ("links in double and their momenta", 3 * links)];

@@ -1,5 +1,6 @@
 //! What a solve or an application of an operator needs, resolved and checked from settings as typed.
-use super::fields::{self, Source};
+use super::failure::{ReadBy, describe};
+use super::fields::{self, Reading, Source};
 use super::target;
 use super::text;
 use crate::config::Settings;
@@ -89,14 +90,15 @@ pub fn reconstruction(
 }
 
 /// How the gauge field is read: `--lattice`, `--record`, `--no-verify`, `--allow-non-unitary`, `--reunitarise`.
-pub fn read_options(settings: &mut Settings) -> ReadOptions {
-    ReadOptions {
+pub fn reading(settings: &mut Settings) -> Reading {
+    let options = ReadOptions {
         verify: !settings.is_on("no-verify"),
         allow_non_unitary: settings.is_on("allow-non-unitary"),
         reunitarise: settings.is_on("reunitarise"),
         lattice: settings.parsed("lattice", text::lattice),
         record: settings.count("record", 0..=1_000_000).unwrap_or(0),
-    }
+    };
+    Reading { options, by: settings.inside().map_or(ReadBy::Flags, ReadBy::Table) }
 }
 
 /// Operator, fields and formats: what `solve` and `apply` have in common.
@@ -105,7 +107,7 @@ pub struct Plan {
     /// The configuration.
     pub gauge: PathBuf,
     /// How to read it.
-    pub read: ReadOptions,
+    pub read: Reading,
     /// What its header says.
     pub header: Header,
     /// The operator.
@@ -152,7 +154,7 @@ impl Plan {
     /// Resolves the common settings. `None` if something is wrong, which `settings` then lists.
     pub fn from_settings(settings: &mut Settings) -> Option<Self> {
         let operator = operator(settings);
-        let read = read_options(settings);
+        let read = reading(settings);
         let gauge = settings.get("gauge");
         if gauge.is_none() {
             settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
@@ -180,9 +182,9 @@ impl Plan {
 }
 
 /// The header of the gauge field that a key names.
-pub fn gauge_header(settings: &mut Settings, key: &str, read: &ReadOptions) -> Option<Header> {
+pub fn gauge_header(settings: &mut Settings, key: &str, read: &Reading) -> Option<Header> {
     let gauge = settings.get(key)?;
-    let header = inspect(gauge.text().as_ref(), read).map_err(|e| super::failure::describe(&e));
+    let header = inspect(gauge.text().as_ref(), &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => Ok(header),
         n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),

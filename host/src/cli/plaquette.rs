@@ -29,9 +29,9 @@ pub struct Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let device = choice.open(world)?;
-    let lattice = lattice_of(&args.file, &args.read.options(), world)?;
+    let lattice = lattice_of(&args.file, &args.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 1)?;
-    let file = read_gauge(&args.file, &args.read.options(), &layout, world)?;
+    let file = read_gauge(&args.file, &args.read.reading(), &layout, world)?;
     let sites = layout.local().half_volume();
     let links = 2 * ThinGauge::<ferrite::backend::Cpu>::bytes_for(sites);
     let needs = [("links as read from the host", 1152 * sites), ("links in double", links)];

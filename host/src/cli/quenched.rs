@@ -1,12 +1,12 @@
 //! `ferrite generate quenched`.
 use super::device::{DeviceChoice, on_device};
-use super::fields::{lattice_of, read_gauge, require_host_memory, write_gauge};
+use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
 use clap::Args;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::ThinGauge;
-use ferrite::files::{Format, GaugeFile, Precision, ReadOptions, WriteOptions};
+use ferrite::files::{Format, GaugeFile, Precision, WriteOptions};
 use ferrite::quenched::{Generator, Start};
 use ferrite::statistics::average;
 use serde_json::{Value, json};
@@ -137,13 +137,13 @@ pub fn run(
     let start = match flags.start.as_deref() {
         None | Some("cold" | "hot") => None,
         Some(path) => {
-            let (path, options) = (Path::new(path), ReadOptions::default());
-            let other = lattice_of(path, &options, world)?;
+            let (path, read) = (Path::new(path), Reading::default());
+            let other = lattice_of(path, &read, world)?;
             if other != lattice {
                 let why = format!("the links to start from are on {other}, --lattice says {lattice}");
                 return Err(Failure::refused(why).shared());
             }
-            Some(read_gauge(path, &options, layout, world)?)
+            Some(read_gauge(path, &read, layout, world)?)
         }
     };
     let thin = 2 * ThinGauge::<Cpu>::bytes_for(local.half_volume());

@@ -253,7 +253,7 @@ fn off_su3_limit(precision: IterationPrecision) -> f64 {
 
 /// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
 pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> {
-    allowed_reconstruction(&plan.gauge, &plan.read, plan.precision, plan.reconstruction, file)
+    allowed_reconstruction(&plan.gauge, &plan.read.options, plan.precision, plan.reconstruction, file)
 }
 
 /// The same for links of any operator.

@@ -1,5 +1,6 @@
 //! `ferrite verify`, and the flags that say how files are read.
-use super::failure::describe;
+use super::failure::{ReadBy, describe};
+use super::fields::Reading;
 use super::fields::require_host_memory;
 use super::layout::Layout;
 use super::text::lattice;
@@ -42,15 +43,16 @@ pub struct ReadFlags {
 }
 
 impl ReadFlags {
-    /// For the library.
-    pub fn options(&self) -> ReadOptions {
-        ReadOptions {
+    /// How files are read with them.
+    pub fn reading(&self) -> Reading {
+        let options = ReadOptions {
             verify: !self.no_verify,
             allow_non_unitary: self.allow_non_unitary,
             reunitarise: self.reunitarise,
             lattice: self.lattice,
             record: self.record,
-        }
+        };
+        Reading { options, by: ReadBy::Flags }
     }
 }
 
@@ -68,7 +70,7 @@ pub struct Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
-    let options = args.read.options();
+    let Reading { options, by } = args.read.reading();
     let read = match inspect_with(&args.file, &options, &*world.network()) {
         Ok(header) => {
             let layout = choice.layout.cut(world, header.lattice, 1)?;
@@ -86,7 +88,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             context.output.result("ferrite.verify/1", object, || format!("{text}{}: in order\n", args.file.display()))
         }
         Err(error) => {
-            let message = describe(&error);
+            let message = describe(&error, by);
             if matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
                 return Err(Failure::refused(message).shared());
             }

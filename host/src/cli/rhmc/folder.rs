@@ -11,13 +11,14 @@
 //!
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
 //! of trajectories that it does not know, half a line among them, are cut off when a run goes on.
+use super::super::fields::Reading;
 use super::super::layout::Layout;
 use super::super::report::data::FILE;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, Precision, ReadOptions, WriteOptions, atomic};
+use ferrite::files::{Format, Precision, WriteOptions, atomic};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -97,12 +98,12 @@ impl Folder {
         let (state, links, bytes) = world.agree(folder.state())?;
         world.agree(goes_on(&state))?;
         let path = folder.file(&links);
-        let lattice = fields::lattice_of(&path, &ReadOptions::default(), world)?;
+        let lattice = fields::lattice_of(&path, &Reading::default(), world)?;
         if lattice != layout.lattice() {
             let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
             return Err(Failure::refused(format!("{}: {why}", folder.path.display())).shared());
         }
-        let gauge = fields::read_gauge(&path, &ReadOptions::default(), layout, world)?.gauge;
+        let gauge = fields::read_gauge(&path, &Reading::default(), layout, world)?.gauge;
         folder.bytes = bytes;
         world.once(|| {
             let file = OpenOptions::new().write(true).open(folder.lines());
@@ -211,7 +212,7 @@ impl Folder {
         let title = format!("trajectory {trajectory}");
         let options = WriteOptions { format: Format::Ildg, precision: self.precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
-        let back = fields::read_gauge(path, &ReadOptions::default(), layout, world)?.gauge;
+        let back = fields::read_gauge(path, &Reading::default(), layout, world)?.gauge;
         let same = if back.links() == gauge.links() {
             Ok(())
         } else {

@@ -8,6 +8,7 @@ mod settings;
 
 use super::batch::{Batches, Needs};
 use super::device::{Device, on_device};
+use super::fields::Reading;
 use super::layout::Layout;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, progress};
@@ -198,12 +199,13 @@ fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<Hos
         Start::Hot => generate::random(layout.section, input.plan.seed),
         Start::File(path) => {
             let options = ReadOptions { reunitarise: true, ..Default::default() };
-            let lattice = fields::lattice_of(path, &options, world)?;
+            let read = Reading { options, ..Default::default() };
+            let lattice = fields::lattice_of(path, &read, world)?;
             if lattice != input.lattice {
                 let why = format!("{} has links on {lattice}, the input says {}", path.display(), input.lattice);
                 return Err(Failure::refused(why).shared());
             }
-            fields::read_gauge(path, &options, layout, world)?.gauge
+            fields::read_gauge(path, &read, layout, world)?.gauge
         }
     })
 }

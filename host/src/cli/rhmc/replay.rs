@@ -8,7 +8,7 @@
 //! | `functions.json` | rational functions of −D² for each group; without it our own |
 //!
 //! Fields are `.npy`, or another format that `ferrite` reads.
-use super::super::fields::{self, Source};
+use super::super::fields::{self, Reading, Source};
 use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome};
@@ -79,13 +79,14 @@ impl Replay {
     /// *Collective.* What trajectory `number` begins with.
     pub fn trajectory(&self, number: u32, input: &Input, layout: &Layout, world: &World) -> Outcome<Given> {
         let options = ReadOptions { allow_non_unitary: true, verify: false, ..Default::default() };
+        let read = Reading { options, ..Default::default() };
         let path = world.agree(self.needed(&format!("momenta.{number}")))?;
-        let lattice = fields::lattice_of(&path, &options, world)?;
+        let lattice = fields::lattice_of(&path, &read, world)?;
         if lattice != layout.lattice() {
             let why = format!("{} is on {lattice}, the run is on {}", path.display(), layout.lattice());
             return Err(Failure::refused(why).shared());
         }
-        let momenta = fields::read_gauge(&path, &options, layout, world)?.gauge;
+        let momenta = fields::read_gauge(&path, &read, layout, world)?.gauge;
         let one = |k: usize| {
             let path = world.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
             self.colour(&path, layout, world)

@@ -45,7 +45,7 @@ const ELSEWHERE: [&str; 13] = [
 ];
 
 /// Keys of a solve that decide what its solution is.
-const PHYSICS: [&str; 15] = [
+const PHYSICS: [&str; 16] = [
     "operator",
     "mass",
     "kappa",
@@ -59,6 +59,7 @@ const PHYSICS: [&str; 15] = [
     "naik-epsilon",
     "phases",
     "spread-boundary",
+    "record",
     "reunitarise",
     "tol",
 ];

@@ -2,7 +2,7 @@
 use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
 use super::super::device::{Device, on_device};
 use super::super::layout::{Cut, Layout, LayoutChoice};
-use super::super::plan::gauge_header;
+use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
 use super::super::staggered::{StaggeredSolve, one_mass, read_links};
@@ -12,7 +12,6 @@ use super::input::{Input, SourceKind};
 use crate::config::Settings;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
-use ferrite::files::ReadOptions;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
 use ferrite::spectrum::sources::{noise_wall, wall};
@@ -79,8 +78,9 @@ impl Solver {
 /// Whether the input fits configurations, of which there is one at least, as far as their headers tell; their lattice, and
 /// the solve.
 pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<(Lattice, Solver)> {
-    let header = |settings: &mut Settings| gauge_header(settings, "gauge", &ReadOptions::default());
     let mut settings = input.solve_settings(configurations[0]);
+    let read = reading(&mut settings);
+    let header = |settings: &mut Settings| gauge_header(settings, "gauge", &read);
     // Before the sources, which would say so for each component.
     let first = header(&mut settings).map(|header| header.lattice);
     first.map_or(Ok(()), |lattice| input.check(lattice))?;

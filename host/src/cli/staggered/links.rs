@@ -10,7 +10,6 @@ use ferrite::domain::Domain;
 use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::files::ReadOptions;
 use ferrite::solve::{Reconstruction, StaggeredConfiguration};
 use std::path::PathBuf;
 
@@ -33,15 +32,15 @@ pub fn read_links(plan: &StaggeredPlan, layout: &Layout, world: &World) -> Outco
             // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
             let reconstruction = match hisq {
                 true => asked.unwrap_or(default),
-                false => allowed_reconstruction(path, &plan.read, plan.precision, asked, &file)?,
+                false => allowed_reconstruction(path, &plan.read.options, plan.precision, asked, &file)?,
             };
             let u0 = plan.kind.u0(&path.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
             Ok((HostLinks::Thin(Box::new(file.gauge)), reconstruction, u0))
         }
         LinkFiles::Improved(fat, long) => {
-            let options = ReadOptions { allow_non_unitary: true, ..plan.read };
+            let reading = plan.read.of_any_links();
             let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
-                let mut links = fields::read_gauge(path, &options, layout, world)?.gauge;
+                let mut links = fields::read_gauge(path, &reading, layout, world)?.gauge;
                 with_phases(&mut links, layout.section, steps, StaggeredPhases::Milc, plan.boundary);
                 Ok(links)
             };

@@ -1,17 +1,17 @@
 //! What a staggered solve or application is about: operator, links, masses and sources, from settings.
 use crate::cli::device::DeviceChoice;
-use crate::cli::fields::Source;
+use crate::cli::fields::{Reading, Source};
 use crate::cli::layout::Layout;
 use crate::cli::method::Wanted;
 use crate::cli::plan::{
-    BOUNDARIES, PRECISIONS, belong_elsewhere, gauge_header, output, read_options, reconstruction, sources,
+    BOUNDARIES, PRECISIONS, belong_elsewhere, gauge_header, output, reading, reconstruction, sources,
 };
 use crate::cli::world::World;
 use crate::cli::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::field::host::{ColourVector, HostColour};
-use ferrite::files::{Header, ReadOptions};
+use ferrite::files::Header;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{IterationPrecision, Reconstruction, ShiftStrategy};
 use std::path::PathBuf;
@@ -142,7 +142,7 @@ pub struct StaggeredPlan {
     /// The links.
     pub links: LinkFiles,
     /// How to read a configuration.
-    pub read: ReadOptions,
+    pub read: Reading,
     /// Extents.
     pub lattice: Lattice,
     /// Boundary condition in t.
@@ -186,7 +186,7 @@ impl StaggeredPlan {
     fn resolve(settings: &mut Settings, masses: Option<Masses>) -> Option<Self> {
         let kind = Kind::from_settings(settings);
         belong_elsewhere(settings, &FOREIGN_KEYS, "other operators: --operator wilson or clover");
-        let read = read_options(settings);
+        let read = reading(settings);
         let (links, header) = link_files(settings, kind, &read);
         let boundary = settings.choice("bc-time", &BOUNDARIES).unwrap_or_default();
         let phases = settings.choice("phases", &PHASES).unwrap_or_default();
@@ -272,7 +272,7 @@ impl StaggeredPlan {
 }
 
 /// `--gauge`, or `--fat` and `--long`, and the header of the first.
-fn link_files(settings: &mut Settings, kind: Option<Kind>, read: &ReadOptions) -> (Option<LinkFiles>, Option<Header>) {
+fn link_files(settings: &mut Settings, kind: Option<Kind>, read: &Reading) -> (Option<LinkFiles>, Option<Header>) {
     let path = |settings: &Settings, key: &str| settings.get(key).map(|setting| PathBuf::from(setting.text()));
     let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| path(settings, key));
     match (gauge, fat, long) {
@@ -286,8 +286,8 @@ fn link_files(settings: &mut Settings, kind: Option<Kind>, read: &ReadOptions) -
                     settings.conflict(key, "fat", "these fat links are made already");
                 }
             }
-            let options = ReadOptions { allow_non_unitary: true, ..*read };
-            let (header, other) = (gauge_header(settings, "fat", &options), gauge_header(settings, "long", &options));
+            let read = read.of_any_links();
+            let (header, other) = (gauge_header(settings, "fat", &read), gauge_header(settings, "long", &read));
             if let (Some(fat), Some(long)) = (&header, &other)
                 && fat.lattice != long.lattice
             {

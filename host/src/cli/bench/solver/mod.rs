@@ -4,7 +4,7 @@ mod table;
 mod wilson;
 
 use crate::cli::device::on_device;
-use crate::cli::fields::{lattice_of, read_gauge};
+use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{STAGGERED_OWNERS, belong_elsewhere};
 use crate::cli::progress::Watch;
@@ -19,7 +19,6 @@ use ferrite::backend::Backend;
 use ferrite::bench::solver::{Cell, Scheme, Study, StudyFailure};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
-use ferrite::files::ReadOptions;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
 use ferrite::solve::{Configuration, IterationPrecision, Reconstruction};
@@ -137,10 +136,10 @@ impl Subject {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let world = &context.world;
     let (subject, study) = world.agree(checked(&args))?;
-    let (choice, options) = (context.device_choice()?, ReadOptions::default());
+    let (choice, read) = (context.device_choice()?, Reading::default());
     let device = choice.open(world)?;
     let lattice = match &args.gauge {
-        Some(path) => lattice_of(path, &options, world)?,
+        Some(path) => lattice_of(path, &read, world)?,
         None => args.lattice,
     };
     let hops = match &subject {
@@ -153,7 +152,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Subject::Staggered(plan) => plan.memory(layout.local()),
     };
     device.require_all(world, &needs, &format!("the study on {lattice}"))?;
-    let file = args.gauge.as_ref().map(|path| read_gauge(path, &options, &layout, world)).transpose()?;
+    let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, world)).transpose()?;
     interrupt::listen();
     let (results, u0) = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;
