@@ -31,6 +31,8 @@ pub enum Kind {
     Extents,
     /// One or several numbers, as a text or an array.
     Numbers,
+    /// The same, where numbers may also be fractions, which are texts.
+    Fractions,
 }
 
 /// Keys of an input; `*` stands for the number of a table.
@@ -156,6 +158,8 @@ pub struct Settings {
     /// Name of the table of an input that these are, where they are not all of it.
     inside: Option<&'static str>,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
+    /// How many tables arrays of tables have in files.
+    lengths: BTreeMap<String, usize>,
     /// Keys whose values are of another type.
     refused: BTreeSet<Rc<str>>,
     mistakes: Vec<((usize, usize), String)>,
@@ -214,6 +218,7 @@ impl Settings {
             table: None,
             inside: None,
             values: BTreeMap::new(),
+            lengths: BTreeMap::new(),
             refused: BTreeSet::new(),
             mistakes: Vec::new(),
         }
@@ -270,7 +275,9 @@ impl Settings {
     /// How many tables an array of tables has.
     pub fn tables(&self, name: &str) -> usize {
         let number = |key: &Rc<str>| index(key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?);
-        self.values.keys().filter_map(number).map(|n| n + 1).max().unwrap_or(0)
+        let by_keys = self.values.keys().filter_map(number).map(|n| n + 1).max();
+        // A table without keys is one, too.
+        by_keys.max(self.lengths.get(name).copied()).unwrap_or(0)
     }
     /// Notes a value given as a flag. It replaces what files say.
     pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
@@ -363,6 +370,7 @@ impl Settings {
                     if begins(&format!("{}.*.", pattern(key)))
                         && list.iter().all(|value| matches!(value.get_ref(), DeValue::Table(_))) =>
                 {
+                    self.lengths.insert(key.into(), list.len());
                     for (number, value) in list.iter().enumerate() {
                         if let DeValue::Table(table) = value.get_ref() {
                             self.table(text, name, &format!("{key}.{number}."), table);
@@ -381,14 +389,19 @@ impl Settings {
             let origin = Origin::File { path: name.clone(), line, column };
             Setting { key: key.clone(), table: None, text: text_of, origin }
         };
+        fn number<'v>(value: &'v DeValue) -> Option<&'v str> {
+            match value {
+                DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
+                DeValue::Float(f) => Some(f.as_str()),
+                _ => None,
+            }
+        }
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
-            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Numbers, DeValue::String(s)) => {
-                Some(s.to_string())
-            }
-            (Kind::Word | Kind::Count | Kind::Number | Kind::Numbers, DeValue::Integer(i)) if i.radix() == 10 => {
-                Some(i.as_str().into())
-            }
-            (Kind::Number | Kind::Word | Kind::Numbers, DeValue::Float(f)) => Some(f.as_str().into()),
+            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents, DeValue::String(s)) => Some(s.to_string()),
+            (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),
+            (Kind::Word | Kind::Count, DeValue::Integer(i)) if i.radix() == 10 => Some(i.as_str().into()),
+            (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value).map(String::from),
+            (Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
             (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
             _ => None,
         };
@@ -406,15 +419,12 @@ impl Settings {
                     .collect();
                 numbers.map(|numbers| vec![setting(value, numbers.join(","))])
             }
-            (Kind::Numbers, DeValue::Array(list)) => {
-                let numbers: Option<Vec<&str>> = list
-                    .iter()
-                    .map(|v| match v.get_ref() {
-                        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
-                        DeValue::Float(f) => Some(f.as_str()),
-                        _ => None,
-                    })
-                    .collect();
+            (Kind::Numbers | Kind::Fractions, DeValue::Array(list)) => {
+                let one = |value: &Spanned<DeValue>| match value.get_ref() {
+                    DeValue::String(s) if kind == Kind::Fractions => Some(s.to_string()),
+                    value => number(value).map(String::from),
+                };
+                let numbers: Option<Vec<String>> = list.iter().map(one).collect();
                 numbers.map(|numbers| vec![setting(value, numbers.join(","))])
             }
             _ => scalar(value).map(|text| vec![setting(value, text)]),
@@ -433,6 +443,7 @@ impl Settings {
                     Kind::Switch => "true or false",
                     Kind::Extents => "four whole numbers, [X, Y, Z, T]",
                     Kind::Numbers => "a number or an array of numbers",
+                    Kind::Fractions => "a number, a fraction such as \"1/2\", or an array of these",
                 };
                 let (line, column) = position(text, value.span().start);
                 let found = value.get_ref().type_str();

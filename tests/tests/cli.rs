@@ -642,6 +642,10 @@ fn usage_mistakes() {
     let none = room.run("");
     assert!(none.code == Some(2) && none.stderr.contains("Usage:"), "{}", none.stderr);
     room.fails(2, "solv", &["solve"]);
+    for flag in ["--flow-step 0.1", "--flow-action symanzik", "--flow-every 2"] {
+        let name = flag.split(' ').next().unwrap();
+        room.fails(2, &format!("measure weak.ildg {flag}"), &[name, "belongs to --flow: give --flow T"]);
+    }
     room.fails(2, "plaquette weak.ildg --bakend cpu", &["--backend"]);
     room.fails(2, "plaquette", &["<FILE>"]);
     room.fails(2, "plaquette weak.ildg --backend gpu", &["--backend", "auto, cuda, cpu"]);

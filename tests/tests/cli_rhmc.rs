@@ -439,6 +439,37 @@ gauge-force = "double"
     room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is one level"]);
     fs::write(room.path("flat.toml"), QUARKS.replace("gauge-steps = 2", "gauge-integrator = \"leapfrog\"")).unwrap();
     room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "give trajectory.gauge-steps, too"]);
+    for (set, why) in [
+        ("precision.dynamics=double", "there is nothing to solve"),
+        ("precision.dynamics-tol=1e-7", "there is nothing to solve"),
+        ("precision.action=double", "there is nothing to solve"),
+        ("precision.action-tol=1e-9", "there is nothing to solve"),
+        ("measure.condensate=2", "there are no condensates"),
+        ("measure.condensate-tol=1e-9", "there are no condensates"),
+        ("measure.batch=2", "there are no condensates"),
+    ] {
+        let key = set.split('=').next().unwrap();
+        room.fails(2, &format!("check gauge.toml --set {set}"), &[key, "without quarks", why]);
+    }
+    for text in [format!("{GAUGE}[[fermion]]\n"), QUARKS.replace("[measure]", "[[fermion]]\n[measure]")] {
+        fs::write(room.path("empty.toml"), &text).unwrap();
+        let number = text.matches("[[fermion]]").count() - 1;
+        let parts = ["operator", "mass", "flavours"].map(|key| format!("fermion.{number}.{key} is missing"));
+        room.fails(2, "check empty.toml", &parts.each_ref().map(String::as_str));
+    }
+    // Fractions are texts, alone or among numbers.
+    for (typed, told) in [("\"1/2\"", "1/2"), ("[\"1/2\"]", "1/2"), ("[1]", "1"), ("3", "3")] {
+        fs::write(room.path("half.toml"), QUARKS.replace("flavours = [2]", &format!("flavours = {typed}"))).unwrap();
+        assert_eq!(room.json("check half.toml")["quarks"][0], json!(format!("naive flavours {told} at m = 0.3")));
+    }
+    fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", "flavours = [2, \"1/2\"]")).unwrap();
+    let names = room.json("check half.toml")["quarks"].clone();
+    assert_eq!(names[1], json!("asqtad flavours 2 at m = 0.2 and 1/2 at m = 0.5"));
+    for (typed, why) in [("[2, \"one\"]", "its parts have to be integers"), ("[2, true]", "a fraction such as \"1/2\"")]
+    {
+        fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", &format!("flavours = {typed}"))).unwrap();
+        room.fails(2, "check half.toml", &["half.toml:24:12: fermion.1.flavours", why]);
+    }
     // Quarks of one name are told apart.
     let group = "[[fermion]]\noperator = \"naive\"\nmass = [0.3]\nflavours = [2]\n";
     fs::write(

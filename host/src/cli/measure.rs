@@ -35,16 +35,15 @@ pub struct Arguments {
     /// Follow the gradient flow up to this time, in lattice units
     #[arg(long, value_name = "T", value_parser = positive, allow_hyphen_values = true)]
     flow: Option<f64>,
-    /// Length of its steps
-    #[arg(long, value_name = "E", value_parser = positive, default_value_t = 0.02, allow_hyphen_values = true)]
-    flow_step: f64,
-    /// Whose gradient
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = Action::Wilson)]
-    flow_action: Action,
-    /// Look at the links after every so many steps
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..),
-        allow_hyphen_values = true)]
-    flow_every: u32,
+    /// Length of its steps [default: 0.02]
+    #[arg(long, value_name = "E", value_parser = positive, allow_hyphen_values = true)]
+    flow_step: Option<f64>,
+    /// Whose gradient [default: wilson]
+    #[arg(long, value_name = "NAME", value_enum)]
+    flow_action: Option<Action>,
+    /// Look at the links after every so many steps [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
+    flow_every: Option<u32>,
     /// Add a line of JSON for each configuration to this file, as soon as it is measured
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
@@ -68,9 +67,45 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Where the flow goes, and how.
+struct Course {
+    end: f64,
+    step: f64,
+    action: FlowAction,
+    every: u32,
+}
+
+impl Course {
+    /// From the flags; none without `--flow`, which the others then have nothing to do with.
+    fn of(args: &Arguments) -> Outcome<Option<Self>> {
+        let Some(end) = args.flow else {
+            let given = [
+                ("--flow-step", args.flow_step.is_some()),
+                ("--flow-action", args.flow_action.is_some()),
+                ("--flow-every", args.flow_every.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((flag, _)) => Err(Failure::refused(format!("{flag} belongs to --flow: give --flow T, too"))),
+                None => Ok(None),
+            };
+        };
+        let action = match args.flow_action.unwrap_or(Action::Wilson) {
+            Action::Wilson => FlowAction::Wilson,
+            Action::Symanzik => FlowAction::Symanzik,
+        };
+        let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
+        Ok(Some(Course { end, step, action, every }))
+    }
+    fn steps(&self) -> u64 {
+        (self.end / self.step - 1e-9).ceil().max(1.0) as u64
+    }
+}
+
 /// Measures all files on the device.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
+    let course = world.agree(Course::of(args))?;
+    let course = course.as_ref();
     if let Some(path) = &args.output {
         world.once(|| target::check(path).map_err(Failure::refused))?;
     }
@@ -88,8 +123,9 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         let links = 2 * ThinGauge::<Cpu>::bytes_for(sites);
         let needs = [("links as read from the host", 1152 * sites), ("links in double and their momenta", 3 * links)];
         device.require_all(world, &needs, "the measurement")?;
-        let bar = progress::bar(steps(args), context.shows_progress());
-        let found = on_device!(&device, backend => measure(&layout.domain(backend)?, &file.gauge, args, (&bar, world)));
+        let bar = progress::bar(course.map_or(0, Course::steps), context.shows_progress());
+        let found =
+            on_device!(&device, backend => measure(&layout.domain(backend)?, &file.gauge, course, (&bar, world)));
         bar.finish_and_clear();
         let found = found?;
         let mut object = found.json();
@@ -120,15 +156,10 @@ struct Found {
     flowed: bool,
 }
 
-/// Steps of the flow.
-fn steps(args: &Arguments) -> u64 {
-    args.flow.map_or(0, |end| (end / args.flow_step - 1e-9).ceil().max(1.0) as u64)
-}
-
 fn measure<B: Backend>(
     domain: &Domain<B>,
     gauge: &HostGauge,
-    args: &Arguments,
+    course: Option<&Course>,
     (bar, world): (&ProgressBar, &World),
 ) -> Outcome<Found> {
     let thin = ThinGauge::upload(domain, gauge)?;
@@ -137,21 +168,17 @@ fn measure<B: Backend>(
     let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
     let traces = mean_traces(&thin, &rectangles)?;
     let polyakov = polyakov_loop(&thin)?;
-    if let Some(end) = args.flow {
-        let action = match args.flow_action {
-            Action::Wilson => FlowAction::Wilson,
-            Action::Symanzik => FlowAction::Symanzik,
-        };
-        let mut flow = Flow::new(&thin, action)?;
-        let steps = steps(args);
+    if let Some(course) = course {
+        let mut flow = Flow::new(&thin, course.action)?;
+        let steps = course.steps();
         for number in 1..=steps {
             // The last one ends where it should.
-            flow.step(args.flow_step.min(end - flow.time())).map_err(Failure::failed)?;
+            flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
             bar.set_position(number);
             if interrupt::asked_any(world, number as usize) {
                 return Err(Failure::new(Code::Interrupted, format!("ended at t = {:.4} of the flow", flow.time())));
             }
-            if number.is_multiple_of(u64::from(args.flow_every)) || number == steps {
+            if number.is_multiple_of(u64::from(course.every)) || number == steps {
                 points.push(flow.look()?);
             }
         }
@@ -160,7 +187,7 @@ fn measure<B: Backend>(
         plaquette: [plaquette.mean, plaquette.spatial, plaquette.temporal],
         rectangle: traces.iter().sum::<f64>() / (3 * traces.len()) as f64,
         polyakov: [polyakov.re, polyakov.im],
-        flowed: args.flow.is_some(),
+        flowed: course.is_some(),
         points,
     })
 }

@@ -38,7 +38,7 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.operator", Kind::Word),
     ("fermion.*.u0", Kind::Number),
     ("fermion.*.mass", Kind::Numbers),
-    ("fermion.*.flavours", Kind::Numbers),
+    ("fermion.*.flavours", Kind::Fractions),
     ("fermion.*.pseudofermions", Kind::Count),
     ("fermion.*.bc-time", Kind::Word),
     ("fermion.*.phases", Kind::Word),
@@ -188,6 +188,9 @@ impl Input {
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
             kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),
         };
+        if tables == 0 {
+            without_quarks(s);
+        }
         s.finish(what)?;
         let (Some(lattice), Some(trajectories), Some(seed), Some(gauge)) = (lattice, trajectories, seed, gauge) else {
             return Err(Failure::refused(format!("{what}: something is missing")));
@@ -339,6 +342,26 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
     let names: Vec<_> = quarks.iter().map(one).collect();
     let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
     Some(Group { name, operator: QuarkOperator { params, paths }, quarks, pseudofermions, tolerances })
+}
+
+/// Keys that only quarks make use of.
+const OF_QUARKS: [(&str, &str); 7] = [
+    ("precision.dynamics", "there is nothing to solve"),
+    ("precision.dynamics-tol", "there is nothing to solve"),
+    ("precision.action", "there is nothing to solve"),
+    ("precision.action-tol", "there is nothing to solve"),
+    ("measure.condensate", "there are no condensates"),
+    ("measure.condensate-tol", "there are no condensates"),
+    ("measure.batch", "there are no condensates"),
+];
+
+/// Notes keys that have no effect in an input without quarks.
+fn without_quarks(s: &mut Settings) {
+    for (key, why) in OF_QUARKS {
+        if let Some(setting) = s.get(key) {
+            s.wrong(&setting, format!("without quarks {why}: leave it out, or give a table [[fermion]]"));
+        }
+    }
 }
 
 /// Length of a trajectory, the levels, and when links are made unitary.

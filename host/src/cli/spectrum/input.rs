@@ -175,6 +175,7 @@ impl Input {
             ("nucleon", staggered && nucleon, why_staggered),
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
+            ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
         ] {
             if let (true, Some(setting)) = (refused, s.get(key)) {
                 s.wrong(&setting, why);
