@@ -15,8 +15,10 @@
 //! | [`rhmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
 //! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
 //! | [`domain`] | a device, this process's part of the lattice, the other processes |
+//! | [`halo`] | how faces travel between the parts of processes |
 //! | [`field`] | fields on a device, in the layout of its kernels |
 //! | [`dirac`] | Wilson and Wilson-clover operators, even-odd preconditioning |
+//! | [`fat_links`] | fat and long links of asqtad and HISQ |
 //! | [`solve`] | from links and sources to solutions, with the check of the answer |
 //! | [`mod@bench`] | how fast kernels are, next to a copy |
 //! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |

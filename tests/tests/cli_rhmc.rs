@@ -159,6 +159,14 @@ fn a_run_and_how_it_goes_on() {
     fs::copy(room.path("whole/trajectories.jsonl"), room.path("lost/trajectories.jsonl")).unwrap();
     room.fails(2, "rhmc run.toml --out lost --backend cpu", &["lost has trajectories", "no state.toml"]);
     assert_eq!(lines(&room, "lost"), whole);
+    // Nor does a run go on whose lines are lost.
+    let kept = room.path("whole/kept.jsonl");
+    fs::rename(room.path("whole/trajectories.jsonl"), &kept).unwrap();
+    let on = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5";
+    room.fails(2, on, &["whole/trajectories.jsonl is missing", "restore the file, or begin in another folder"]);
+    fs::write(room.path("whole/trajectories.jsonl"), "").unwrap();
+    room.fails(2, on, &["trajectories.jsonl has 0 bytes", "restore the file, which has lost lines"]);
+    fs::rename(&kept, room.path("whole/trajectories.jsonl")).unwrap();
     // Nor does a second process come in.
     let first = fs::OpenOptions::new().append(true).open(room.path("whole/.lock")).unwrap();
     first.lock().unwrap();

@@ -44,6 +44,8 @@ fn operators_and_precisions() {
         ));
         assert_eq!((report["converged"].as_bool(), report["operator"].as_str()), (Some(true), Some(operator)));
         assert!(report["true_residual"].as_f64() <= report["tol"].as_f64(), "{report}");
+        assert!(report["applications"]["sloppy"].as_u64() >= report["iterations"].as_u64(), "{report}");
+        assert!(report["applications"]["precise"].as_u64() > Some(0), "{report}");
         assert_eq!(report["u0_from_plaquette"].as_bool(), Some(extra.contains("plaquette")));
         assert_eq!(report["spread_boundary"].as_bool(), Some(extra.contains("spread")));
         assert_eq!(shape(&room.path("x.npy")), [8, 4, 4, 4, 3]);

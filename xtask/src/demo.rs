@@ -15,7 +15,7 @@ pub const DEMO_HELP: &str = "\
 Generate a weak gauge field on a 16x16x16x32 lattice, verify the file, solve the Wilson-Dirac equation on it to 1e-10
 in double precision, and plot the convergence. Uses the GPU where there is one. Everything lands in target/demo.
 
-Usage: cargo xtask demo [-- <more options for `ferrite solve`>]
+Usage: cargo xtask demo [-- <more options for `ferrite solve`, which replace those of the demo>]
 ";
 
 /// `--help` of `bench`.
@@ -49,18 +49,49 @@ pub fn demo(args: &[String]) -> Result<()> {
     };
     process::run(&mut start(&["generate", "weak-field", "--lattice", "16,16,16,32", "--seed", "7", "-o", gauge]))?;
     process::run(&mut start(&["verify", gauge]))?;
-    let mut solve = vec!["solve", "--gauge", gauge, "--operator", "wilson", "--mass", "0.1", "--source", "random:1"];
-    solve.extend(["--solver", "bicgstab", "--precision", "double", "--tol", "1e-10"]);
-    solve.extend(["-o", solution, "--plot", plot, "--json"]);
+    let chosen = [
+        (&["--gauge"][..], gauge),
+        // Solvers that staggered operators do not have are not chosen for them.
+        (&["--operator"], "wilson"),
+        (&["--mass", "--kappa"], "0.1"),
+        (&["--source"], "random:1"),
+        (&["--solver", "--operator"], "bicgstab"),
+        (&["--precision"], "double"),
+        (&["--tol"], "1e-10"),
+        (&["-o", "--output"], solution),
+        (&["--plot"], plot),
+    ];
+    let mut solve = vec!["solve"];
+    solve.extend(unless_given(&chosen, more));
     solve.extend(more.iter().map(String::as_str));
+    if !is_given("--json", more) {
+        solve.push("--json");
+    }
     let report = json_of(&mut start(&solve))?;
 
     println!("\n{}", summary(&report)?);
-    println!("solution: {solution}\nconvergence plot: {plot}");
+    for (what, key) in [("solution", "output"), ("convergence plot", "plot")] {
+        if let Some(file) = report[key].as_str() {
+            println!("{what}: {file}");
+        }
+    }
     if report["converged"] != true {
         bail!("the solver did not converge");
     }
     Ok(())
+}
+
+/// Whether a flag is among arguments, with its value or before it.
+fn is_given(flag: &str, arguments: &[String]) -> bool {
+    let is_it =
+        |argument: &String| argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+    arguments.iter().any(is_it)
+}
+
+/// Flags with the demo's values, each the first of its names, but for those of which a name is among the user's arguments.
+fn unless_given<'a>(chosen: &[(&[&'a str], &'a str)], more: &[String]) -> Vec<&'a str> {
+    let left = chosen.iter().filter(|(names, _)| !names.iter().any(|name| is_given(name, more)));
+    left.flat_map(|(names, value)| [names[0], value]).collect()
 }
 
 /// The command `bench`.
@@ -133,6 +164,16 @@ fn summary(report: &Value) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_users_flags_win() {
+        let chosen =
+            [(&["--mass", "--kappa"][..], "0.1"), (&["--precision"], "double"), (&["-o", "--output"], "x.npy")];
+        let left = |more: &[&str]| unless_given(&chosen, &more.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(left(&["--masses", "1,2"]), ["--mass", "0.1", "--precision", "double", "-o", "x.npy"]);
+        assert_eq!(left(&["--precision", "half", "--kappa=0.12"]), ["-o", "x.npy"]);
+        assert_eq!(left(&["--output", "y.npy"]), ["--mass", "0.1", "--precision", "double"]);
+    }
 
     #[test]
     fn summary_names_what_is_missing() {

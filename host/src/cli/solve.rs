@@ -20,7 +20,7 @@ use ferrite::solve::{
     Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure, in_batches,
 };
 use serde_json::{Value, json};
-use solvers::SolveError;
+use solvers::{Info, SolveError};
 use std::path::{Path, PathBuf};
 use tracing::{debug, info, warn};
 
@@ -74,21 +74,21 @@ pub struct OperatorFlags {
     /// Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1]
     #[arg(long, value_name = "NU", allow_hyphen_values = true)]
     nu: Option<String>,
+    /// Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by
+    /// u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]
+    #[arg(long, value_name = "U", allow_hyphen_values = true)]
+    u0: Option<String>,
     /// Clover coefficient c_sw, the same in all planes
     #[arg(long, value_name = "C", help_heading = "Clover operator", allow_hyphen_values = true)]
     csw: Option<String>,
-    /// Tadpole factor: coefficients are csw / u0^3; asqtad's paths of n links are divided by u0^(n-1), and 'plaquette'
-    /// takes the fourth root of the mean plaquette [default: 1]
-    #[arg(long, value_name = "U", help_heading = "Clover operator", allow_hyphen_values = true)]
-    u0: Option<String>,
     /// Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0
     #[arg(long, value_name = "CR", help_heading = "Clover operator", allow_hyphen_values = true)]
     clover_r: Option<String>,
     /// Chroma's clovCoeffT, the coefficient of the temporal planes
     #[arg(long, value_name = "CT", help_heading = "Clover operator", allow_hyphen_values = true)]
     clover_t: Option<String>,
-    /// point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED or file:PATH; repeat it for several
-    /// right-hand sides
+    /// point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER (another of the
+    /// noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides
     #[arg(long, value_name = "SOURCE")]
     source: Vec<String>,
     /// Right-hand sides from one source: with point:x,y,z,t its components, 12 or, of staggered quarks, 3; with random:SEED
@@ -464,11 +464,7 @@ fn print(
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
         "restarts": info.restarts,
-        "applications": {
-            "precise": info.precise_applications,
-            "sloppy": info.sloppy_applications,
-            "in_domains": info.preconditioner.local_applications,
-        },
+        "applications": applications(info),
         "history": info.history,
         "output": written,
         "plot": solve.plot,
@@ -499,6 +495,15 @@ fn print(
             text += &format!("plot: {}\n", path.display());
         }
         text
+    })
+}
+
+/// How often the even-odd operator was applied, for JSON.
+pub fn applications(info: &Info) -> Value {
+    json!({
+        "precise": info.precise_applications,
+        "sloppy": info.sloppy_applications,
+        "in_domains": info.preconditioner.local_applications,
     })
 }
 

@@ -96,6 +96,8 @@ impl Folder {
         let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
         world.once(|| folder.lock())?;
         let (state, links, bytes) = world.agree(folder.state())?;
+        // What they were made with is in there, too.
+        world.once(|| folder.has_lines(bytes))?;
         world.agree(goes_on(&state))?;
         let path = folder.file(&links);
         let lattice = fields::lattice_of(&path, &Reading::default(), world)?;
@@ -108,15 +110,24 @@ impl Folder {
         world.once(|| {
             let file = OpenOptions::new().write(true).open(folder.lines());
             let file = file.map_err(|why| folder.failed(FILE, why))?;
-            let there = file.metadata().map_err(|why| folder.failed(FILE, why))?.len();
-            if there < bytes {
-                let why =
-                    format!("has {there} bytes, and state.toml says {bytes}: restore the file, which has lost lines");
-                return Err(Failure::refused(format!("{} {why}", folder.lines().display())));
-            }
             file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed(FILE, why))
         })?;
         Ok((folder, state, gauge))
+    }
+    /// Refuses a folder whose lines are not all of those that the state knows.
+    fn has_lines(&self, bytes: u64) -> Outcome {
+        let why = match fs::metadata(self.lines()) {
+            Ok(lines) if lines.len() >= bytes => return Ok(()),
+            Ok(lines) => {
+                let there = lines.len();
+                format!("has {there} bytes, and state.toml says {bytes}: restore the file, which has lost lines")
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+                "is missing, and state.toml goes on from it: restore the file, or begin in another folder".into()
+            }
+            Err(why) => format!("cannot be read: {why}"),
+        };
+        Err(Failure::refused(format!("{} {why}", self.lines().display())))
     }
     /// Sees to it that no other process works in the folder, and removes what one that was killed has left half written.
     fn lock(&mut self) -> Outcome {

@@ -7,7 +7,7 @@ use crate::cli::layout::Layout;
 use crate::cli::plan::{BOUNDARIES, PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
-use crate::cli::solve::{announce, climbs, end, histories, lines, worst};
+use crate::cli::solve::{announce, applications, climbs, end, histories, lines, worst};
 use crate::cli::{Code, Context, Failure, Outcome, fields, text};
 use crate::plot;
 use ferrite::domain::DeviceError;
@@ -117,6 +117,7 @@ pub fn one(
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
         "restarts": info.restarts,
+        "applications": applications(info),
         "history": info.history,
         "output": written,
         "plot": solve.plot,
