@@ -320,7 +320,11 @@ fn runs_go_on() {
     let long = "check run.toml --set configurations=long.nersc --set solve.mass=0.2";
     room.fails(2, long, &["64 bytes follow", "(solve.no-verify = true)"]);
     room.json(&format!("{long} --set solve.no-verify=true"));
-    room.fails(2, &format!("{long} --set solve.lattice=4,4,8,4"), &["4×4×8×4 according to the caller"]);
+    room.fails(
+        2,
+        &format!("{long} --set solve.no-verify=true --set solve.lattice=4,4,8,4"),
+        &["4×4×8×4 according to the caller"],
+    );
 
     // Propagators belong to one configuration and one input.
     fs::create_dir(room.path("a")).unwrap();
