@@ -1089,7 +1089,12 @@ fn quenched_chains_go_on_where_they_stopped() {
     }
     let rest = room.json(&format!("{chain} --start q.000005.ildg --first-sweep 5 --sweeps 3 -o r.ildg"));
     assert_eq!(rest["plaquette"]["mean"], whole["plaquette"]["mean"]);
-    assert_eq!(fs::read(room.path("r.ildg")).unwrap(), fs::read(room.path("q.000008.ildg")).unwrap());
+    // Files of ILDG know when they were written.
+    let [rest, whole_again] = ["r", "q.000008"].map(|name| {
+        room.json(&format!("convert {name}.ildg {name}.npy"));
+        fs::read(room.path(&format!("{name}.npy"))).unwrap()
+    });
+    assert!(rest == whole_again);
     let other = room.json(&format!("{chain} --start q.000005.ildg --sweeps 3 -o s.ildg"));
     assert_ne!(other["plaquette"]["mean"], whole["plaquette"]["mean"]);
     assert!(room.json("plaquette r.ildg")["unitarity_violation"].as_f64().unwrap() < 1e-14);
