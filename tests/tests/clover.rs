@@ -1,7 +1,9 @@
 //! The Wilson-clover operator and anisotropic lattices: kernels against the reference, the clover term against the
 //! plaquettes it is made of, symmetries, solves, and propagators that Chroma computed.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{Anisotropy, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams};
+use ferrite::dirac::{
+    Anisotropy, BlockOperator, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams,
+};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix};
 use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
@@ -63,13 +65,13 @@ fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClo
 
 /// Uploads, computes something for each parity, downloads.
 fn parities(
+    domain: &Domain<Cpu>,
     input: &[HostSpinor],
     each: impl Fn(usize, &FullSpinor<Cpu, Double>, &mut FullSpinor<Cpu, Double>),
 ) -> Vec<HostSpinor> {
-    let domain = Domain::single(Cpu::new(None), input[0].lattice()).unwrap();
-    let mut psi = FullSpinor::zero(&domain, input.len()).unwrap();
+    let mut psi = FullSpinor::zero(domain, input.len()).unwrap();
     psi.upload(input).unwrap();
-    let mut out = FullSpinor::zero(&domain, input.len()).unwrap();
+    let mut out = FullSpinor::zero(domain, input.len()).unwrap();
     for parity in 0..2 {
         each(parity, &psi, &mut out);
     }
@@ -79,14 +81,16 @@ fn parities(
 /// M ψ or M† ψ by kernels.
 fn apply(gauge: &HostGauge, params: &CloverParams, dagger: bool, psi: &[HostSpinor]) -> Vec<HostSpinor> {
     let operator = operator(gauge, params, psi.len());
-    parities(psi, |parity, psi, out| operator.row(parity, dagger, psi, out.parity_mut(parity)).unwrap())
+    parities(operator.domain(), psi, |parity, psi, out| {
+        operator.row(parity, dagger, psi, out.parity_mut(parity)).unwrap()
+    })
 }
 
 /// A or A⁻¹ of every site, by kernels.
 fn term(gauge: &HostGauge, params: &CloverParams, inverse: bool) -> Vec<SiteMatrix> {
     let operator = operator(gauge, params, 12);
     let columns: Vec<_> = (0..12).map(|j| column(gauge, j)).collect();
-    let images = parities(&columns, |parity, psi, out| {
+    let images = parities(operator.domain(), &columns, |parity, psi, out| {
         operator.clover(parity, inverse, psi.parity(parity), out.parity_mut(parity)).unwrap();
     });
     let element = |x: usize, i: usize, j: usize| images[j].sites()[x][i / 3][i % 3];

@@ -3,7 +3,8 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    AnySchwarz, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
+    AnySchwarz, BlockOperator, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson,
+    WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
@@ -16,7 +17,7 @@ use ferrite::solve::{
 use ferrite_tests::cut;
 use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Recon18, Single};
 use num_complex::Complex64;
-use solvers::{LinearOperator, MrParams, Preconditioner, SolveError, VectorSpace};
+use solvers::{MrParams, Preconditioner, SolveError, VectorSpace};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -59,8 +60,8 @@ fn images<P: CloverFormat>(wilson: &Wilson<Cpu, P, Recon18>, psi: &HostSpinor) -
 where
     Recon18: LinkFormat<P>,
 {
-    let domain = domain();
-    let (mut x, mut out) = (FullSpinor::zero(&domain, 1).unwrap(), FullSpinor::zero(&domain, 1).unwrap());
+    let zero = || FullSpinor::zero(wilson.domain(), 1).unwrap();
+    let (mut x, mut out) = (zero(), zero());
     x.upload(std::slice::from_ref(psi)).unwrap();
     let image = |dagger| {
         wilson.full(dagger, &x, &mut out).unwrap();
@@ -105,9 +106,9 @@ fn schur_complements_in_blocks() {
 }
 
 /// M̂ on the even sites of a field; odd ones become zero.
-fn on_even(operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>, source: &HostSpinor) -> HostSpinor {
-    let domain = Domain::single(Cpu::new(None), source.lattice()).unwrap();
-    let (mut x, mut out) = (FullSpinor::<_, Double>::zero(&domain, 1).unwrap(), FullSpinor::zero(&domain, 1).unwrap());
+fn on_even(operator: &impl BlockOperator<Cpu, Double>, source: &HostSpinor) -> HostSpinor {
+    let zero = || FullSpinor::<_, Double>::zero(operator.domain(), 1).unwrap();
+    let (mut x, mut out) = (zero(), zero());
     x.upload(std::slice::from_ref(source)).unwrap();
     operator.apply(&x.even, &mut out.even).unwrap();
     out.download().unwrap().swap_remove(0)
@@ -127,7 +128,7 @@ fn number_of(lattice: Lattice, site: usize, block: [usize; 4]) -> usize {
 
 /// n steps of minimum residual from zero, as they are written: α = ω (t, r) / (t, t), z += α r, r −= α t, with t = M̂ r.
 fn minimum_residual(
-    operator: &impl LinearOperator<SpinorSpace<Cpu, Double>>,
+    operator: &impl BlockOperator<Cpu, Double>,
     r: &HostSpinor,
     block: [usize; 4],
     params: MrParams,
