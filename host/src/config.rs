@@ -105,6 +105,30 @@ const GLOBAL: Schema = &[
     ("memory", Kind::Word),
 ];
 
+/// The texts and decimal numbers of an array in TOML; none of anything else.
+fn array(text: &str) -> Option<Vec<String>> {
+    if !text.trim_start().starts_with('[') {
+        return None;
+    }
+    let line = format!("list = {text}");
+    let table = DeTable::parse(&line).ok()?;
+    let DeValue::Array(list) = table.get_ref().get("list")?.get_ref() else { return None };
+    let text_of = |value: &Spanned<DeValue>| match value.get_ref() {
+        DeValue::String(s) => Some(s.to_string()),
+        value => number(value).map(String::from),
+    };
+    list.iter().map(text_of).collect()
+}
+
+/// A decimal number as typed.
+fn number<'v>(value: &'v DeValue) -> Option<&'v str> {
+    match value {
+        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
+        DeValue::Float(f) => Some(f.as_str()),
+        _ => None,
+    }
+}
+
 /// Where a value was typed.
 #[derive(Clone, Debug)]
 enum Origin {
@@ -301,7 +325,8 @@ impl Settings {
         self.flag(key, given.then_some("true"));
     }
 
-    /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up.
+    /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up. Lists are typed with commas alone,
+    /// or as in a file.
     pub fn set(&mut self, assignments: &[String]) {
         let mut fresh: BTreeMap<Rc<str>, Vec<Setting>> = BTreeMap::new();
         for assignment in assignments {
@@ -315,17 +340,21 @@ impl Settings {
                 self.mistake(None, message);
                 continue;
             };
-            let setting = Setting {
-                key: key.clone(),
-                table: None,
-                text: value.trim().trim_matches('"').into(),
-                origin: Origin::Set,
+            let list = match kind {
+                Kind::Texts | Kind::Extents | Kind::Numbers | Kind::Fractions => array(value),
+                _ => None,
             };
-            let list = fresh.entry(key).or_default();
+            let texts = match list {
+                Some(texts) if kind == Kind::Texts => texts,
+                Some(texts) => vec![texts.join(",")],
+                None => vec![value.trim().trim_matches('"').into()],
+            };
+            let setting = |text| Setting { key: key.clone(), table: None, text, origin: Origin::Set };
+            let list = fresh.entry(key.clone()).or_default();
             if kind != Kind::Texts {
                 list.clear();
             }
-            list.push(setting);
+            list.extend(texts.into_iter().map(setting));
         }
         self.values.extend(fresh);
     }
@@ -389,13 +418,6 @@ impl Settings {
             let origin = Origin::File { path: name.clone(), line, column };
             Setting { key: key.clone(), table: None, text: text_of, origin }
         };
-        fn number<'v>(value: &'v DeValue) -> Option<&'v str> {
-            match value {
-                DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
-                DeValue::Float(f) => Some(f.as_str()),
-                _ => None,
-            }
-        }
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
             (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents, DeValue::String(s)) => Some(s.to_string()),
             (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),

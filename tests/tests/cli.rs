@@ -918,6 +918,12 @@ fn input_files() {
     assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));
     let text = room.run("check run.toml --set grid=1,1,2,2 --backend cpu").stdout;
     assert!(text.contains("4 processes in the grid 1×1×2×2, each with 4×4×2×4\nmemory of each on "), "{text}");
+    // Lists as in a file, or with commas alone.
+    let same = room.json("check run.toml --set grid=[1,1,1,4]");
+    assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));
+    let two = r#"check run.toml --set source=["point:0,0,0,0,0,0","random:1"] --set source=random:2"#;
+    assert_eq!(room.json(two)["sources"], 3);
+    room.fails(2, "check run.toml --set grid=[1,1,1", &["--set grid: '[1,1,1' is not of the form X,Y,Z,T"]);
     for (flags, why) in [
         ("--grid 1,1,1,3", "extent 8 along t cannot be cut into 3 equal parts"),
         ("--grid 1,1,1,0", "no processes along t"),
