@@ -39,7 +39,7 @@ pub enum Kind {
 pub type Schema = &'static [(&'static str, Kind)];
 
 /// Keys of solves and their likes, which are also the names of the flags.
-const SOLVE: Schema = &[
+pub const SOLVE: Schema = &[
     ("gauge", Kind::Text),
     ("operator", Kind::Word),
     ("mass", Kind::Number),
@@ -93,7 +93,7 @@ const SOLVE: Schema = &[
 ];
 
 /// Keys of global flags, which every input may have.
-const GLOBAL: Schema = &[
+pub const GLOBAL: Schema = &[
     ("backend", Kind::Word),
     ("device", Kind::Count),
     ("threads", Kind::Count),

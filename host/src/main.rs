@@ -29,7 +29,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Spectrum(args) => cli::spectrum::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
         Command::Report(args) => cli::report::run(&args, context),
-        Command::Init(args) => cli::rhmc::init(&args, context),
+        Command::Init(args) => cli::init::run(&args, context),
         Command::Tune(args) => cli::tune::run(args, context),
         Command::Check(args) => cli::check::run(args, context),
         Command::Completions(args) => cli::shell::completions(&args, context),

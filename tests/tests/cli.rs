@@ -938,6 +938,12 @@ fn input_files() {
     ] {
         room.fails(2, &format!("check run.toml {flags}"), &[why]);
     }
+    // The example with comments is an input.
+    fs::write(room.path("solve.toml"), room.run("init solve").stdout).unwrap();
+    assert_eq!(room.json("check solve.toml")["sources"], 2);
+    let report = room.json("solve --config solve.toml");
+    assert_eq!((&report["operator"], &report["output"]), (&"clover".into(), &"solution.npy".into()));
+    room.fails(2, "init solver", &["'solver'", "solve, rhmc, spectrum"]);
     // Flags win over --set, --set wins over the file.
     let report = room.json("solve --config run.toml --set tol=1e-6 --set precision=single --tol 1e-7");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"single".into(), Some(1e-7)));

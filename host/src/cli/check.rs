@@ -28,7 +28,7 @@ An input file has the flags of `ferrite solve` as keys:
   source = [\"random:1\", \"point:0,0,0,0,0,0\"]
   precision = \"half\"
   output = \"solutions.npy\"
-Inputs of `ferrite rhmc` and `ferrite spectrum` are known by their tables; `ferrite init` prints them.
+Inputs of `ferrite rhmc` and `ferrite spectrum` are known by their tables; `ferrite init` prints all of them.
 For several processes, memory is that of each of them, with the grid that mpirun -n N ferrite ... would take.";
 
 /// Arguments of `check`.

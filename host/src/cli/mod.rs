@@ -12,6 +12,7 @@ mod fields;
 mod formats;
 pub mod generate;
 pub mod info;
+pub mod init;
 mod interrupt;
 mod layout;
 pub mod links;
@@ -142,7 +143,7 @@ pub enum Command {
     /// Draw and average what a run of `rhmc` has done so far: one page of HTML
     Report(report::Arguments),
     /// Print an input file with comments
-    Init(rhmc::InitArguments),
+    Init(init::Arguments),
     /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: all mistakes at once, and the memory it
     /// needs
     Check(check::Arguments),

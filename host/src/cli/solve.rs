@@ -180,7 +180,7 @@ pub struct Arguments {
     /// Say how long each kernel ran; the solve takes a little longer
     #[arg(long)]
     profile: bool,
-    /// An input file
+    /// An input file: `ferrite init solve` prints one with comments
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// Change a key of the input file; may be repeated

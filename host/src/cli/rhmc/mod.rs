@@ -1,4 +1,4 @@
-//! `ferrite rhmc` and `ferrite init rhmc`.
+//! `ferrite rhmc`.
 mod folder;
 pub(super) mod input;
 mod record;
@@ -79,23 +79,6 @@ fn hours(text: &str) -> Result<f64, String> {
         Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
         _ => Err(format!("'{text}' is not a number above 0")),
     }
-}
-
-/// Arguments of `init`.
-#[derive(Args)]
-pub struct InitArguments {
-    /// For which command
-    #[arg(value_parser = ["rhmc", "spectrum"])]
-    kind: String,
-}
-
-/// Prints an input with comments.
-pub fn init(args: &InitArguments, context: &Context) -> Outcome {
-    let text = match args.kind.as_str() {
-        "spectrum" => super::spectrum::EXAMPLE,
-        _ => include_str!("example.toml"),
-    };
-    context.output.result("ferrite.init/1", json!({ "kind": args.kind, "input": text }), || text.into())
 }
 
 /// A run to make, or to go on with.

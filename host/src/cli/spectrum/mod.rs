@@ -47,9 +47,6 @@ pub struct Arguments {
     set: Vec<String>,
 }
 
-/// The input with comments.
-pub const EXAMPLE: &str = include_str!("example.toml");
-
 /// Checks an input and the headers of its configurations, for a run of so many processes; what was found, and how many
 /// configurations there are.
 pub fn check(path: &Path, set: &[String], processes: Option<usize>, context: &Context) -> Outcome<(Checked, usize)> {
