@@ -154,6 +154,15 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Where it was typed, without its name.
+    fn place(&self) -> String {
+        match &self.origin {
+            Origin::Flag => "flag".into(),
+            Origin::Set => "--set".into(),
+            Origin::File { path, line, column } => format!("{path}:{line}:{column}"),
+            Origin::Own(name) => (*name).into(),
+        }
+    }
     /// The value.
     pub fn text(&self) -> &str {
         &self.text
@@ -375,6 +384,18 @@ impl Settings {
         }
         self.table(&text, &name, "", table.get_ref());
         Ok(())
+    }
+
+    /// Everything that was typed, with its place: `mass = 0.05 (run.toml:2:8)`.
+    pub fn given(&self) -> Vec<String> {
+        let line = |(key, settings): (&Rc<str>, &Vec<Setting>)| {
+            let texts: Vec<_> = settings.iter().map(|setting| setting.text.as_str()).collect();
+            let value = if texts.len() == 1 { texts[0].into() } else { format!("{texts:?}") };
+            let table = self.table.map_or(String::new(), |table| format!("{table}."));
+            let place = settings.first().map_or(String::new(), |setting| format!(" ({})", setting.place()));
+            format!("{table}{key} = {value}{place}")
+        };
+        self.values.iter().map(line).collect()
     }
 
     /// The entries of a table whose keys begin with `prefix`.

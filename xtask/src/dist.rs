@@ -95,8 +95,25 @@ fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Resu
 fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     let target = process::target(root).join("dist").join(which);
     let build = ["build", "--release", "--package", "ferrite", "--bin", "ferrite", "--target-dir"];
-    process::run(cargo(root).args(build).arg(&target).args(features))?;
+    let mut cargo = cargo(root);
+    cargo.args(build).arg(&target).args(features);
+    if let Some(commit) = commit(root) {
+        // All of it is built now, so that the program may say this of itself.
+        cargo.env("FERRITE_COMMIT", commit);
+    }
+    process::run(&mut cargo)?;
     Ok(target.join("release/ferrite"))
+}
+
+/// The commit of the sources, with what is to be said if they differ from it; none outside a repository.
+fn commit(root: &Path) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let (text, _) = process::capture(Command::new("git").arg("-C").arg(root).args(arguments)).ok()?;
+        Some(text.trim().to_string())
+    };
+    let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
+    let changed = !git(&["status", "--porcelain"])?.is_empty();
+    Some(if changed { format!("{commit} with changes") } else { commit })
 }
 
 /// Puts together what goes into the archive.

@@ -83,7 +83,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
         let (plan, layout) = (&solve.plan, &solve.device.layout);
         let cut = layout.plan(layout.processes(args.processes()), plan.lattice, plan.hops())?;
-        let device = solve.device.open(&context.world)?;
+        let device = solve.device.open_silently(&context.world)?;
         let needs = |together: usize| solve.memory(cut.local, together);
         let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
         let needs = needs(batches.largest());
@@ -94,7 +94,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let (plan, layout) = (&solve.plan, &solve.device.layout);
         let cut = layout.plan(layout.processes(args.processes()), plan.lattice(), 1)?;
         solve.scheme.check(cut)?;
-        let device = solve.device.open(&context.world)?;
+        let device = solve.device.open_silently(&context.world)?;
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
         let needs = |together: usize| request.memory(cut.local, &cut.grid, together);
         let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
@@ -119,7 +119,7 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     let input = Input::read(&args.file, &args.set, |settings| context.add_to(settings))?;
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
-    let device = input.device.open(&context.world)?;
+    let device = input.device.open_silently(&context.world)?;
     let (batches, needs) = rhmc::plan(&input, cut.local, device.memory()?.free);
     let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });

@@ -1,5 +1,6 @@
 //! Which device computes.
 use super::layout::LayoutChoice;
+use super::provenance;
 use super::text::bytes;
 use super::world::World;
 use super::{Failure, Outcome};
@@ -39,6 +40,8 @@ pub struct DeviceChoice {
     share: bool,
     /// `--memory`
     memory: Option<usize>,
+    /// All that was typed, for logs.
+    input: Vec<String>,
 }
 
 /// An open device.
@@ -84,14 +87,23 @@ impl DeviceChoice {
         let layout = LayoutChoice::from_settings(settings);
         let share = settings.is_on("share-gpus");
         let memory = settings.parsed("memory", super::text::parse_bytes);
-        DeviceChoice { kind, device, threads, tuning, layout, share, memory }
+        DeviceChoice { kind, device, threads, tuning, layout, share, memory, input: settings.given() }
     }
-    /// *Collective.* Opens the device of each process and gives the threads of host work their number.
+    /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
+    /// what, and where.
     pub fn open(&self, world: &World) -> Outcome<Device> {
+        provenance::note(&self.input);
+        let device = self.open_silently(world)?;
+        if world.size() == 1 {
+            provenance::say(&lines(&world.hosts()?, &[device.describe()])[0]);
+        }
+        Ok(device)
+    }
+    /// *Collective.* The same for a command that computes nothing.
+    pub fn open_silently(&self, world: &World) -> Outcome<Device> {
         let threads = self.start_threads(world)?;
         let what = world.agree(self.device(world.network().node_rank(), threads))?;
         let device = Device { what, limit: self.memory };
-        debug!("computing on {}", device.describe());
         if world.size() > 1 {
             map(world, &device)?;
             self.note_few_cores(world, threads)?;

@@ -1,5 +1,5 @@
 //! `ferrite info`.
-use super::{Context, Outcome, count};
+use super::{Context, Outcome, count, provenance};
 use ferrite::backend::{Cpu, KernelImage, kernel_images};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{Mode, Tuning};
@@ -12,15 +12,13 @@ pub fn run(context: &Context) -> Outcome {
     let threads = choice.start_threads(&context.world)?;
     if context.world.size() > 1 {
         // Says where each process computes.
-        choice.open(&context.world)?;
+        choice.open_silently(&context.world)?;
     }
     let cpu = Cpu::new(threads);
     let kernels = kernel_images();
     let (tuning, cache, tuning_text) = tuning(choice.tuning);
     let (driver, devices, gpu_text) = gpus(&cache);
-    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi"))];
-    let features: Vec<&str> = features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect();
-    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    let (features, target) = (provenance::features(), provenance::target());
     let object = json!({
         "features": features,
         "target": target,
@@ -35,7 +33,7 @@ pub fn run(context: &Context) -> Outcome {
     context.output.result("ferrite.info/1", object, || {
         let mut text = String::new();
         let features = if features.is_empty() { "none".into() } else { features.join(", ") };
-        let _ = writeln!(text, "ferrite {} for {target}, features: {features}", env!("CARGO_PKG_VERSION"));
+        let _ = writeln!(text, "{} for {target}, features: {features}", provenance::program());
         let _ = writeln!(text, "CPU: {} threads, {} instructions", cpu.threads(), cpu.instructions());
         text += &gpu_text;
         if kernels.is_empty() {

@@ -24,6 +24,7 @@ mod plan;
 pub mod plaquette;
 mod profile;
 mod progress;
+mod provenance;
 mod quenched;
 pub mod report;
 pub mod rhmc;

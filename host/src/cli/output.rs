@@ -1,6 +1,6 @@
 //! Standard output. Everything that the program prints as a result goes through here, so that of several processes
 //! only the first one speaks.
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, provenance};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{ErrorKind, Write};
@@ -25,7 +25,8 @@ impl Output {
     pub fn result(&self, schema: &str, object: Value, text: impl FnOnce() -> String) -> Outcome {
         self.done.set(true);
         if self.json {
-            let mut all = json!({ "schema": schema, "version": env!("CARGO_PKG_VERSION") });
+            let mut all =
+                json!({ "schema": schema, "version": env!("CARGO_PKG_VERSION"), "commit": provenance::COMMIT });
             if let (Value::Object(all), Value::Object(object)) = (&mut all, object) {
                 all.extend(object);
             }

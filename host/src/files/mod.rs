@@ -362,7 +362,7 @@ fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Proble
 }
 
 /// The date and time now, as headers hold it: `2026-02-03 14:05:06 UTC`.
-pub(crate) fn utc_now() -> String {
+pub fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     utc(seconds)
 }

@@ -59,7 +59,7 @@ pub fn check(path: &Path, set: &[String], processes: Option<usize>, context: &Co
     }
     let (lattice, solve) = quarks::check(&input, &all, &what)?;
     let cut = solve.plan(&input, input.device.layout.processes(processes))?;
-    let device = input.device.open(&context.world)?;
+    let device = input.device.open_silently(&context.world)?;
     let needs = |together: usize| solve.memory(cut, together);
     let batches = input.batch.within(device.memory()?.free, solve.components(), needs);
     let needs = needs(batches.largest());

@@ -1,0 +1,68 @@
+//! What a log begins with, so that years later it says what made the numbers: program, commit, command, input, devices.
+use std::io::IsTerminal;
+use std::sync::Once;
+use tracing::{debug, info};
+
+/// The commit that the program was made of, as the build script noted it: `e3cb33b123`, or `e3cb33b123 or later` where
+/// parts may have been compiled later. None where there was no repository.
+pub const COMMIT: Option<&str> = option_env!("FERRITE_BUILT_FROM");
+
+/// Name, version and commit.
+pub fn program() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    COMMIT.map_or_else(|| format!("ferrite {version}"), |commit| format!("ferrite {version}, commit {commit}"))
+}
+
+/// What the program was built with, joined with commas.
+pub fn features() -> Vec<&'static str> {
+    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi"))];
+    features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+}
+
+/// Processor and system that the program was built for.
+pub fn target() -> String {
+    format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
+}
+
+/// Notes what runs, once: in a log by default, on a terminal with `-v`.
+pub fn note(input: &[String]) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let features = features();
+        let features = if features.is_empty() { "none".into() } else { features.join(", ") };
+        say(&format!("{} for {}, features: {features}; {}", program(), target(), ferrite::files::utc_now()));
+        say(&format!("command: {}", command(std::env::args())));
+        for line in input {
+            say(&format!("input: {line}"));
+        }
+    });
+}
+
+/// A line of the head of a log.
+pub fn say(line: &str) {
+    if std::io::stderr().is_terminal() {
+        debug!("{line}");
+    } else {
+        info!("{line}");
+    }
+}
+
+/// A command as a shell would take it; of the program its name only.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_=+,.:/@%".contains(c));
+    let quoted = |text: String| if plain(&text) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };
+    let rest = arguments.skip(1).map(quoted);
+    std::iter::once("ferrite".to_string()).chain(rest).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn commands_can_be_typed_again() {
+        let words = ["/usr/bin/ferrite", "solve", "--set", "source=[\"random:1\"]", "it's", "", "a,b"];
+        let text = command(words.into_iter().map(String::from));
+        assert_eq!(text, r#"ferrite solve --set 'source=["random:1"]' 'it'\''s' '' a,b"#);
+    }
+}
