@@ -323,10 +323,10 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     }
     let solve = world.agree(Solve::from_settings(&mut settings, &what))?;
     let plan = &solve.plan;
+    let device = solve.device.open(world)?;
     if plan.output.is_none() {
         info!("the solution is not kept: there is no -o FILE");
     }
-    let device = solve.device.open(world)?;
     let layout = solve.device.layout.cut(world, plan.lattice(), 1)?;
     solve.scheme.check(layout.cut())?;
     // As long as the links have not been seen: that of 18 reals, the most.

@@ -177,10 +177,10 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     let world = &context.world;
     let solve = world.agree(StaggeredSolve::from_settings(settings, what))?;
     let plan = &solve.plan;
+    let device = solve.device.open(world)?;
     if plan.output.is_none() {
         info!("the solution is not kept: there is no -o FILE");
     }
-    let device = solve.device.open(world)?;
     let layout = plan.cut(&solve.device, world)?;
     let nrhs = plan.sources.len();
     let needs = |together: usize| solve.memory(layout.local(), together);
