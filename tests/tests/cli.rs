@@ -918,6 +918,25 @@ fn input_files() {
     assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));
     let text = room.run("check run.toml --set grid=1,1,2,2 --backend cpu").stdout;
     assert!(text.contains("4 processes in the grid 1×1×2×2, each with 4×4×2×4\nmemory of each on "), "{text}");
+    // How many devices it takes, and how long.
+    assert_eq!((&check["processes_needed"], &check["time"]), (&json!(1), &Value::Null));
+    let little = format!("check run.toml --backend cpu --json --memory {}", needed(&check) / 2);
+    let tight = object(&room.fails(2, &little, &["needs"]));
+    let processes = tight["processes_needed"].as_u64().unwrap() as usize;
+    assert!(processes > 1, "{tight}");
+    assert_eq!(object(&room.run(&format!("{little} --processes {processes}")))["ok"], true);
+    assert_eq!(object(&room.run(&format!("{little} --processes {}", processes / 2)))["ok"], false);
+    for operator in ["wilson", "clover --set csw=1", "staggered", "asqtad", "hisq"] {
+        let time =
+            &room.json(&format!("check run.toml --time --set source=random:1 --set operator={operator}"))["time"];
+        assert_eq!((&time["timed_on"], &time["right_hand_sides"]), (&json!([4, 4, 4, 8]), &json!(1)), "{time}");
+        assert!(time["seconds_per_iteration"].as_f64().unwrap() > 0.0);
+    }
+    let text = room.run("check run.toml --backend cpu --time").stdout;
+    assert!(
+        text.contains("one such machine is enough") && text.contains("time of an iteration for 2 right-hand"),
+        "{text}"
+    );
     // Lists as in a file, or with commas alone.
     let same = room.json("check run.toml --set grid=[1,1,1,4]");
     assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));

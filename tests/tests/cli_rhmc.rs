@@ -407,6 +407,10 @@ gauge-force = "double"
     assert_eq!(checked["quarks"].as_array().unwrap().len(), 2);
     assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
     room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
+    let times = &room.json("check run.toml --time")["time"];
+    assert_eq!(times["timed_on"], json!([4, 4, 4, 4]));
+    assert_eq!(number(&times["seconds"]), 4.0 * number(&times["seconds_per_trajectory"]));
+    assert!(number(&times["seconds"]) > 0.0);
     // Each process of four has a quarter of it, and asqtad's links have to fit in there.
     let cut = room.json("check run.toml --set lattice=4,4,8,8 --set grid=1,1,2,2");
     assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 2, 2] }));

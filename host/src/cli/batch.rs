@@ -64,6 +64,12 @@ impl BatchChoice {
     pub fn within(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Batches {
         self.split(n, fitting(free, n, needs))
     }
+    /// The same, with what the largest batch needs.
+    pub fn split_with_needs(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> (Batches, Needs) {
+        let batches = self.within(free, n, &needs);
+        let needs = needs(batches.largest());
+        (batches, needs)
+    }
     /// *Collective.* For `n` right-hand sides of a `task`, which calls them by a `noun`, on the devices of all processes.
     ///
     /// # Errors

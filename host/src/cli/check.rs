@@ -1,9 +1,11 @@
 //! `ferrite check`.
 use super::batch::{Batches, Needs};
 use super::device::Device;
-use super::layout::Cut;
+use super::forecast::Forecast;
+use super::layout::{Cut, LayoutChoice};
 use super::rhmc::{self, input::Input};
 use super::solve::Solve;
+use super::spectrum::Solver;
 use super::staggered::{self, StaggeredSolve};
 use super::text::{bytes, count};
 use super::{Context, Outcome};
@@ -21,6 +23,7 @@ Examples:
   ferrite check run.toml --set precision=half --backend cuda
   ferrite check run.toml --processes 8
   ferrite check run.toml --grid 1,1,2,4
+  ferrite check run.toml --time
 
 An input file has the flags of `ferrite solve` as keys:
   gauge = \"weak.ildg\"
@@ -40,6 +43,9 @@ pub struct Arguments {
     /// Of how many processes the run will be, as mpirun -n N starts it [default: as many as the grid has, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
+    /// Also how long it takes: times a little of it on this device, which takes some seconds itself
+    #[arg(long)]
+    time: bool,
     /// Change a key of the input file; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -63,6 +69,34 @@ pub struct Checked {
     pub batches: Batches,
     /// Memory of the device of each process, with names for what takes it.
     pub needs: Needs,
+    /// The smallest number of processes, each with such a device, that it fits on.
+    enough: Option<usize>,
+}
+
+/// More processes are not tried.
+const MOST_PROCESSES: usize = 1024;
+
+impl Checked {
+    /// What `needs` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does, and
+    /// how many processes at least have to share the lattice for that.
+    pub fn new(
+        (device, layout): (Device, &LayoutChoice),
+        (lattice, hops): (Lattice, usize),
+        cut: Cut,
+        split: impl Fn(Cut, usize) -> Outcome<(Batches, Needs)>,
+    ) -> Outcome<Self> {
+        let free = device.memory()?.free;
+        let fits = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>() <= free;
+        let (batches, needs) = split(cut, free)?;
+        let enough = match layout.grid() {
+            Some(_) => fits(&needs).then(|| cut.grid.size()),
+            None => (1..=MOST_PROCESSES).find(|&processes| {
+                let cut = layout.plan(processes, lattice, hops);
+                cut.and_then(|cut| split(cut, free)).is_ok_and(|(_, needs)| fits(&needs))
+            }),
+        };
+        Ok(Checked { device, lattice, cut, batches, needs, enough })
+    }
 }
 
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
@@ -79,16 +113,18 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     settings.set(&args.set);
     context.add_to(&mut settings);
     let what = args.file.display().to_string();
-    let (checked, sources, operator, name, clover) = if staggered::is_chosen(&settings) {
+    let (checked, forecast, sources, operator, name, clover) = if staggered::is_chosen(&settings) {
         let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
         let (plan, layout) = (&solve.plan, &solve.device.layout);
-        let cut = layout.plan(layout.processes(args.processes()), plan.lattice, plan.hops())?;
+        let (lattice, hops) = (plan.lattice, plan.hops());
+        let cut = layout.plan(layout.processes(args.processes()), lattice, hops)?;
         let device = solve.device.open_silently(&context.world)?;
-        let needs = |together: usize| solve.memory(cut.local, together);
-        let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
-        let needs = needs(batches.largest());
-        let checked = Checked { device, lattice: plan.lattice, cut, batches, needs };
-        (checked, plan.sources.len(), plan.kind.name(), plan.kind.title(), Value::Null)
+        let checked = Checked::new((device, layout), (lattice, hops), cut, |cut, free| {
+            let needs = |together: usize| solve.memory(cut.local, together);
+            Ok(solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs))
+        })?;
+        let forecast = args.time.then(|| Forecast::of_staggered(&solve, &checked)).transpose()?;
+        (checked, forecast, plan.sources.len(), plan.kind.name(), plan.kind.title(), Value::Null)
     } else {
         let solve = Solve::from_settings(&mut settings, &what)?;
         let (plan, layout) = (&solve.plan, &solve.device.layout);
@@ -96,23 +132,29 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         solve.scheme.check(cut)?;
         let device = solve.device.open_silently(&context.world)?;
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        let needs = |together: usize| request.memory(cut.local, &cut.grid, together);
-        let batches = solve.scheme.batch.within(device.memory()?.free, plan.sources.len(), needs);
-        let needs = needs(batches.largest());
-        let checked = Checked { device, lattice: plan.lattice(), cut, batches, needs };
-        (checked, plan.sources.len(), plan.operator_name(), plan.operator.name(), plan.clover())
+        let checked = Checked::new((device, layout), (plan.lattice(), 1), cut, |cut, free| {
+            solve.scheme.check(cut)?;
+            let needs = |together: usize| request.memory(cut.local, &cut.grid, together);
+            Ok(solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs))
+        })?;
+        let forecast = args.time.then(|| Forecast::of_wilson(&solve, &checked)).transpose()?;
+        (checked, forecast, plan.sources.len(), plan.operator_name(), plan.operator.name(), plan.clover())
     };
     let object = json!({ "kind": "solve", "operator": operator, "clover": clover, "sources": sources });
     let head = format!("{name} operator on {}, {}", checked.lattice, checked.batches.describe());
-    answer(&args, context, &checked, object, (&head, "the solve"))
+    answer(&args, context, (&checked, forecast), object, (&head, "the solve"))
 }
 
 fn spectrum(args: &Arguments, context: &Context) -> Outcome {
-    let (checked, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
+    let (checked, solver, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
+    let forecast = args.time.then(|| match &solver {
+        Solver::Wilson(solve) => Forecast::of_wilson(solve, &checked),
+        Solver::Staggered(solve) => Forecast::of_staggered(solve, &checked),
+    });
     let object = json!({ "kind": "spectrum", "configurations": configurations });
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
-    answer(args, context, &checked, object, (&head, "the solve"))
+    answer(args, context, (&checked, forecast.transpose()?), object, (&head, "the solve"))
 }
 
 fn ensemble(args: &Arguments, context: &Context) -> Outcome {
@@ -120,24 +162,26 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
     let device = input.device.open_silently(&context.world)?;
-    let (batches, needs) = rhmc::plan(&input, cut.local, device.memory()?.free);
+    let checked = Checked::new((device, layout), (lattice, input.hops()), cut, |cut, free| {
+        Ok(rhmc::plan(&input, cut.local, free))
+    })?;
+    let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked)).transpose()?;
     let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
-    let checked = Checked { device, lattice, cut, batches, needs };
-    answer(args, context, &checked, object, (&head, "the run"))
+    answer(args, context, (&checked, forecast), object, (&head, "the run"))
 }
 
 /// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.
 fn answer(
     args: &Arguments,
     context: &Context,
-    checked: &Checked,
+    (checked, forecast): (&Checked, Option<Forecast>),
     object: Value,
     (head, what): (&str, &str),
 ) -> Outcome {
-    let Checked { device, lattice, cut, batches, needs } = checked;
+    let Checked { device, lattice, cut, batches, needs, enough } = checked;
     let needed: usize = needs.iter().map(|(_, n)| n).sum();
     let memory = device.memory()?;
     let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
@@ -151,6 +195,8 @@ fn answer(
         "memory": {
             "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list,
         },
+        "processes_needed": enough,
+        "time": forecast.as_ref().map(Forecast::json),
     });
     let object = staggered::merged(object, [common, batches.json()]);
     context.output.result("ferrite.check/1", object, || {
@@ -167,7 +213,19 @@ fn answer(
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));
         }
         let _ = writeln!(text, "  {:>12}  in all, of {} free", bytes(needed), bytes(memory.free));
-        text
+        text += &fits(*enough, processes, device.name() == "cuda");
+        text + &forecast.map_or(String::new(), |forecast| forecast.text(checked))
     })?;
     device.require(needs, &format!("{what} on {lattice}"))
+}
+
+/// On how many devices it fits, where that is not plain from the rest.
+fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
+    let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
+    match enough {
+        None => format!("too large for up to {MOST_PROCESSES} such {devices}\n"),
+        Some(1) if processes == 1 => format!("one such {device} is enough\n"),
+        Some(1) => format!("one such {device} would be enough\n"),
+        Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),
+    }
 }

@@ -9,6 +9,7 @@ pub mod convert;
 mod device;
 mod failure;
 mod fields;
+mod forecast;
 mod formats;
 pub mod generate;
 pub mod info;

@@ -24,6 +24,18 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
+/// Seconds in the unit that gives a short number.
+pub fn seconds(s: f64) -> String {
+    match s {
+        _ if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
+        _ if s < 1.0 => format!("{:.1} ms", 1e3 * s),
+        _ if s < 120.0 => format!("{s:.1} s"),
+        _ if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        _ if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        _ => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
 /// A number of bytes, or of KiB, MiB or GiB.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];

@@ -439,6 +439,49 @@ fn functions(group: &Group, bound: f64) -> Outcome<ferrite::rhmc::fermions::Rati
     })
 }
 
+/// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
+pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
+    on_device!(device, backend => if input.single_links {
+        trial_in::<_, f32, N>(input, &Domain::single(backend.clone(), on)?, steps)
+    } else {
+        trial_in::<_, f64, N>(input, &Domain::single(backend.clone(), on)?, steps)
+    })
+}
+
+fn trial_in<B: Backend, T: Element, const N: usize>(
+    input: &Input,
+    domain: &Domain<B>,
+    steps: [usize; N],
+) -> Outcome<[f64; N]> {
+    let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
+    let links = MovingLinks::<B, T>::new(&thin)?;
+    let mut all = Vec::new();
+    for group in &input.groups {
+        all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
+    }
+    let mut solvers = input.solvers.clone();
+    // There may be more of them than poles of these functions.
+    solvers[0].tol.truncate(1);
+    let mut seconds = [0.0; N];
+    for (seconds, steps) in seconds.iter_mut().zip(steps) {
+        let mut plan = input.plan.clone();
+        if let Some(outermost) = plan.levels.first_mut() {
+            plan.length *= steps as f64 / outermost.steps as f64;
+            outermost.steps = steps;
+        }
+        let mut quarks = Vec::new();
+        for (group, functions) in input.groups.iter().zip(&all) {
+            let (name, count) = (group.name.clone(), (0, group.pseudofermions));
+            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers.clone(), count)?);
+        }
+        let mut chain = Chain::<B, T>::new(plan, &thin, quarks).map_err(failed)?;
+        let begin = Instant::now();
+        chain.trajectory(1, None, false).map_err(failed)?;
+        *seconds = begin.elapsed().as_secs_f64();
+    }
+    Ok(seconds)
+}
+
 /// A solver's failure is that of all processes: what it stops for are sums over all of them.
 fn failed(error: ferrite::rhmc::Error) -> Failure {
     match &error {

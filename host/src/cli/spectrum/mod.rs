@@ -11,6 +11,7 @@ use clap::Args;
 use correlators::Correlators;
 use input::Input;
 use quarks::Configured;
+pub use quarks::Solver;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -47,9 +48,14 @@ pub struct Arguments {
     set: Vec<String>,
 }
 
-/// Checks an input and the headers of its configurations, for a run of so many processes; what was found, and how many
-/// configurations there are.
-pub fn check(path: &Path, set: &[String], processes: Option<usize>, context: &Context) -> Outcome<(Checked, usize)> {
+/// Checks an input and the headers of its configurations, for a run of so many processes; what was found, the solve, and
+/// how many configurations there are.
+pub fn check(
+    path: &Path,
+    set: &[String],
+    processes: Option<usize>,
+    context: &Context,
+) -> Outcome<(Checked, Solver, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
     let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (input, what) = (Input::read(&args, context)?, path.display().to_string());
@@ -60,10 +66,10 @@ pub fn check(path: &Path, set: &[String], processes: Option<usize>, context: &Co
     let (lattice, solve) = quarks::check(&input, &all, &what)?;
     let cut = solve.plan(&input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(&context.world)?;
-    let needs = |together: usize| solve.memory(cut, together);
-    let batches = input.batch.within(device.memory()?.free, solve.components(), needs);
-    let needs = needs(batches.largest());
-    Ok((Checked { device, lattice, cut, batches, needs }, input.configurations.len()))
+    let checked = Checked::new((device, &input.device.layout), (lattice, solve.hops()), cut, |cut, free| {
+        Ok(input.batch.split_with_needs(free, solve.components(), |together| solve.memory(cut, together)))
+    })?;
+    Ok((checked, solve, input.configurations.len()))
 }
 
 /// *Collective.* The configurations with their names from the root, as the first process finds them.

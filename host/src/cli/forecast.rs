@@ -1,0 +1,183 @@
+//! How long a run takes: on this device, what it does over and over is timed on a lattice that is done in a moment, and
+//! scaled to the part of each process.
+use super::check::Checked;
+use super::device::{Device, on_device};
+use super::layout::Cut;
+use super::rhmc::input::Input;
+use super::rhmc::trial;
+use super::solve::Solve;
+use super::staggered::{HostLinks, StaggeredSolve, configuration};
+use super::{Failure, Outcome, text};
+use comms::ProcessGrid;
+use ferrite::domain::Domain;
+use ferrite::field::host::Fermion;
+use ferrite::generate::{noise_source, weak_field};
+use ferrite::lattice::Lattice;
+use ferrite::solve::{Configuration, Reconstruction, Report, Request, SolveFailure};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Sites that are timed, at most: in CPUs as many as take a second, on a GPU more than its caches hold.
+const SITES: [usize; 2] = [1 << 14, 1 << 20];
+/// The same for trajectories, which have thousands of iterations; on a GPU so many that its kernels are more than launches.
+const SITES_OF_TRAJECTORIES: [usize; 2] = [1 << 9, 1 << 18];
+/// Iterations that are timed.
+const ITERATIONS: usize = 40;
+/// The noise of the links that are solved on.
+const NOISE: f64 = 0.1;
+
+/// What takes so long.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    /// An iteration for so many right-hand sides together, of so many batches.
+    Iteration { together: usize, batches: usize },
+    /// Of so many trajectories, without observables.
+    Trajectory { all: u32 },
+}
+
+/// What a run will take.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    unit: Unit,
+    seconds: f64,
+    /// What was timed.
+    on: Lattice,
+}
+
+impl Forecast {
+    /// Of a solve of Wilson quarks.
+    pub fn of_wilson(solve: &Solve, checked: &Checked) -> Outcome<Self> {
+        let (plan, together) = (&solve.plan, checked.batches.largest());
+        let mut on = smaller(checked.cut.local, SITES, &checked.device, together);
+        // Domains may not divide it.
+        if solve.scheme.check(Cut { grid: ProcessGrid::SINGLE, local: on }).is_err() {
+            on = checked.cut.local;
+        }
+        let gauge = weak_field(on, 1, NOISE);
+        let request = few_iterations(solve.request(plan.reconstruction.unwrap_or(Reconstruction::Twelve)));
+        let seconds = on_device!(&checked.device, backend => {
+            let domain = Domain::single(backend.clone(), on)?;
+            let configuration = Configuration::new(&domain, &gauge);
+            let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
+            seconds(|| configuration.solve(&sources, None, &request, &mut ()))
+        })?;
+        Ok(Self::of_iterations(seconds, on, checked))
+    }
+    /// Of a solve of staggered quarks, with one mass of several.
+    pub fn of_staggered(solve: &StaggeredSolve, checked: &Checked) -> Outcome<Self> {
+        let (plan, together) = (&solve.plan, checked.batches.largest());
+        let on = smaller(checked.cut.local, SITES, &checked.device, together);
+        let links = HostLinks::Thin(Box::new(weak_field(on, 1, NOISE)));
+        let format = plan.reconstruction.unwrap_or(Reconstruction::Twelve);
+        let request = few_iterations(solve.scheme.request(plan.params(), plan.precision, format));
+        let seconds = on_device!(&checked.device, backend => {
+            let domain = Domain::single(backend.clone(), on)?;
+            let configuration = configuration(plan.kind, &domain, &links, 1.0)?;
+            let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
+            seconds(|| configuration.solve(&sources, None, &request, &mut ()))
+        })?;
+        Ok(Self::of_iterations(seconds, on, checked))
+    }
+    fn of_iterations(seconds: f64, on: Lattice, checked: &Checked) -> Self {
+        let unit = Unit::Iteration { together: checked.batches.largest(), batches: checked.batches.sizes.len() };
+        Forecast { unit, seconds: seconds * ratio(checked.cut.local, on), on }
+    }
+    /// Of an ensemble. Trajectories of one and of two steps tell what a step takes, and what all the rest.
+    pub fn of_ensemble(input: &Input, checked: &Checked) -> Outcome<Self> {
+        let on = smaller(checked.cut.local, SITES_OF_TRAJECTORIES, &checked.device, 1);
+        // The first one loads kernels.
+        let [_, one, two] = trial(input, &checked.device, on, [1, 1, 2])?;
+        let steps = input.plan.levels.first().map_or(1, |level| level.steps);
+        let whole = one + (two - one).max(0.0) * (steps as f64 - 1.0);
+        let unit = Unit::Trajectory { all: input.trajectories };
+        Ok(Forecast { unit, seconds: whole * ratio(checked.cut.local, on), on })
+    }
+
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        let timed_on = self.on.size();
+        match self.unit {
+            Unit::Iteration { together, batches } => json!({
+                "seconds_per_iteration": self.seconds,
+                "right_hand_sides": together,
+                "batches": batches,
+                "timed_on": timed_on,
+            }),
+            Unit::Trajectory { all } => json!({
+                "seconds_per_trajectory": self.seconds,
+                "seconds": self.seconds * f64::from(all),
+                "timed_on": timed_on,
+            }),
+        }
+    }
+    /// For people.
+    pub fn text(&self, checked: &Checked) -> String {
+        let mut text = match self.unit {
+            Unit::Iteration { together, batches } => format!(
+                "time of an iteration for {}: {}; 1000 iterations of all take {}\n",
+                text::count(together, "right-hand side"),
+                text::seconds(self.seconds),
+                text::seconds(1000.0 * self.seconds * batches as f64)
+            ),
+            Unit::Trajectory { all } => {
+                let [one, all_of_them] = [self.seconds, self.seconds * f64::from(all)].map(text::seconds);
+                format!("time of a trajectory: about {one}; of all {all}: {all_of_them}\n")
+            }
+        };
+        let _ = write!(text, "  timed on {}", self.on);
+        if self.on != checked.cut.local {
+            let _ = write!(text, " and scaled to {}", checked.cut.local);
+        }
+        if checked.cut.grid.size() > 1 {
+            text += "; exchanges with other processes come on top";
+        }
+        text += match self.unit {
+            Unit::Iteration { .. } => "; how many iterations it takes, the links decide\n",
+            Unit::Trajectory { .. } => "; with random links, on which solvers take long; without observables\n",
+        };
+        text
+    }
+}
+
+/// So much larger is one lattice than the other.
+fn ratio(local: Lattice, on: Lattice) -> f64 {
+    local.volume() as f64 / on.volume() as f64
+}
+
+/// A lattice with no more sites for each of the right-hand sides, of halves, quarters … of the extents, the longest first.
+fn smaller(local: Lattice, [cpu, gpu]: [usize; 2], device: &Device, together: usize) -> Lattice {
+    let most = if device.name() == "cpu" { cpu } else { gpu } / together.max(1);
+    let mut on = local;
+    while on.volume() > most {
+        let mut size = on.size();
+        let longest = (0..4).filter(|&mu| size[mu] % 4 == 0 && size[mu] >= 8).max_by_key(|&mu| size[mu]);
+        let Some(mu) = longest else { break };
+        size[mu] /= 2;
+        match Lattice::new(size) {
+            Ok(lattice) => on = lattice,
+            Err(_) => break,
+        }
+    }
+    on
+}
+
+/// The request with few iterations, all in one precision.
+fn few_iterations<O>(request: Request<O>) -> Request<O> {
+    Request { max_iterations: ITERATIONS, ladder: false, ..request }
+}
+
+/// Seconds of an iteration, once the kernels are loaded. That few iterations lead nowhere is expected.
+fn seconds<T: Fermion>(
+    mut solve: impl FnMut() -> Result<(Vec<ferrite::field::host::HostField<T>>, Report), SolveFailure<T>>,
+) -> Outcome<f64> {
+    let mut last = f64::NAN;
+    for _ in 0..2 {
+        let report = match solve() {
+            Ok((_, report)) => report,
+            Err(SolveFailure::Unfinished { report, .. }) => *report,
+            Err(why) => return Err(Failure::failed(why)),
+        };
+        last = report.seconds / report.info.iterations.max(1) as f64;
+    }
+    Ok(last)
+}
