@@ -58,6 +58,11 @@ pub fn write_lines(path: &Path, plot: &Lines) -> Result<(), String> {
     save(path, draw_lines(plot))
 }
 
+/// The picture as an SVG element for a page.
+pub fn lines_svg(plot: &Lines) -> Result<String, String> {
+    draw_lines(plot).map_err(|why| format!("{} cannot be drawn: {why}", plot.title))
+}
+
 /// A text as it may stand in HTML and SVG, between tags and within quotes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -20,23 +20,27 @@ pub struct Figure {
     pub caption: String,
 }
 
-type Drawn = Result<Figure, String>;
+/// A picture, or why there is none.
+pub type Drawn = Result<Figure, String>;
 
-fn figure(panel: &Panel, caption: String) -> Drawn {
+/// A panel with words below.
+pub fn figure(panel: &Panel, caption: String) -> Drawn {
     let svg = svg(panel).map_err(|why| format!("{} cannot be drawn: {why}", panel.about))?;
     Ok(Figure { svg, caption })
 }
 
-fn layer(name: &str, colour: Colour, shape: Shape) -> Layer {
+/// A layer with a name for the legend.
+pub fn layer(name: &str, colour: Colour, shape: Shape) -> Layer {
     Layer { name: name.into(), colour, shape }
 }
 
-fn line(points: Vec<(f64, f64)>, width: u32) -> Shape {
+/// A line through points.
+pub fn line(points: Vec<(f64, f64)>, width: u32) -> Shape {
     Shape::Line { points, width, dashed: false }
 }
 
 /// Ends with some room beside them.
-fn roomy((low, high): (f64, f64)) -> Range<f64> {
+pub fn roomy((low, high): (f64, f64)) -> Range<f64> {
     let size = low.abs().max(high.abs());
     let room = match high > low {
         true => 0.06 * (high - low),

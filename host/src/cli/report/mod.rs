@@ -3,8 +3,12 @@ pub(super) mod data;
 mod figures;
 mod observables;
 mod page;
+mod scaling;
 mod series;
 pub(super) mod settings;
+mod several;
+mod solves;
+mod timeline;
 
 use super::text::count;
 use super::{Context, Failure, Outcome, target};
@@ -12,6 +16,7 @@ use clap::Args;
 use data::Run;
 use observables::{Kind, Observable};
 use serde_json::{Value, json};
+use several::Several;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -20,21 +25,25 @@ Examples:
   ferrite report run
   ferrite report run --skip 200 -o thermal.html
   ferrite report run --json
+  ferrite report solve.json                          # of ferrite solve --json > solve.json: convergence
+  ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
+  ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
 
-It may be asked for while the run goes on. The page needs no other file: histories with running averages, ΔH with its
+A run may go on meanwhile. The page needs no other file. Of a run: histories with running averages, ΔH with its
 histogram, exp(−ΔH), means with errors and autocorrelation times, iterations and seconds.";
 
 /// Arguments of `report`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Folder of a run of `ferrite rhmc`
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// The page to write [default: DIR/report.html]
+    /// Folders of `ferrite rhmc`, and files with what `solve`, `bench dslash` or `bench model` print with --json, with points
+    /// for `bench model --measured`, or of `bench halo --trace`
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The page to write [default: report.html in the one folder, or here]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Leave out so many trajectories at the beginning [default: those without Metropolis step]
+    /// Leave out so many trajectories at the beginning of each run [default: those without Metropolis step]
     #[arg(long, value_name = "N")]
     skip: Option<usize>,
 }
@@ -47,22 +56,39 @@ struct Report {
     observables: Vec<Observable>,
 }
 
-/// Writes the page and prints the means.
+/// Writes the page and prints the means, or what there is on it.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     context.world.only_one("report")?;
-    let path = args.output.clone().unwrap_or_else(|| args.folder.join("report.html"));
-    let run = data::read(&args.folder)?;
-    // Nothing else that lies in the folder of a run ends so.
-    if path.extension().is_none_or(|e| e != "html") {
-        return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
+    let one = match args.paths.as_slice() {
+        // What is not there is taken for a folder: data::read says what is missing.
+        [one] if !one.is_file() => Some(one),
+        _ => None,
+    };
+    let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
+    let path = args.output.clone().unwrap_or_else(default);
+    // Before the work that would be lost; after what is missing.
+    let writable = || {
+        // Nothing else that lies in the folder of a run ends so.
+        if path.extension().is_none_or(|e| e != "html") {
+            return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
+        }
+        target::check(&path).map_err(Failure::refused)
+    };
+    let write =
+        |html: Result<String, String>| html.and_then(|html| target::write_text(&path, &html)).map_err(Failure::failed);
+    let page = || format!("page: {}\n", path.display());
+    if let Some(folder) = one {
+        let run = data::read(folder)?;
+        writable()?;
+        let report = Report::new(name(folder), run, args.skip);
+        write(page::html(&report))?;
+        let object = report.json(folder, &path);
+        return context.output.result("ferrite.report/1", object, || report.text() + &page());
     }
-    target::check(&path).map_err(Failure::refused)?;
-    let report = Report::new(name(&args.folder), run, args.skip);
-    let html = page::html(&report).map_err(Failure::failed)?;
-    target::write_text(&path, &html).map_err(Failure::failed)?;
-    context.output.result("ferrite.report/1", report.json(&args.folder, &path), || {
-        report.text() + &format!("page: {}\n", path.display())
-    })
+    let several = Several::read(&args.paths, args.skip)?;
+    writable()?;
+    write(several.html())?;
+    context.output.result("ferrite.report/1", several.json(&path), || several.text() + &page())
 }
 
 /// The folder's own name, also for `.`.

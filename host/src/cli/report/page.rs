@@ -3,8 +3,9 @@ use super::Report;
 use super::figures::{Figure, delta_histogram, delta_history, exponential, history, together};
 use super::observables::{Kind, Observable, digits};
 use super::settings;
+use crate::cli::provenance;
 use crate::plot::escape;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 const STYLE: &str = "
@@ -34,31 +35,68 @@ footer { margin-top: 3rem; color: #666; font-size: .9rem }
   h2 { break-after: avoid } ul.notes { background: none } }
 ";
 
-/// The whole page.
+/// The whole page of a run.
 pub fn html(report: &Report) -> Result<String, String> {
-    let mut page = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
-    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
-    let name = escape(&report.name);
-    let _ = write!(page, "<title>{name}: report of a run</title>\n<style>{STYLE}</style>\n</head>\n<body>\n");
-    head(&mut page, report, &name);
-    table(&mut page, report);
-    energies(&mut page, report)?;
-    histories(&mut page, report)?;
-    cost(&mut page, report)?;
-    legend(&mut page);
-    page += "</body>\n</html>\n";
+    let mut page = begin(&format!("{}: report of a run", report.name));
+    run(&mut page, report, "")?;
+    end(&mut page, true);
     Ok(page)
+}
+
+/// The beginning of a page with this name.
+pub fn begin(name: &str) -> String {
+    let name = escape(name);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
+}
+
+/// The end of a page, with what there is to know of runs if there are any.
+pub fn end(page: &mut String, runs: bool) {
+    *page += "<footer>\n";
+    if runs {
+        *page += LEGEND;
+    }
+    let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(&provenance::program()));
+}
+
+/// All of a run; `id` begins the names of its sections.
+pub fn run(page: &mut String, report: &Report, id: &str) -> Result<(), String> {
+    head(page, report, &escape(&report.name));
+    table(page, report, id);
+    energies(page, report, id)?;
+    histories(page, report, id)?;
+    cost(page, report, id)
+}
+
+/// The name of a section.
+pub fn heading(page: &mut String, name: &str) {
+    let _ = writeln!(page, "<h2>{}</h2>", escape(name));
+}
+
+/// What is known, with names for it.
+pub fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>) {
+    *page += "<dl>\n";
+    for (what, value) in facts {
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
+    }
+    *page += "</dl>\n";
+}
+
+/// Extents as people write them; none where there are no four.
+pub fn extents(value: &Value) -> Option<String> {
+    let numbers: Vec<String> =
+        value.as_array()?.iter().map(|n| n.as_u64().map(|n| n.to_string())).collect::<Option<_>>()?;
+    (numbers.len() == 4).then(|| numbers.join("×"))
 }
 
 fn head(page: &mut String, report: &Report, name: &str) {
     let _ = writeln!(page, "<h1>{name}</h1>\n<p class=\"lead\">{}</p>", escape(&report.sentence()));
-    let facts = settings::facts(&report.run);
-    if !facts.is_empty() {
-        *page += "<dl>\n";
-        for (what, value) in facts {
-            let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(&what), escape(&value));
-        }
-        *page += "</dl>\n";
+    let known = settings::facts(&report.run);
+    if !known.is_empty() {
+        facts(page, known.iter().map(|(what, value)| (what.as_str(), value.as_str())));
     }
     let notes = report.notes();
     if !notes.is_empty() {
@@ -70,8 +108,9 @@ fn head(page: &mut String, report: &Report, name: &str) {
     }
 }
 
-fn table(page: &mut String, report: &Report) {
-    *page += "<h2 id=\"means\">Means</h2>\n<div class=\"wide\">\n<table>\n<thead><tr><th>observable</th><th>mean</th>\
+fn table(page: &mut String, report: &Report, id: &str) {
+    let _ = writeln!(page, "<h2 id=\"{id}means\">Means</h2>");
+    *page += "<div class=\"wide\">\n<table>\n<thead><tr><th>observable</th><th>mean</th>\
               <th>± error</th><th>τ<sub>int</sub></th><th>values</th></tr></thead>\n<tbody>\n";
     for observable in &report.observables {
         let [mean, error, tau, count] = cells(observable);
@@ -99,13 +138,14 @@ pub fn cells(observable: &Observable) -> [String; 4] {
     [mean, error, tau, count]
 }
 
-fn put(page: &mut String, figure: &Figure) {
+/// A figure.
+pub fn put(page: &mut String, figure: &Figure) {
     let caption = escape(&figure.caption);
     let _ = writeln!(page, "<figure>\n{}<figcaption>{caption}</figcaption>\n</figure>", figure.svg);
 }
 
-fn energies(page: &mut String, report: &Report) -> Result<(), String> {
-    *page += "<h2 id=\"energies\">ΔH</h2>\n";
+fn energies(page: &mut String, report: &Report, id: &str) -> Result<(), String> {
+    let _ = writeln!(page, "<h2 id=\"{id}energies\">ΔH</h2>");
     for observable in &report.observables {
         let figures = match observable.kind {
             Kind::Delta => [Some(delta_history(&report.run, observable)), delta_histogram(observable)],
@@ -119,8 +159,8 @@ fn energies(page: &mut String, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn histories(page: &mut String, report: &Report) -> Result<(), String> {
-    *page += "<h2 id=\"histories\">Histories</h2>\n";
+fn histories(page: &mut String, report: &Report, id: &str) -> Result<(), String> {
+    let _ = writeln!(page, "<h2 id=\"{id}histories\">Histories</h2>");
     let mut measured = report.observables.iter().filter(|o| o.kind == Kind::Measured).peekable();
     if measured.peek().is_none() {
         *page += "<p>Nothing has been measured on the links yet.</p>\n";
@@ -131,8 +171,8 @@ fn histories(page: &mut String, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn cost(page: &mut String, report: &Report) -> Result<(), String> {
-    *page += "<h2 id=\"cost\">Cost</h2>\n";
+fn cost(page: &mut String, report: &Report, id: &str) -> Result<(), String> {
+    let _ = writeln!(page, "<h2 id=\"{id}cost\">Cost</h2>");
     let all = &report.observables;
     for name in &report.run.names {
         let of = Some(("quarks", json!(name)));
@@ -154,26 +194,19 @@ fn cost(page: &mut String, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn legend(page: &mut String) {
-    let version = env!("CARGO_PKG_VERSION");
-    let _ = write!(
-        page,
-        "<footer>\n<p>Errors are one standard deviation of the mean, √(2 τ<sub>int</sub> σ² / n). τ<sub>int</sub> is \
-         the integrated autocorrelation time, ½ + Σ ρ(t) up to the first t ≥ 6 τ<sub>int</sub> (Madras and Sokal \
-         1988), in steps from one value to the next; ½: independent. Bands around running averages have the \
-         τ<sub>int</sub> of the whole series. Plaquettes and rectangles are Re tr / 3, the Polyakov loop is the mean \
-         over space of tr / 3, condensates are tr M⁻¹ per site of one staggered field, M = m + D/2; docs/output.md \
-         has all definitions.</p>\n\
-         <p>Made by ferrite report, version {version}.</p>\n</footer>\n"
-    );
-}
+const LEGEND: &str = "\
+<p>Errors are one standard deviation of the mean, √(2 τ<sub>int</sub> σ² / n). τ<sub>int</sub> is the integrated
+autocorrelation time, ½ + Σ ρ(t) up to the first t ≥ 6 τ<sub>int</sub> (Madras and Sokal 1988), in steps from one value to
+the next; ½: independent. Bands around running averages have the τ<sub>int</sub> of the whole series. Plaquettes and
+rectangles are Re tr / 3, the Polyakov loop is the mean over space of tr / 3, condensates are tr M⁻¹ per site of one
+staggered field, M = m + D/2; docs/output.md has all definitions.</p>
+";
 
 #[cfg(test)]
 mod tests {
     use super::super::data::parse;
     use super::super::data::tests::line;
     use super::*;
-    use serde_json::Value;
 
     fn report(lines: &[Value], skip: Option<usize>) -> Report {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
