@@ -150,7 +150,7 @@ fn smaller(local: Lattice, [cpu, gpu]: [usize; 2], device: &Device, together: us
     let mut on = local;
     while on.volume() > most {
         let mut size = on.size();
-        let longest = (0..4).filter(|&mu| size[mu] % 4 == 0 && size[mu] >= 8).max_by_key(|&mu| size[mu]);
+        let longest = (0..4).filter(|&mu| size[mu].is_multiple_of(4) && size[mu] >= 8).max_by_key(|&mu| size[mu]);
         let Some(mu) = longest else { break };
         size[mu] /= 2;
         match Lattice::new(size) {

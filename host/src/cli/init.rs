@@ -76,6 +76,8 @@ mod tests {
 
     fn is_assignment(text: &str) -> bool {
         let key = text.split(" = ").next().unwrap_or_default();
-        text.contains(" = ") && !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        text.contains(" = ")
+            && !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     }
 }

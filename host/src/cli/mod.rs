@@ -142,7 +142,7 @@ pub enum Command {
     Rhmc(rhmc::Arguments),
     /// Make mesons and nucleons of quark propagators on configurations
     Spectrum(spectrum::Arguments),
-    /// Draw and average what a run of `rhmc` has done so far: one page of HTML
+    /// Draw what a run of `rhmc` has done so far, and convergence, scaling and timelines: one page of HTML
     Report(report::Arguments),
     /// Print an input file with comments
     Init(init::Arguments),

@@ -89,7 +89,7 @@ impl Benchmark {
     }
     /// The part of a process, if the grid divides the lattice.
     fn local(&self, row: &Row) -> Option<[u64; 4]> {
-        let even = (0..4).all(|mu| row.lattice[mu] % self.grid[mu] == 0);
+        let even = (0..4).all(|mu| row.lattice[mu].is_multiple_of(self.grid[mu]));
         even.then(|| std::array::from_fn(|mu| row.lattice[mu] / self.grid[mu]))
     }
 }

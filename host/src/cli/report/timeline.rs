@@ -1,5 +1,6 @@
 //! Timelines: what the streams of each process did, and when.
 use super::page;
+use crate::cli::count;
 use crate::plot::escape;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,7 +49,8 @@ impl Timeline {
                         continue;
                     };
                     let there = rows.contains_key(&row) || rows.len() < MOST[0];
-                    if !(begin.abs() < 1e15 && (0.0..1e15).contains(&length)) || !there || count == MOST[1] {
+                    let sound = begin.abs() < 1e15 && (0.0..1e15).contains(&length);
+                    if !(sound && there && count < MOST[1]) {
                         left_out += 1;
                         continue;
                     }
@@ -67,7 +69,8 @@ impl Timeline {
     pub fn sentence(&self) -> String {
         let processes = self.rows.keys().map(|(process, _)| process).collect::<std::collections::BTreeSet<_>>().len();
         let spans: usize = self.rows.values().map(Vec::len).sum();
-        format!("timeline of {} spans in {} streams of {processes} processes", spans, self.rows.len())
+        let processes = if processes == 1 { "1 process".into() } else { format!("{processes} processes") };
+        format!("timeline of {} in {} of {processes}", count(spans, "span"), count(self.rows.len(), "stream"))
     }
     /// The section.
     pub fn put(&self, html: &mut String, title: &str) {
