@@ -300,9 +300,11 @@ impl Settings {
         let key = pattern(own).replace('_', "-");
         let close = |name: &str| strsim::jaro_winkler(&key, name);
         let names = || keys.iter().map(|(name, _)| *name);
+        // Of an array of tables, the first table's.
+        let first = |name: &str| name.replace('*', "0");
         match names().max_by(|a, b| close(a).total_cmp(&close(b))) {
-            Some(name) if close(name) > 0.75 => format!("; did you mean '{name}'?"),
-            _ => format!("; the keys are {}", names().collect::<Vec<_>>().join(", ")),
+            Some(name) if close(name) > 0.75 => format!("; did you mean '{}'?", first(name)),
+            _ => format!("; the keys are {}", names().map(first).collect::<Vec<_>>().join(", ")),
         }
     }
     /// How many tables an array of tables has.
@@ -391,7 +393,7 @@ impl Settings {
         let line = |(key, settings): (&Rc<str>, &Vec<Setting>)| {
             let texts: Vec<_> = settings.iter().map(|setting| setting.text.as_str()).collect();
             let value = if texts.len() == 1 { texts[0].into() } else { format!("{texts:?}") };
-            let table = self.table.map_or(String::new(), |table| format!("{table}."));
+            let table = self.inside.map_or(String::new(), |table| format!("{table}."));
             let place = settings.first().map_or(String::new(), |setting| format!(" ({})", setting.place()));
             format!("{table}{key} = {value}{place}")
         };
@@ -413,6 +415,14 @@ impl Settings {
                 table || self.schema.iter().any(|(known, _)| known.starts_with(start))
             };
             match value.get_ref() {
+                // `[fermion]` is a list of one, too.
+                DeValue::Table(table)
+                    if begins(&format!("{}.*.", pattern(key)))
+                        && !table.iter().any(|(key, _)| index(key.get_ref()).is_some()) =>
+                {
+                    self.lengths.insert(key.into(), 1);
+                    return self.table(text, name, &format!("{key}.0."), table);
+                }
                 DeValue::Table(table) if begins(&format!("{}.", pattern(key))) => {
                     return self.table(text, name, &format!("{key}."), table);
                 }

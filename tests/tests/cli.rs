@@ -281,7 +281,7 @@ fn clover_solutions_solve() {
     assert!(more >= 2 * 2 * 72 * 8 * 512, "{more}");
     assert_eq!((&check["operator"], &check["clover"]["schur"]), (&"clover".into(), &"asymmetric".into()));
     assert!(room.run("check run.toml --backend cpu").stdout.contains("Wilson-clover operator"));
-    assert_eq!(room.json("solve --config run.toml")["clover"]["csw"].as_f64(), Some(1.0));
+    assert_eq!(room.json("solve run.toml")["clover"]["csw"].as_f64(), Some(1.0));
     write(&format!("{file}operator = 'clover'\ncsw = 1\nclover-r = 1.0\n"));
     room.fails(2, "check run.toml", &["run.toml:5:7: csw: conflicts with run.toml:6:12: clover-r"]);
 }
@@ -394,25 +394,25 @@ fn batches_are_as_large_as_memory_allows() {
     };
     let (twelve, six, one) = (needed(12), needed(6), needed(1));
     assert!(one < six && six < twelve);
-    let reference = room.json("solve --config run.toml -o x.npy");
+    let reference = room.json("solve run.toml -o x.npy");
     assert_eq!(reference["batches"], json!([12]));
     let less = |bytes: u64, expected: Value, because: &str| {
-        let report = room.json(&format!("solve --config run.toml --memory {} -o y.npy", bytes - 1));
+        let report = room.json(&format!("solve run.toml --memory {} -o y.npy", bytes - 1));
         assert_eq!((&report["batches"], &report["batches_limited_by"]), (&expected, &json!(because)), "{bytes}");
         assert!(distance(&npy(&room.path("y.npy")), &npy(&room.path("x.npy"))) < 1e-9);
     };
     less(twelve, json!([6, 6]), "memory");
     less(six, json!([4, 4, 4]), "memory");
-    let run = room.run(&format!("solve --config run.toml --backend cpu --memory {}", twelve - 1));
+    let run = room.run(&format!("solve run.toml --backend cpu --memory {}", twelve - 1));
     assert!(run.stdout.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stdout);
     assert!(run.stderr.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stderr);
     assert!(run.stdout.contains("  point:0,0,0,0,3,2: "), "{}", run.stdout);
     let check = room.json(&format!("check run.toml --memory {}", twelve - 1));
     assert_eq!((&check["batches"], &check["ok"]), (&json!([6, 6]), &json!(true)));
     // What was asked for is not made smaller.
-    let asked = format!("solve --config run.toml --backend cpu --batch 12 --memory {}", twelve - 1);
+    let asked = format!("solve run.toml --backend cpu --batch 12 --memory {}", twelve - 1);
     room.fails(2, &asked, &["with 12 right-hand sides needs", "batches of 8 fit"]);
-    let little = format!("solve --config run.toml --backend cpu --memory {}", one - 1);
+    let little = format!("solve run.toml --backend cpu --memory {}", one - 1);
     room.fails(2, &little, &["with 1 right-hand side needs", "links in double"]);
     for (flags, part) in [
         ("--sources 13", "a point has 12 components"),
@@ -422,7 +422,7 @@ fn batches_are_as_large_as_memory_allows() {
         ("--batch none", "--batch"),
         ("--memory 20GB", "20GiB"),
     ] {
-        room.fails(2, &format!("solve --config run.toml {flags}"), &[part]);
+        room.fails(2, &format!("solve run.toml {flags}"), &[part]);
     }
     room.fails(
         2,
@@ -570,7 +570,7 @@ fn every_flag_of_a_solve_is_a_key_of_its_input() {
     assert!(keys.contains(&"domain-overlap") && keys.contains(&"threads") && keys.len() > 40, "{keys:?}");
     for key in keys {
         // These say where keys come from, and how to talk.
-        if !matches!(key, "config" | "set" | "json" | "help" | "quiet" | "verbose") {
+        if !matches!(key, "set" | "json" | "help" | "quiet" | "verbose") {
             let run = room.run(&format!("solve --set {key}=1"));
             assert!(!run.stderr.contains("unknown key"), "{key}: {}", run.stderr);
         }
@@ -905,7 +905,7 @@ fn input_files() {
     let parts = check["memory"]["parts"].as_array().unwrap().iter().map(|p| p["bytes"].as_u64().unwrap());
     assert_eq!(Some(parts.sum()), check["memory"]["needed_bytes"].as_u64());
     assert!(room.run("check run.toml").stdout.contains("in all, of"));
-    let report = room.json("solve --config run.toml");
+    let report = room.json("solve run.toml");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"half".into(), Some(1e-8)));
     assert!(report["true_residual"].as_f64().unwrap() <= 1e-8);
     // As it would be under mpirun.
@@ -958,11 +958,11 @@ fn input_files() {
         room.fails(2, &format!("check run.toml {flags}"), &[why]);
     }
     // A log begins with what runs.
-    let log = room.run("solve --config run.toml --set tol=1e-6 --precision single --backend cpu --threads 1").stderr;
+    let log = room.run("solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1").stderr;
     let head: Vec<&str> = log.lines().collect();
     assert!(head[0].starts_with(concat!("note: ferrite ", env!("CARGO_PKG_VERSION"))), "{log}");
     assert!(head[0].contains("features: ") && head[0].ends_with(" UTC"), "{log}");
-    let command = "solve --config run.toml --set tol=1e-6 --precision single --backend cpu --threads 1";
+    let command = "solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1";
     assert_eq!(head[1], format!("note: command: ferrite {command}"));
     for line in ["tol = 1e-6 (--set)", "mass = 0.1 (run.toml:2:8)", "precision = single (flag)"] {
         assert!(head.contains(&format!("note: input: {line}").as_str()), "{line} is not in: {log}");
@@ -971,15 +971,15 @@ fn input_files() {
     // The example with comments is an input.
     fs::write(room.path("solve.toml"), room.run("init solve").stdout).unwrap();
     assert_eq!(room.json("check solve.toml")["sources"], 2);
-    let report = room.json("solve --config solve.toml");
+    let report = room.json("solve solve.toml");
     assert_eq!((&report["operator"], &report["output"]), (&"clover".into(), &"solution.npy".into()));
     room.fails(2, "init solver", &["'solver'", "solve, rhmc, spectrum"]);
     // Flags win over --set, --set wins over the file.
-    let report = room.json("solve --config run.toml --set tol=1e-6 --set precision=single --tol 1e-7");
+    let report = room.json("solve run.toml --set tol=1e-6 --set precision=single --tol 1e-7");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"single".into(), Some(1e-7)));
-    room.fails(2, "solve --config run.toml --set precison=half", &["precison", "did you mean 'precision'?"]);
-    room.fails(2, "solve --config run.toml --set precision", &["KEY=VALUE"]);
-    room.fails(2, "solve --config run.toml --kappa 0.1", &["--kappa", "run.toml:2:8"]);
+    room.fails(2, "solve run.toml --set precison=half", &["precison", "did you mean 'precision'?"]);
+    room.fails(2, "solve run.toml --set precision", &["KEY=VALUE"]);
+    room.fails(2, "solve run.toml --kappa 0.1", &["--kappa", "run.toml:2:8"]);
 
     // All mistakes at once, each with its place, in the order of the file.
     write(

@@ -396,6 +396,11 @@ gauge-force = "double"
     assert!(!room.path("run").exists());
     // `check` finds the same.
     room.fails(2, "check run.toml", &["unknown key 'latice'", "did you mean 'omelyan'?", "seed is missing"]);
+    // A table where there is a list of tables is one of them, if there is only one; and keys have their numbers.
+    let one_group = "[fermion]\nflavours = [2]\n";
+    fs::write(room.path("one.toml"), one_group).unwrap();
+    room.fails(2, "check one.toml", &["fermion.0.mass is missing", "fermion.0.operator is missing"]);
+    room.fails(2, "check run.toml --set fermion.mas=1", &["did you mean 'fermion.0.mass'?"]);
     // Any of the keys tells which command an input is for.
     for key in ["trajectories = 3", "trajectory.steps = 3", "fermion = []", "gauge.beta = 5.0"] {
         fs::write(room.path("short.toml"), key).unwrap();

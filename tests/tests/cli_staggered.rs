@@ -265,9 +265,9 @@ fn three_colours_of_a_point() {
         room.json(&format!("check run.toml --set batch={batch}"))["memory"]["needed_bytes"].as_u64().unwrap()
     };
     let (three, two) = (needed(3), needed(2));
-    let report = room.json(&format!("solve --config run.toml --memory {}", three - 1));
+    let report = room.json(&format!("solve run.toml --memory {}", three - 1));
     assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([2, 1]), &json!("memory")));
-    assert_eq!(room.json(&format!("solve --config run.toml --memory {}", two - 1))["batches"], json!([1, 1, 1]));
+    assert_eq!(room.json(&format!("solve run.toml --memory {}", two - 1))["batches"], json!([1, 1, 1]));
     room.fails(2, &format!("{base} --source point:0,0,0,0 --sources 4"), &["a point has 3 components, not 4"]);
 }
 
@@ -701,7 +701,7 @@ fn input_files() {
     // at a site, of 18 1152; all 512 sites of both parities have them.
     let [nine, eighteen] = ["9", "18"].map(|recon| needed(&format!("--set reconstruct={recon}")));
     assert_eq!(eighteen - nine, 2 * (1152 - 576) * 512);
-    let report = room.json("solve --config run.toml --set u0=plaquette");
+    let report = room.json("solve run.toml --set u0=plaquette");
     assert_eq!((report["u0_from_plaquette"].as_bool(), report["systems"].as_array().unwrap().len()), (Some(true), 2));
     write("gauge = 'weak.ildg'\noperator = 'hisq'\nmass = 0.1\nsource = 'random:1'\nkappa = 0.1\nshifts = 'a'\n");
     room.fails(2, "check run.toml", &["run.toml:5:9: kappa", "run.toml:6:10: shifts", "2 mistakes"]);

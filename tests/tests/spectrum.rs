@@ -415,6 +415,12 @@ fn batches_of_components() {
     }
     let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6");
     assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as asked for"), "{}", run.stderr);
+    // The log names keys as the input does.
+    for line in
+        ["configurations = cfg.ildg (wilson.toml:1:19)", "solve.mass = 0.3 (wilson.toml:5:8)", "batch = 6 (flag)"]
+    {
+        assert!(run.stderr.contains(&format!("note: input: {line}\n")), "{line} is not in {}", run.stderr);
+    }
     room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "--batch N"]);
     room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);
     room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);

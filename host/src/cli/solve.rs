@@ -34,7 +34,7 @@ Examples:
   ferrite solve --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source point:0,0,0,0,0 -o column.npy
   ferrite solve --gauge lat.milc --operator hisq --masses 0.01,0.02,0.05,0.1 --source random:1 --precision half -o all.npy
   ferrite solve --gauge lat.milc --operator hisq --mass 0.005 --source random:1 --sources 16 --solver block-cg -o many.npy
-  ferrite solve --config run.toml --set tol=1e-8
+  ferrite solve run.toml --set tol=1e-8
 
 Solves M x = b with M = (4 + m) - D/2 on all sites, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis.
 On an anisotropic lattice M = (1 + 3 nu/xi_0 + m) - (nu/xi_0 D_space + D_time)/2.
@@ -159,6 +159,8 @@ impl OperatorFlags {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
+    /// An input file in TOML, with the flags as keys: `ferrite init solve` prints one with comments
+    input: Option<PathBuf>,
     #[command(flatten)]
     operator: OperatorFlags,
     /// The even-odd preconditioned clover operator: symmetric or asymmetric [default: symmetric]
@@ -180,9 +182,6 @@ pub struct Arguments {
     /// Say how long each kernel ran; the solve takes a little longer
     #[arg(long)]
     profile: bool,
-    /// An input file: `ferrite init solve` prints one with comments
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
     /// Change a key of the input file; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -296,7 +295,7 @@ pub fn inputs(plan: &Plan, layout: &Layout, world: &World) -> Outcome<(GaugeFile
 fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> {
     let mut settings = Settings::default();
     let mut what = "the command line".to_string();
-    if let Some(path) = &args.config {
+    if let Some(path) = &args.input {
         settings.file(path)?;
         what = path.display().to_string();
     }

@@ -56,27 +56,47 @@ pub fn nucleon(
 }
 
 /// tr C and tr γ_t C at a site; the propagator as `[3 spin + colour of the source][spin][colour]`.
+///
+/// With Q = G S G̃, G and G̃ having one number in each row, the sums over the two quarks of
+///
+/// Z_{α'γ',ca'} = Σ_{ab b'c'} ε_abc ε_a'b'c' Σ_α Q_{αb,α'b'} S_{αa,γ'c'}
+///
+/// are in both terms: of the first, where γ' = α' and a' and c' change places, with the other sign.
 fn traces(s: &[&Spinor; 12]) -> [Complex64; 2] {
     let g = Gamma::new(5);
     // γ_t is symmetric and has ones only.
     let (tilde, time) = (Gamma::time() * g.adjoint() * Gamma::time(), Gamma::time());
     let at = |a: usize, c: usize, a1: usize, c1: usize| s[3 * a1 + c1][a][c];
     let mut traces = [Complex64::ZERO; 2];
-    for ([a, b, c], sign) in EPSILON {
-        for ([a1, b1, c1], sign1) in EPSILON {
-            for alpha in 0..4 {
-                let beta = g.column[alpha];
-                for beta1 in 0..4 {
-                    let alpha1 = tilde.column[beta1];
-                    let factor = sign * sign1 * g.value[alpha] * tilde.value[beta1];
-                    let diquark = factor * at(beta, b, beta1, b1);
-                    let direct = diquark * at(alpha, a, alpha1, a1);
-                    for gamma in 0..4 {
-                        // Of tr C; and of tr γ_t C, whose elements are (γ_t)_γ'γ C_γγ'.
-                        let partner = time.column[gamma];
-                        for (trace, gamma1) in traces.iter_mut().zip([gamma, partner]) {
-                            let exchange = diquark * at(alpha, a, gamma1, c1) * at(gamma, c, alpha1, a1);
-                            *trace += direct * at(gamma, c, gamma1, c1) - exchange;
+    for beta1 in 0..4 {
+        let alpha1 = tilde.column[beta1];
+        // Q_{αb,α'b'} for this α'.
+        let q: [[[Complex64; 3]; 3]; 4] = from_fn(|alpha| {
+            let (beta, factor) = (g.column[alpha], g.value[alpha] * tilde.value[beta1]);
+            from_fn(|b| from_fn(|b1| factor * at(beta, b, beta1, b1)))
+        });
+        for gamma1 in 0..4 {
+            let mut z = [[Complex64::ZERO; 3]; 3];
+            for ([a, b, c], sign) in EPSILON {
+                for ([a1, b1, c1], sign1) in EPSILON {
+                    let sum: Complex64 = (0..4).map(|alpha| q[alpha][b][b1] * at(alpha, a, gamma1, c1)).sum();
+                    z[c][a1] += sign * sign1 * sum;
+                }
+            }
+            // Of tr C; and of tr γ_t C, whose elements are (γ_t)_γ'γ C_γγ'.
+            for (trace, gamma) in traces.iter_mut().zip([gamma1, time.column[gamma1]]) {
+                for (c, row) in z.iter().enumerate() {
+                    for (a1, z) in row.iter().enumerate() {
+                        *trace -= z * at(gamma, c, alpha1, a1);
+                    }
+                }
+            }
+            if gamma1 == alpha1 {
+                for (c, row) in z.iter().enumerate() {
+                    for (c1, z) in row.iter().enumerate() {
+                        for gamma in 0..4 {
+                            traces[0] -= z * at(gamma, c, gamma, c1);
+                            traces[1] -= z * at(gamma, c, time.column[gamma], c1);
                         }
                     }
                 }

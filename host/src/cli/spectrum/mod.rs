@@ -6,7 +6,7 @@ mod result;
 
 use super::check::Checked;
 use super::world::World;
-use super::{Code, Context, Failure, Outcome, interrupt};
+use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
 use correlators::Correlators;
 use input::Input;
@@ -14,6 +14,7 @@ use quarks::Configured;
 pub use quarks::Solver;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tracing::info;
 
 const EXAMPLES: &str = "\
@@ -112,6 +113,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     file.open(&input, world)?;
     interrupt::listen();
     for (number, configuration) in missing.iter().enumerate() {
+        let begin = Instant::now();
         let found = if input.staggered {
             let propagator = quarks::staggered(&input, configuration, &what, (&device, context))?;
             Correlators::staggered(&propagator, &input, world)?
@@ -120,7 +122,8 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
             Correlators::wilson(&propagator, &input, world)?
         };
         file.add(configuration, found, &input, world)?;
-        info!("{} of {} configurations", number + 1, missing.len());
+        let time = text::seconds(begin.elapsed().as_secs_f64());
+        info!("{} of {} configurations; this one took {time}", number + 1, missing.len());
         if number + 1 < missing.len() && interrupt::asked_any(world, 0) {
             let why = format!("ended after {}; the same command goes on", configuration.typed.display());
             return Err(Failure::new(Code::Interrupted, why).shared());
