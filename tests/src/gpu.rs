@@ -56,6 +56,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
         on_both!(kernels(&case));
     }
+    checks::transfers(gpu, &mut report)?;
     on_both!(blocks());
     for case in checks::clover_cases() {
         on_both!(clover_kernels(&case));

@@ -41,6 +41,13 @@ fn right_hand_sides_that_share_launches_have_the_bits_of_each_alone() {
     report.assert_passed();
 }
 
+#[test]
+fn copies_come_back() {
+    let mut report = Report::default();
+    checks::transfers(&Cpu::new(None), &mut report).unwrap();
+    report.assert_passed();
+}
+
 #[cfg(feature = "cuda")]
 #[test]
 fn gpu_agrees_with_reference_and_cpu() {

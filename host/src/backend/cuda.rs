@@ -9,6 +9,7 @@ mod order;
 mod peer;
 mod pool;
 mod profile;
+mod staging;
 
 pub use launch::Launched;
 pub use order::{CudaEvent, CudaStream};
@@ -70,6 +71,7 @@ struct Shared {
     profiles: AtomicBool,
     profile: Mutex<profile::Profile>,
     pool: Mutex<pool::Pool>,
+    staging: Mutex<Option<staging::Staging>>,
 }
 
 /// A kernel; its handle is valid as long as its module, which lives as long as the backend.
@@ -228,6 +230,7 @@ impl Cuda {
             profiles: AtomicBool::new(false),
             profile: Mutex::default(),
             pool: Mutex::default(),
+            staging: Mutex::default(),
         };
         Ok(Cuda { shared: Arc::new(shared) })
     }
@@ -409,6 +412,9 @@ impl Drop for Shared {
             let _ = CurrentContext::set_current(&self.context);
             // Its marks belong to the context.
             *lock(&self.profile) = profile::Profile::default();
+            if let Some(staging) = lock(&self.staging).take() {
+                staging.free();
+            }
             for address in lock(&self.pool).empty() {
                 let _ = sys::cuMemFree_v2(address);
             }
@@ -525,19 +531,12 @@ impl Backend for Cuda {
     fn upload(&self, data: &[u8], to: &mut CudaBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes, "upload beyond the buffer");
         self.enter()?;
-        let (target, stream) = (to.address + offset as u64, self.shared.queue.handle());
-        // SAFETY: both sides were checked; pageable memory is staged before the call returns.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, data.as_ptr().cast(), data.len(), stream) };
-        raw(code, "copying to the GPU", self.name())
+        self.copy_in(data, to.address + offset as u64)
     }
     fn download(&self, from: &CudaBuffer, offset: usize, data: &mut [u8]) -> Result {
         assert!(offset + data.len() <= from.bytes, "download beyond the buffer");
         self.enter()?;
-        let (source, stream) = (from.address + offset as u64, self.shared.queue.handle());
-        // SAFETY: both sides were checked, and the stream is waited for while `data` is borrowed.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), source, data.len(), stream) };
-        raw(code, "copying from the GPU", self.name())?;
-        self.synchronize()
+        self.copy_out(from.address + offset as u64, data)
     }
     fn copy(&self, from: &CudaBuffer, to: &mut CudaBuffer, bytes: usize) -> Result {
         assert!(bytes <= from.bytes && bytes <= to.bytes, "copy beyond a buffer");

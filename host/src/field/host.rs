@@ -168,7 +168,8 @@ pub type HostColour = HostField<ColourVector>;
 impl<T: Fermion> HostField<T> {
     /// Zero everywhere.
     pub fn zero(lattice: Lattice) -> Self {
-        Self { lattice, sites: vec![T::default(); lattice.volume()] }
+        // Zeros of the system: pages come with the threads that write them first.
+        Self { lattice, sites: bytemuck::zeroed_vec(lattice.volume()) }
     }
     /// Takes values in lexicographic site order. Panics if there is not exactly one per site;
     /// [`from_numbers`](Self::from_numbers) says so.

@@ -11,6 +11,7 @@ mod staggered;
 mod staggered_images;
 mod staggered_solves;
 mod temporal;
+mod transfers;
 mod wilson;
 
 pub use blocks::blocks;
@@ -25,6 +26,7 @@ pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, stagge
 pub use staggered_images::{LinkErrors, image_tolerance};
 pub use staggered_solves::{RECONSTRUCTIONS, staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
+pub use transfers::transfers;
 pub use wilson::wilson;
 
 use crate::accuracy::Accuracy;

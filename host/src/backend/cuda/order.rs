@@ -68,6 +68,12 @@ pub(super) struct Mark(sys::CUevent);
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Mark {}
 
+impl Mark {
+    /// For the driver.
+    pub fn handle(&self) -> sys::CUevent {
+        self.0
+    }
+}
 impl Drop for Mark {
     fn drop(&mut self) {
         // SAFETY: created in `new_mark`, destroyed once.

@@ -12,6 +12,7 @@ use correlators::Correlators;
 use input::Input;
 use quarks::Configured;
 pub use quarks::Solver;
+use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -119,7 +120,9 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
             Correlators::staggered(&propagator, &input, world)?
         } else {
             let propagator = quarks::wilson(&input, configuration, &what, (&device, context))?;
-            Correlators::wilson(&propagator, &input, world)?
+            let found = Correlators::wilson(&propagator, &input, world)?;
+            propagator.fields.into_par_iter().for_each(drop);
+            found
         };
         file.add(configuration, found, &input, world)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());

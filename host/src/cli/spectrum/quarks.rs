@@ -16,6 +16,7 @@ use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
 use ferrite::spectrum::sources::{noise_wall, wall};
 use ferrite::{generate, smear};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 use solvers::SolveError;
 use std::path::{Path, PathBuf};
@@ -155,6 +156,8 @@ pub fn wilson(
             })
         });
         watch.finish();
+        // Gigabytes, whose pages threads give back side by side.
+        sources.into_par_iter().for_each(drop);
         let (solutions, report, error) = solve::ended(result)?;
         finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
         if let Some(kept) = kept {

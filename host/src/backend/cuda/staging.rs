@@ -1,0 +1,158 @@
+//! Long copies between a GPU and memory of the host that it cannot reach: through page-locked pieces, which all threads fill
+//! and empty while another piece travels. The driver does that with one thread, which on a fresh array spends most of its
+//! time on page faults.
+use super::order::Mark;
+use super::{Cuda, raw};
+use crate::backend::Result;
+use cust::sys;
+use rayon::prelude::*;
+use std::ffi::c_void;
+use std::sync::TryLockError;
+use tracing::trace;
+
+/// Bytes that travel at once.
+const PIECE: usize = 16 << 20;
+/// Bytes that a thread copies at once.
+const STRIP: usize = 256 << 10;
+/// Shorter copies are done before the pieces are allocated.
+const LONG: usize = 4 * PIECE;
+
+/// The pieces.
+pub(super) struct Staging([Piece; 2]);
+
+struct Piece {
+    address: *mut u8,
+    /// Behind the last copy to or from the GPU.
+    copied: Mark,
+}
+// SAFETY: an address, used under the mutex around the pieces.
+unsafe impl Send for Piece {}
+
+impl Staging {
+    fn new(backend: &Cuda) -> Result<Self> {
+        let piece = || {
+            let copied = backend.new_mark(false)?;
+            let mut address = std::ptr::null_mut::<c_void>();
+            // SAFETY: writes one address.
+            let code = unsafe { sys::cuMemHostAlloc(&mut address, PIECE, 0) };
+            raw(code, "allocating page-locked memory", backend.name())?;
+            Ok(Piece { address: address.cast(), copied })
+        };
+        let first = piece()?;
+        match piece() {
+            Ok(second) => Ok(Staging([first, second])),
+            Err(why) => {
+                first.free();
+                Err(why)
+            }
+        }
+    }
+    /// Gives the memory back. The context is the current one.
+    pub fn free(&self) {
+        self.0.iter().for_each(Piece::free);
+    }
+}
+
+impl Piece {
+    fn free(&self) {
+        // SAFETY: allocated in `new`, freed once; the driver waits for copies that use it.
+        unsafe {
+            let _ = sys::cuMemFreeHost(self.address.cast());
+        }
+    }
+    /// Waits until the last copy is done.
+    fn wait(&self, device: &str) -> Result {
+        // SAFETY: a live handle.
+        raw(unsafe { sys::cuEventSynchronize(self.copied.handle()) }, "waiting for a copy", device)
+    }
+    /// Its first bytes. Whoever calls it has waited, and the mutex.
+    #[expect(clippy::mut_from_ref)]
+    fn bytes(&self, count: usize) -> &mut [u8] {
+        debug_assert!(count <= PIECE);
+        // SAFETY: within the allocation; no copy is on its way, and nobody else has the mutex.
+        unsafe { std::slice::from_raw_parts_mut(self.address, count) }
+    }
+}
+
+fn copy(from: &[u8], to: &mut [u8]) {
+    to.par_chunks_mut(STRIP).zip(from.par_chunks(STRIP)).for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+impl Cuda {
+    /// What `task` makes of the pieces; `None` for few bytes, where another thread has the pieces, or where there are none to
+    /// be had.
+    fn staged(&self, bytes: usize, task: impl FnOnce(&Staging) -> Result) -> Option<Result> {
+        if bytes < LONG {
+            return None;
+        }
+        // Not waited for: threads that wait for others of their pool may be given work that wants the pieces, too.
+        let mut staging = match self.shared.staging.try_lock() {
+            Ok(staging) => staging,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if staging.is_none() {
+            match Staging::new(self) {
+                Ok(fresh) => *staging = Some(fresh),
+                Err(why) => trace!("copies are not staged: {why}"),
+            }
+        }
+        staging.as_ref().map(task)
+    }
+    /// Copies to this address of the GPU, in the main order; `data` may be changed when this returns.
+    pub(super) fn copy_in(&self, data: &[u8], address: u64) -> Result {
+        let queue = &self.shared.queue;
+        let direct = |data: *const u8, bytes: usize, address: u64| {
+            // SAFETY: the caller's range; pageable memory is staged by the driver before the call returns, and a piece is
+            // left alone until its mark is reached.
+            let code = unsafe { sys::cuMemcpyHtoDAsync_v2(address, data.cast(), bytes, queue.handle()) };
+            raw(code, "copying to the GPU", self.name())
+        };
+        let staged = self.staged(data.len(), |staging| {
+            for (n, part) in data.chunks(PIECE).enumerate() {
+                let piece = &staging.0[n % 2];
+                piece.wait(self.name())?;
+                copy(part, piece.bytes(part.len()));
+                direct(piece.address, part.len(), address + (n * PIECE) as u64)?;
+                self.place(&piece.copied, queue)?;
+            }
+            Ok(())
+        });
+        staged.unwrap_or_else(|| direct(data.as_ptr(), data.len(), address))
+    }
+    /// Copies from this address of the GPU, after all work in the main order.
+    pub(super) fn copy_out(&self, address: u64, data: &mut [u8]) -> Result {
+        let queue = &self.shared.queue;
+        let direct = |address: u64, data: *mut u8, bytes: usize| {
+            // SAFETY: the caller's range, or a piece; both are waited for before anybody looks at them.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.cast(), address, bytes, queue.handle()) };
+            raw(code, "copying from the GPU", self.name())
+        };
+        let staged = self.staged(data.len(), |staging| {
+            let total = data.len();
+            let begin = |n: usize| {
+                let (piece, from) = (&staging.0[n % 2], n * PIECE);
+                direct(address + from as u64, piece.address, PIECE.min(total - from))?;
+                self.place(&piece.copied, queue)
+            };
+            begin(0)?;
+            for (n, part) in data.chunks_mut(PIECE).enumerate() {
+                // Into the other piece, which was emptied before.
+                if (n + 1) * PIECE < total {
+                    begin(n + 1)?;
+                }
+                let piece = &staging.0[n % 2];
+                piece.wait(self.name())?;
+                copy(piece.bytes(part.len()), part);
+            }
+            Ok(())
+        });
+        match staged {
+            Some(result) => result,
+            None => {
+                direct(address, data.as_mut_ptr(), data.len())?;
+                queue.wait(self.name())
+            }
+        }
+    }
+}
