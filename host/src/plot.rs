@@ -26,6 +26,9 @@ pub fn write(path: &Path, plot: &Convergence) -> Result<(), String> {
     save(path, draw(plot))
 }
 
+/// Curves of so many points show them.
+const FEW: usize = 16;
+
 /// A curve of [`Lines`].
 pub struct Line {
     /// Name, for the legend.
@@ -128,6 +131,7 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
         above.draw(&Text::new(plot.subtitle.as_str(), (80, 44), text(16.0)))?;
         let points = |dashed: bool| lines.iter().filter(move |(line, _)| line.dashed == dashed).flat_map(|(_, p)| p);
         let x = range(lines.iter().flat_map(|(_, points)| points).map(|p| p.0));
+        let doubled = (x.end - x.start).ceil().clamp(2.0, 24.0) as usize + 1;
         let right = points(true).next().is_some();
         let mut chart = ChartBuilder::on(&below)
             .margin(12)
@@ -141,7 +145,8 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
         mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
         let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
         if horizontal {
-            mesh.x_label_formatter(&of_x);
+            // One for each doubling; where there are many, for every other.
+            mesh.x_labels(doubled).x_label_formatter(&of_x);
         }
         if vertical {
             mesh.y_label_formatter(&of_y);
@@ -161,11 +166,21 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
                 let dashes = DashedLineSeries::new(points, 8, 5, colour.stroke_width(2));
                 chart.draw_secondary_series(dashes)?.label(&line.name).legend(legend);
             } else {
+                if points.len() <= FEW {
+                    chart.draw_series(points.clone().map(|at| Circle::new(at, 3, colour.filled())))?;
+                }
                 chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?.label(&line.name).legend(legend);
             }
         }
-        // What grows leaves room above its beginning.
-        let place = if vertical { SeriesLabelPosition::UpperLeft } else { SeriesLabelPosition::MiddleRight };
+        // What grows leaves room above its beginning, what falls below it.
+        let falls = |points: &[(f64, f64)]| points.first().zip(points.last()).is_some_and(|(a, b)| a.1 > b.1);
+        let place = if vertical {
+            SeriesLabelPosition::UpperLeft
+        } else if lines.iter().all(|(line, points)| !line.dashed && falls(points)) {
+            SeriesLabelPosition::LowerLeft
+        } else {
+            SeriesLabelPosition::MiddleRight
+        };
         chart
             .configure_series_labels()
             .position(place)

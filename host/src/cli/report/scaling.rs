@@ -132,7 +132,10 @@ impl Scaling {
     fn add(&mut self, subject: Subject, format: String, processes: u64, efficiency: f64) {
         if self.points < MOST_POINTS && efficiency.is_finite() {
             self.points += 1;
-            self.curves.entry(subject).or_default().entry(format).or_default().insert(processes, efficiency);
+            let curve = self.curves.entry(subject).or_default().entry(format).or_default();
+            // What it is measured by.
+            curve.entry(1).or_insert(1.0);
+            curve.insert(processes, efficiency);
         }
     }
     /// In words.
