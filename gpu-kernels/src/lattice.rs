@@ -298,43 +298,67 @@ impl Geometry {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Region {
-    /// 0: all sites, and nothing else counts.
-    partial: u32,
+    /// [`ALL`], [`LAYERS`] or [`BOX`].
+    kind: u32,
     start: [u32; 4],
     half_x: Divisor,
     y: Divisor,
     z: Divisor,
     t: u32,
+    /// Of all sites and of layers: checkerboard index of the first site, and where the index comes back to 0.
+    run: [u32; 2],
 }
+
+const ALL: u32 = 0;
+/// Whole layers across t, whose sites follow each other.
+const LAYERS: u32 = 1;
+const BOX: u32 = 2;
 
 impl Region {
     /// All sites.
     pub const WHOLE: Self = {
         let one = Divisor::new(1);
-        Region { partial: 0, start: [0; 4], half_x: one, y: one, z: one, t: 1 }
+        Region { kind: ALL, start: [0; 4], half_x: one, y: one, z: one, t: 1, run: [0, u32::MAX] }
     };
     /// The box of `length` sites from `start` on, around the end where it must: from 1 to the lattice's extent in each
     /// direction, and even in x.
     pub const fn new(start: [u32; 4], [x, y, z, t]: [u32; 4]) -> Self {
         assert!(x.is_multiple_of(2) && t > 0);
-        Region { partial: 1, start, half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t }
+        let (half_x, y, z) = (Divisor::new(x / 2), Divisor::new(y), Divisor::new(z));
+        Region { kind: BOX, start, half_x, y, z, t, run: [0; 2] }
+    }
+    /// The same on this lattice: the same sites in the same order, found with less work where they are whole layers
+    /// across t.
+    pub fn on(geometry: &Geometry, start: [u32; 4], length: [u32; 4]) -> Self {
+        let region = Self::new(start, length);
+        let size = geometry.size();
+        if start[..3] != [0; 3] || length[..3] != size[..3] {
+            return region;
+        }
+        let run = [start[3] * geometry.face_sites(3), geometry.half_volume()];
+        Region { kind: LAYERS, run, ..region }
     }
     /// Sites of one parity in it.
     pub fn sites(&self, geometry: &Geometry) -> u32 {
-        match self.partial {
-            0 => geometry.half_volume(),
+        match self.kind {
+            ALL => geometry.half_volume(),
             _ => self.half_x.get() * self.y.get() * self.z.get() * self.t,
         }
     }
     /// Checkerboard index of site number `i` of the region.
     #[inline(always)]
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
-        if self.partial == 0 { i } else { self.in_box(i, geometry, parity) }
+        if self.kind == BOX {
+            return self.in_box(i, geometry, parity);
+        }
+        let [first, end] = self.run;
+        let index = first + i;
+        if index >= end { index - end } else { index }
     }
     /// The same in the order by columns along t, if the region is all of the lattice.
     #[inline(always)]
     pub fn index_in_columns(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
-        if self.partial == 0 { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
+        if self.kind == ALL { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
     }
     #[inline(always)]
     fn in_box(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {

@@ -31,3 +31,28 @@ fn columns_are_along_t() {
     let part = Region::new([2, 1, 0, 3], [2, 4, 16, 2]);
     assert!((0..part.sites(&geometry)).all(|i| part.index(i, &geometry, 1) == part.index_in_columns(i, &geometry, 1)));
 }
+
+#[test]
+fn layers_have_the_sites_of_their_box() {
+    let geometry = Geometry::new([6, 4, 2, 10]);
+    for first in 0..10 {
+        for layers in 1..=10 {
+            let (start, length) = ([0, 0, 0, first], [6, 4, 2, layers]);
+            let (boxed, region) = (Region::new(start, length), Region::on(&geometry, start, length));
+            assert_eq!(region.sites(&geometry), boxed.sites(&geometry));
+            for (i, parity) in (0..region.sites(&geometry)).flat_map(|i| [(i, 0), (i, 1)]) {
+                let expected = boxed.index(i, &geometry, parity);
+                assert_eq!(region.index(i, &geometry, parity), expected, "{layers} layers from {first} on: {i}");
+                assert_eq!(region.index_in_columns(i, &geometry, parity), expected);
+            }
+        }
+    }
+    // Other boxes are no runs.
+    for (start, length) in [([2, 0, 0, 1], [4, 4, 2, 2]), ([0, 1, 0, 3], [6, 4, 2, 4]), ([0, 0, 1, 0], [6, 4, 1, 10])] {
+        let (boxed, region) = (Region::new(start, length), Region::on(&geometry, start, length));
+        for i in 0..boxed.sites(&geometry) {
+            assert_eq!(region.index(i, &geometry, 1), boxed.index(i, &geometry, 1));
+        }
+    }
+    assert!((0..geometry.half_volume()).all(|i| Region::WHOLE.index(i, &geometry, 0) == i));
+}

@@ -37,7 +37,7 @@ impl Parts {
             if intervals.iter().any(|(_, length)| *length == 0) {
                 return None;
             }
-            let region = Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length));
+            let region = Region::on(geometry, intervals.map(|(start, _)| start), intervals.map(|(_, length)| length));
             Some(Part { region, sites: region.sites(geometry) })
         };
         let interior = part(std::array::from_fn(inside));
