@@ -157,7 +157,6 @@ unsafe impl<P: CloverFormat, R: LinkFormat<P>, F: Form> Reduction for WilsonExte
     const NAME: &'static [&'static str] = &[F::NAMES[1], P::NAME, R::NAME];
     type Values = [f64; 8];
     const THREADS: u32 = 128;
-    const BLOCKS: u32 = 8192;
     const LOOPS: bool = false;
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
@@ -235,7 +234,6 @@ unsafe impl<H: Hops> Reduction for StaggeredExteriorDot<H> {
     const NAME: &'static [&'static str] = H::NAMES[4];
     type Values = [f64; 3];
     const THREADS: u32 = 128;
-    const BLOCKS: u32 = 8192;
     const LOOPS: bool = false;
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {

@@ -38,10 +38,10 @@ pub unsafe trait Reduction: Copy + Send + Sync + 'static {
     /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares, but with
     /// [`WARPS`](Self::WARPS). Fixed for a kernel, because the order of the sum depends on it.
     const THREADS: u32 = 256;
-    /// Most blocks per right-hand side on a GPU; also part of the order of the sum.
+    /// Most blocks per right-hand side on a GPU, where threads have several sites; also part of the order of the sum.
     const BLOCKS: u32 = 1056;
-    /// Whether a thread may have several sites. Without, there are at most `BLOCKS` · `THREADS` sites, and no loop, from
-    /// which compilers take out all that is the same for all sites, into registers that are not there.
+    /// Whether a thread may have several sites. Without, there are as many blocks as sites need, and no loop, from which
+    /// compilers take out all that is the same for all sites, into registers that are not there.
     const LOOPS: bool = true;
     /// Whether a warp on a GPU computes all right-hand sides of its sites together, with `WarpSum` in place of
     /// [`site`](Self::site): at most 32, for at most one of which each thread has the sums.

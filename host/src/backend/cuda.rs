@@ -29,7 +29,7 @@ use cust::sys;
 use gpu_kernels::device::Sums;
 use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
 use gpu_kernels::{Instance, Kernel, Reduction, Values};
-use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, sum_threads, sum_way};
+use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, most_single_blocks, sum_threads, sum_way};
 use order::Queue;
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -341,11 +341,18 @@ impl Cuda {
         let most = if way.looped { LOOPED_BLOCKS } else { K::BLOCKS };
         let threads = sum_threads(way, nrhs, K::THREADS);
         let in_block = if way.looped || K::WARPS { nrhs } else { way.sides * threads[1] };
-        let blocks = n.div_ceil(threads[0] * threads[2]).clamp(1, most);
-        if !K::LOOPS && n > K::BLOCKS * K::THREADS {
-            let code = format!("{n} sites at one face, {} at most: cut the lattice otherwise", K::BLOCKS * K::THREADS);
-            return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
-        }
+        let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), K::LOOPS) {
+            (blocks, true) => blocks.min(most),
+            (blocks, false) => {
+                let most = most_single_blocks(nrhs, K::Values::COUNT);
+                if blocks > most {
+                    let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
+                    let code = format!("{sites} sites at one face, {most} at most: cut the lattice otherwise");
+                    return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
+                }
+                blocks
+            }
+        };
         // Launches of one stream follow each other, so that they can share the space for partial sums. The other half is
         // for those beside the main one.
         let half = usize::from(stream.is_some());

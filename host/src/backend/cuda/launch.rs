@@ -1,6 +1,6 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
-use super::{Cuda, Function, MOST_KEPT, lock, raw};
-use crate::backend::{Backend, BackendError, Result};
+use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, MOST_KEPT, lock, raw};
+use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
 use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
 use gpu_kernels::sides::{SUM_WARPS, Variant, Way};
@@ -96,6 +96,13 @@ pub(super) fn sum_way(variants: &[Variant], nrhs: u32, most_shared: u32) -> Way 
         nrhs > 1 && nrhs.is_multiple_of(variant.way.sides) && room
     };
     variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
+}
+
+/// Most blocks of a reduction whose threads have one site each: their sums have to fit where those of all reductions go,
+/// and a grid has no more along y.
+pub(super) fn most_single_blocks(nrhs: u32, values: usize) -> u32 {
+    let room = LAUNCH_SUMS * MAX_REDUCTION_BLOCKS / (nrhs as usize * values).max(1);
+    room.min(MOST_BLOCKS as usize) as u32
 }
 
 /// Threads of a block of a reduction that has as many in other ways: with several right-hand sides in each thread, each warp
@@ -274,6 +281,22 @@ mod tests {
         }
         assert_eq!(sum_way(&variants, 4, 99 << 10), Way::ONE);
         assert_eq!(sum_way(&variants, 1, 227 << 10), Way::ONE);
+    }
+
+    #[test]
+    fn sums_near_a_cut() {
+        // The three layers of 96³ sites of one parity at both ends, with the three sums of CG; 128³ of Wilson's with eight
+        // sums and 16 right-hand sides.
+        let sites = |nrhs, values| u64::from(most_single_blocks(nrhs, values)) * 128;
+        assert!(sites(1, 3) >= 3 * 96 * 96 * 96 && sites(6, 3) >= 3 * 96 * 96 * 96);
+        assert!(sites(16, 8) >= 128 * 128 * 128 / 2);
+        for nrhs in 1..=16 {
+            for values in [1, 2, 3, 8] {
+                let blocks = most_single_blocks(nrhs, values);
+                assert!(blocks as usize * nrhs as usize * values <= LAUNCH_SUMS * MAX_REDUCTION_BLOCKS);
+                assert!((8192..=MOST_BLOCKS).contains(&blocks));
+            }
+        }
     }
 
     #[test]
