@@ -1,5 +1,8 @@
-//! Embeds the kernels that `cargo xtask build-ptx` made, if there are any.
+//! Embeds the kernels that `cargo xtask build-ptx` made, if there are any: machine code as it is, and PTX compressed, for it
+//! is three times as long and wanted only on GPUs that the machine code is not for.
+use flate2::{Compression, write::DeflateEncoder};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -20,6 +23,7 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|e| e == "ptx"))
         .collect();
     modules.sort();
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     let mut table = String::from("static EMBEDDED: &[Embedded] = &[\n");
     for ptx in &modules {
         let name = ptx.file_stem().and_then(|s| s.to_str()).expect("module names are ASCII");
@@ -27,11 +31,22 @@ fn main() {
         println!("cargo::rerun-if-changed={}", ptx.display());
         println!("cargo::rerun-if-changed={}", cubin.display());
         let code = if cubin.exists() { format!("Some(include_bytes!({}))", literal(&cubin)) } else { "None".into() };
-        writeln!(table, "    ({name:?}, {code}, Some(include_str!({}))),", literal(ptx)).expect("strings grow");
+        let (packed, length) =
+            (out.join(format!("{name}.deflate")), compress(ptx, &out.join(format!("{name}.deflate"))));
+        writeln!(table, "    ({name:?}, {code}, (include_bytes!({}), {length})),", literal(&packed))
+            .expect("strings grow");
     }
     table.push_str("];\n");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("embedded_kernels.rs");
-    std::fs::write(out, table).expect("OUT_DIR can be written");
+    std::fs::write(out.join("embedded_kernels.rs"), table).expect("OUT_DIR can be written");
+}
+
+/// Writes a compressed copy; the length of what is compressed.
+fn compress(from: &Path, to: &Path) -> usize {
+    let text = std::fs::read(from).expect("listed a moment ago");
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    let packed = encoder.write_all(&text).and_then(|()| encoder.finish()).expect("vectors grow");
+    std::fs::write(to, packed).expect("OUT_DIR can be written");
+    text.len()
 }
 
 fn literal(path: &Path) -> String {

@@ -306,10 +306,12 @@ impl Cuda {
         let image = kernel_image(name).ok_or_else(missing)?;
         // Machine code where it fits the GPU, else PTX, which the driver compiles.
         let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
-        let loaded = match (code, image.ptx) {
-            (Some(module), _) => module,
-            (None, Some(ptx)) => driver(Module::from_ptx(ptx, &[]), "compiling kernels", self.name())?,
-            (None, None) => return Err(missing()),
+        let loaded = match code {
+            Some(module) => module,
+            None => {
+                let text = image.ptx.and_then(|ptx| ptx.text()).ok_or_else(missing)?;
+                driver(Module::from_ptx(text, &[]), "compiling kernels", self.name())?
+            }
         };
         trace!("module {name}: loaded in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         then(modules.entry(name.into()).or_insert(loaded))

@@ -1,5 +1,7 @@
 //! Compiled kernels: embedded when the program was built, or files beside it.
+use flate2::read::DeflateDecoder;
 use std::borrow::Cow;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// One module of kernels.
@@ -10,11 +12,41 @@ pub struct KernelImage {
     /// Machine code for sm_90, if the assembler was at hand.
     pub cubin: Option<Cow<'static, [u8]>>,
     /// PTX, which the driver compiles for the GPU it finds.
-    pub ptx: Option<Cow<'static, str>>,
+    pub ptx: Option<Ptx>,
 }
 
-/// Module, cubin, PTX.
-type Embedded = (&'static str, Option<&'static [u8]>, Option<&'static str>);
+/// The text of a module.
+#[derive(Clone, Debug)]
+pub struct Ptx {
+    bytes: Cow<'static, [u8]>,
+    /// Of the text, where `bytes` are compressed.
+    compressed: Option<usize>,
+}
+
+impl Ptx {
+    /// As it is in a file.
+    pub fn new(text: String) -> Self {
+        Ptx { bytes: Cow::Owned(text.into_bytes()), compressed: None }
+    }
+    /// Bytes of the text.
+    pub fn text_bytes(&self) -> usize {
+        self.compressed.unwrap_or(self.bytes.len())
+    }
+    /// The text, or nothing if it is damaged.
+    pub fn text(&self) -> Option<String> {
+        let Some(length) = self.compressed else { return String::from_utf8(self.bytes.to_vec()).ok() };
+        let mut text = String::with_capacity(length);
+        DeflateDecoder::new(&*self.bytes).read_to_string(&mut text).ok()?;
+        (text.len() == length).then_some(text)
+    }
+    /// What tells it from another: the text, compressed or not.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Module, cubin, PTX compressed and the length of its text.
+type Embedded = (&'static str, Option<&'static [u8]>, (&'static [u8], usize));
 
 // `EMBEDDED`, from the folder that `cargo xtask build-ptx` filled.
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
@@ -48,7 +80,8 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn embedded((module, cubin, ptx): &Embedded) -> KernelImage {
-    KernelImage { module: module.to_string(), cubin: cubin.map(Cow::Borrowed), ptx: ptx.map(Cow::Borrowed) }
+    let ptx = Ptx { bytes: Cow::Borrowed(ptx.0), compressed: Some(ptx.1) };
+    KernelImage { module: module.to_string(), cubin: cubin.map(Cow::Borrowed), ptx: Some(ptx) }
 }
 
 fn modules_of(folder: &Path) -> Vec<String> {
@@ -68,7 +101,25 @@ fn modules_of(folder: &Path) -> Vec<String> {
 fn read(folder: &Path, module: String) -> KernelImage {
     KernelImage {
         cubin: std::fs::read(folder.join(format!("{module}.cubin"))).ok().map(Cow::Owned),
-        ptx: std::fs::read_to_string(folder.join(format!("{module}.ptx"))).ok().map(Cow::Owned),
+        ptx: std::fs::read_to_string(folder.join(format!("{module}.ptx"))).ok().map(Ptx::new),
         module,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_embedded_comes_out_again() {
+        for image in EMBEDDED.iter().map(embedded) {
+            let ptx = image.ptx.expect("PTX is embedded");
+            let text = ptx.text().expect("it was text");
+            assert_eq!(text.len(), ptx.text_bytes());
+            assert!(text.contains(".visible .entry") && text.trim_end().ends_with('}'), "{}", image.module);
+        }
+        let (bytes, compressed) = (Cow::Borrowed(&b"no deflate"[..]), Some(100));
+        assert_eq!(Ptx { bytes, compressed }.text(), None);
+        assert_eq!(Ptx::new("text".into()).text().as_deref(), Some("text"));
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod view;
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
-pub use embedded::{KernelImage, kernel_image, kernel_images};
+pub use embedded::{KernelImage, Ptx, kernel_image, kernel_images};
 pub use profile::KernelTime;
 
 use crate::solve::Solves;

@@ -1,6 +1,6 @@
 //! `ferrite info`.
 use super::{Context, Outcome, count, provenance};
-use ferrite::backend::{Cpu, KernelImage, kernel_images};
+use ferrite::backend::{Cpu, KernelImage, Ptx, kernel_images};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn kernel(image: &KernelImage) -> Value {
     json!({
         "module": image.module,
         "cubin_bytes": image.cubin.as_ref().map(|code| code.len()),
-        "ptx_bytes": image.ptx.as_ref().map(|code| code.len()),
+        "ptx_bytes": image.ptx.as_ref().map(Ptx::text_bytes),
     })
 }
 

@@ -1,5 +1,5 @@
 //! What a measured time belongs to. A time is taken from the cache only if all of it agrees.
-use crate::backend::KernelImage;
+use crate::backend::{KernelImage, Ptx};
 
 /// A device as the cache tells it from others, with what decides the speed of its kernels besides their arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,8 +27,7 @@ pub struct LaunchKey {
 pub fn kernels_hash(images: &[KernelImage]) -> String {
     let (mut crc, mut bytes) = (crc32fast::Hasher::new(), 0);
     for KernelImage { module, cubin, ptx } in images {
-        let parts =
-            [module.as_bytes(), cubin.as_deref().unwrap_or_default(), ptx.as_deref().unwrap_or_default().as_bytes()];
+        let parts = [module.as_bytes(), cubin.as_deref().unwrap_or_default(), ptx.as_ref().map_or(&[][..], Ptx::bytes)];
         for part in parts {
             // Lengths keep what moves from one part to the next from going unseen.
             crc.update(&(part.len() as u64).to_le_bytes());
@@ -48,7 +47,7 @@ mod tests {
         let image = |module: &str, cubin: &[u8], ptx: &str| KernelImage {
             module: module.into(),
             cubin: Some(cubin.to_vec().into()),
-            ptx: Some(ptx.to_string().into()),
+            ptx: Some(Ptx::new(ptx.into())),
         };
         let hash = kernels_hash(&[image("a", b"code", "text")]);
         assert_eq!(hash, kernels_hash(&[image("a", b"code", "text")]));
