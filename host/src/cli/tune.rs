@@ -31,7 +31,8 @@ right-hand sides are finished: one of 12 goes through 8, 6, 4, 3, 2 and 1, which
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Extents; block sizes are used on lattices of the same volume [default: 32,32,32,32]
+    /// Extents, of the part of one process where there are several; block sizes are used on lattices of about the same
+    /// volume [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
     /// wilson, clover, staggered, asqtad or all

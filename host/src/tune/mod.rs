@@ -165,7 +165,8 @@ impl Tuner {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The shape of blocks for `launch`: what was measured if it is among `candidates`, else `default`. A tuner that
+    /// The shape of blocks for `launch`: what was measured, for this number of sites or the nearest, if it is among
+    /// `candidates`, else `default`. A tuner that
     /// searches calls `measure`, seconds of a launch with such blocks, for what is not known. A candidate for which
     /// that is an error, or no positive number, does not win; the search fails if there is no other.
     pub fn shape<E>(
@@ -187,7 +188,7 @@ impl Tuner {
             return Ok(known.entry.shape);
         }
         if mode == Mode::Use {
-            return Ok(default);
+            return Ok(self.nearest(launch).filter(|shape| candidates.contains(shape)).unwrap_or(default));
         }
         let found = search::search(default, candidates, measure)?;
         let microseconds = found.seconds.iter().map(|(shape, time)| (*shape, time.map(|seconds| 1e6 * seconds)));
@@ -195,6 +196,19 @@ impl Tuner {
         let entry = Entry { shape: found.best, default, microseconds: microseconds.collect(), measured };
         self.known().insert(launch.clone(), Known { entry, fresh: true, saved: false, asked: true });
         Ok(found.best)
+    }
+
+    /// The shape that was measured for the nearest number of sites, up to half as many more or less: a process whose part
+    /// of a lattice is cut launches the interior by itself, which has some sites less than were tuned.
+    fn nearest(&self, launch: &LaunchKey) -> Option<Shape> {
+        let known = self.known();
+        let same = |key: &LaunchKey| key.kernel == launch.kernel && key.nrhs == launch.nrhs;
+        let ratio = |key: &LaunchKey| {
+            let (a, b) = (f64::from(key.sites), f64::from(launch.sites));
+            a.max(b) / a.min(b)
+        };
+        let near = known.iter().filter(|(key, _)| same(key)).map(|(key, known)| (ratio(key), known.entry.shape));
+        near.filter(|(ratio, _)| *ratio <= 1.5).min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, shape)| shape)
     }
 
     /// All launches that were asked for and are tuned.

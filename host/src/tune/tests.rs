@@ -219,3 +219,26 @@ fn a_search_without_a_winner_leaves_nothing() {
     assert!(matches!(no_time, Err(SearchError::NoTime)));
     assert_eq!((tuner.report().len(), tuner.save().unwrap()), (0, 0));
 }
+
+#[test]
+fn numbers_of_sites_nearby_take_what_was_measured() {
+    let folder = Folder::new();
+    let path = folder.0.join("tune.json");
+    let tuner = open(SEARCH, &path);
+    let at = |sites| LaunchKey { sites, ..launch("a") };
+    Device::new(64).block(&tuner, &at(4096));
+    Device::new(256).block(&tuner, &at(8192));
+    tuner.save().unwrap();
+    let (tuner, never) = (open(Mode::Use, &path), Device::new(32));
+    // The interior of a part has less sites than the part.
+    for (sites, block) in [(4096, 64), (3840, 64), (2731, 64), (2730, 128), (6000, 256), (5700, 64), (12289, 128)] {
+        assert_eq!(never.block(&tuner, &at(sites)), block, "{sites} sites");
+    }
+    for other in [LaunchKey { nrhs: 2, ..at(4096) }, LaunchKey { sites: 4096, ..launch("b") }] {
+        assert_eq!(never.block(&tuner, &other), 128);
+    }
+    // A search measures each number by itself.
+    let device = Device::new(32);
+    assert_eq!(device.block(&open(SEARCH, &path), &at(3840)), 32);
+    assert_eq!((never.calls(), device.calls()), (0, 6));
+}
