@@ -235,6 +235,14 @@ fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     grids
 }
 
+impl GridError {
+    /// With grids that `size` processes could have instead, best first.
+    #[must_use]
+    pub fn with_grids_for(self, size: usize, global: [usize; 4], hops: usize) -> Self {
+        GridError { fitting: suggestions(size, global, hops), ..self }
+    }
+}
+
 /// Grids of this size, or else the best ones of the next smaller sizes that have any.
 fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let mut grids = fitting(size, global, hops);

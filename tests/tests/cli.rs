@@ -946,6 +946,7 @@ fn input_files() {
     for (flags, why) in [
         ("--grid 1,1,1,3", "extent 8 along t cannot be cut into 3 equal parts"),
         ("--grid 1,1,1,0", "no processes along t"),
+        ("--grid 1,1,1,0 --processes 2", "1×1×1×2"),
         ("--grid 1,1,1,2 --processes 4", "the process grid 1×1×1×2 has 2 processes, but the run has 4"),
         ("--processes 3", "cannot be cut among 3 processes"),
         ("--processes 0", "--processes"),
