@@ -171,6 +171,12 @@ impl DeviceChoice {
     fn gpu(&self, node_rank: usize) -> Outcome<What> {
         let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
         let device = match self.device {
+            Some(device) if node_rank > 0 && !self.share => {
+                return Err(Failure::refused(format!(
+                    "--device {device} gives all processes of a machine the same GPU: leave it out, and each takes one of \
+                     its own, or let them share it with --share-gpus"
+                )));
+            }
             Some(device) => device,
             None if self.share && there > 0 => node_rank % there,
             None if node_rank >= there && there > 0 => {
