@@ -189,6 +189,15 @@ impl<B: Backend> Domain<B> {
     pub(crate) fn halo(&self) -> Option<&Halo<B>> {
         self.shape.halo.as_ref()
     }
+    /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
+    /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one
+    /// process frees others may still have open otherwise, which CUDA does not promise to bear.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn let_go(&self) -> Result {
+        crate::halo::let_go(self)
+    }
     /// *Collective.* Does work, and says what its exchanges did and when, since all processes began together; nothing
     /// where there is one process only. Work takes longer than it does without.
     ///

@@ -73,7 +73,8 @@ impl LayoutChoice {
         let grid = match self.grid {
             None => ProcessGrid::best(processes, lattice.size(), hops).map_err(refused)?,
             Some(dims) => {
-                let grid = ProcessGrid::new(dims).map_err(refused)?;
+                let grid = ProcessGrid::new(dims);
+                let grid = grid.map_err(|why| refused(why.with_grids_for(processes, lattice.size(), hops)))?;
                 grid.check_for(processes, lattice.size(), hops).map_err(refused)?;
                 grid
             }
@@ -142,7 +143,14 @@ impl Layout {
             None if self.cut.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
             None => {
                 let fastest = fastest(|transport| self.domain_with(backend, transport))?;
-                info!("faces travel the {} way, which is the fastest here", fastest.name());
+                match fastest {
+                    Transport::Direct | Transport::Copy => {
+                        let name = fastest.name();
+                        info!("between GPUs that reach each other faces travel the {name} way, which is the fastest");
+                    }
+                    Transport::Mpi => info!("no GPUs reach each other: faces travel by messages between them (mpi)"),
+                    Transport::Host => info!("no GPUs reach each other: faces travel through the host's memory (host)"),
+                }
                 *self.transport.get_or_init(|| fastest)
             }
         })

@@ -117,7 +117,7 @@ impl<B: Backend> Halo<B> {
             let sites = sources[0].sites(&geometry);
             let mut message = [0; 4];
             message[mu] = bytes(sites);
-            let exchange = exchange_of(self.transport, &mut exchanges, domain, message)?;
+            let exchange = exchange_of((self.transport, &self.told), &mut exchanges, domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: Way::Out })?;

@@ -8,6 +8,7 @@ use super::transport::Transport;
 use crate::backend::{Backend, Buffer};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tracing::warn;
 
@@ -124,15 +125,11 @@ impl<B: Backend> End<B> {
 /// Whether messages come from and go to the device's memory: where the network reaches it, but on a CPU only when that is
 /// asked for.
 fn is_straight<B: Backend>(backend: &B, network: &dyn Network, transport: Transport) -> bool {
-    let there = match network.reach() {
+    match network.reach() {
         Reach::Devices => transport != Transport::Host,
         Reach::Host => transport == Transport::Mpi && backend.name() == "cpu",
         Reach::Buffers => false,
-    };
-    if transport == Transport::Mpi && !there {
-        warn!("the MPI library does not reach the memory of GPUs; messages go through the memory of the host");
     }
-    there
 }
 
 fn with_streams<'a, B: Backend>(
@@ -144,6 +141,18 @@ fn with_streams<'a, B: Backend>(
     pairs.flat_map(|(ends, streams)| ends.iter_mut().zip(streams))
 }
 
+/// How faces leave a process, one bit each.
+pub(super) struct Way;
+
+impl Way {
+    /// Into the memory of the neighbour's device.
+    pub const PEER: u8 = 1;
+    /// By messages from the memory of this device.
+    pub const STRAIGHT: u8 = 2;
+    /// Through the memory of the host.
+    pub const HOST: u8 = 4;
+}
+
 /// Bytes between the words of zones.
 const WORD: usize = 16;
 
@@ -153,13 +162,24 @@ impl<B: Backend> Exchange<B> {
         let Exchange { zones, packed, .. } = self;
         [zones, packed]
     }
-    /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted.
+    /// Which ways it has, as bits of [`Way`].
+    pub fn ways(&self) -> u8 {
+        let way = |end: &End<B>| match &end.outgoing {
+            Outgoing::Peer { .. } => Way::PEER,
+            Outgoing::Straight { .. } => Way::STRAIGHT,
+            Outgoing::Message { .. } => Way::HOST,
+        };
+        self.ends.iter().flatten().flatten().map(way).fold(0, |all, one| all | one)
+    }
+    /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted. Warns of what went wrong, unless that was
+    /// `told` before.
     pub fn new(
         backend: &B,
         grid: &ProcessGrid,
         network: &dyn Network,
         transport: Transport,
         bytes: [usize; 4],
+        told: &AtomicBool,
     ) -> Result<Self> {
         let total = 2 * bytes.iter().sum::<usize>();
         let zones = backend.allocate_apart(2 * total + 8 * WORD, "ghost zones")?;
@@ -167,8 +187,19 @@ impl<B: Backend> Exchange<B> {
         let offset = |mu: usize, forward: usize| 2 * bytes[..mu].iter().sum::<usize>() + forward * bytes[mu];
         let word = |mu: usize, forward: usize| 2 * total + WORD * (2 * mu + forward);
         let rank = network.rank();
-        let peers = Peers::new(backend, network, transport, &zones, 2 * total)?;
+        let (peers, problem) = Peers::new(backend, network, transport, &zones, 2 * total)?;
         let straight = is_straight(backend, network, transport);
+        let problem = match problem {
+            None if transport == Transport::Mpi && !straight => {
+                Some("the MPI library does not reach the memory of GPUs".into())
+            }
+            problem => problem,
+        };
+        if let Some(problem) = problem
+            && !told.swap(true, Ordering::Relaxed)
+        {
+            warn!("{problem}; what GPUs tell each other goes through the memory of the host");
+        }
         let end = |mu: usize, direction: Direction| -> Result<End<B>> {
             let neighbour = grid.neighbour(rank, mu, direction);
             let here = usize::from(direction == Direction::Forward);

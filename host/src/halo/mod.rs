@@ -14,7 +14,7 @@ mod sums;
 mod trace;
 mod transport;
 
-pub use choose::fastest;
+pub use choose::{fastest, ways};
 pub use network::{HostBuffer, Message, Network, Reach};
 pub use trace::Span;
 pub use transport::Transport;
@@ -33,6 +33,7 @@ use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
 use regions::{Part, Parts};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) use sums::{PartialSums, SumTarget};
 use trace::{Recorder, Trace, Track};
@@ -45,6 +46,8 @@ pub(crate) struct Halo<B: Backend> {
     exchanges: Mutex<HashMap<[usize; 4], Exchange<B>>>,
     transport: Transport,
     overlap: bool,
+    /// Whether the user knows why faces go another way than was asked for.
+    told: AtomicBool,
     recorder: Mutex<Option<Recorder<B>>>,
 }
 
@@ -57,7 +60,8 @@ impl<B: Backend> Halo<B> {
             }
         }
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
-        Ok(Halo { cut, streams, exchanges: Mutex::default(), transport, overlap, recorder: Mutex::new(None) })
+        let (exchanges, told, recorder) = (Mutex::default(), AtomicBool::new(false), Mutex::new(None));
+        Ok(Halo { cut, streams, exchanges, transport, overlap, told, recorder })
     }
     /// Directions that are cut, one bit each.
     pub fn cut(&self) -> u32 {
@@ -68,6 +72,10 @@ impl<B: Backend> Halo<B> {
         let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
         let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
         (Track::End(mu, 0), backward)
+    }
+    /// How faces have left this process so far, as bits of [`exchange::Way`].
+    fn ways(&self) -> u8 {
+        lock(&self.exchanges).values().map(Exchange::ways).fold(0, |all, one| all | one)
     }
     /// Takes down what exchanges do from now on.
     pub fn start_trace(&self, backend: &B) -> Result {
@@ -85,7 +93,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// *Collective.* Frees what exchanges keep, when nobody has opened it any more. They are made again where they are needed.
-fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
+pub(crate) fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
     let Some(halo) = domain.halo() else { return Ok(()) };
     let exchanges = std::mem::take(&mut *lock(&halo.exchanges));
     // What is still written into others' memory comes before it is closed.
@@ -98,7 +106,7 @@ fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
 fn exchange_of<'a, B: Backend>(
-    transport: Transport,
+    (transport, told): (Transport, &AtomicBool),
     exchanges: &'a mut HashMap<[usize; 4], Exchange<B>>,
     domain: &Domain<B>,
     bytes: [usize; 4],
@@ -106,7 +114,7 @@ fn exchange_of<'a, B: Backend>(
     Ok(match exchanges.entry(bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(free) => {
-            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes)?)
+            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes, told)?)
         }
     })
 }
@@ -227,7 +235,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
-    let exchange = exchange_of(halo.transport, &mut exchanges, domain, bytes)?;
+    let exchange = exchange_of((halo.transport, &halo.told), &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut, &geometry);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
     let mut recorder = lock(&halo.recorder);

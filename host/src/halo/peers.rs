@@ -5,7 +5,6 @@ use crate::backend::Backend;
 use crate::domain::Result;
 use comms::CommError;
 use std::collections::HashMap;
-use tracing::warn;
 
 /// The ghost zones of the other processes of this machine, as far as they can be reached.
 pub(super) struct Peers<B: Backend> {
@@ -17,14 +16,15 @@ pub(super) struct Peers<B: Backend> {
 
 impl<B: Backend> Peers<B> {
     /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others.
-    /// Processes of other machines, a driver that refuses, or a host-only transport leave none.
+    /// Processes of other machines, a driver that refuses, or a host-only transport leave none. Also answers with what went
+    /// wrong, the same on all processes.
     pub fn new(
         backend: &B,
         network: &dyn Network,
         transport: Transport,
         zones: &B::Buffer,
         room: usize,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Option<String>)> {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory; processes that are threads share a machine and a process.
         let place = format!("{}/{}", host_name(), std::process::id());
@@ -59,13 +59,8 @@ impl<B: Backend> Peers<B> {
             peers.opened.iter_mut().for_each(|peer| *peer = None);
             peers.reached.fill(false);
         }
-        if let Some(problem) = problem
-            && !by_messages
-            && backend.name() != "cpu"
-        {
-            warn!("{problem}; what GPUs tell each other goes through the memory of the host");
-        }
-        Ok(peers)
+        let problem = problem.filter(|_| !by_messages && backend.name() != "cpu").unwrap_or_default();
+        Ok((peers, first_problem(&network.all_gather(problem.as_bytes())?)))
     }
     /// Where another process's zones are, if they can be reached.
     pub fn zones_of(&self, backend: &B, rank: usize) -> Option<*mut u8> {
@@ -112,6 +107,17 @@ fn everybodys<P>(network: &dyn Network, opened: &[Option<P>]) -> std::result::Re
     Ok(all.into_iter().map(|theirs| theirs.get(network.rank()) == Some(&1)).collect())
 }
 
+/// What the first process met that met something, and how many others did. Only one of all processes speaks.
+fn first_problem(all: &[Vec<u8>]) -> Option<String> {
+    let (rank, first) = all.iter().enumerate().find(|(_, problem)| !problem.is_empty())?;
+    let first = String::from_utf8_lossy(first);
+    Some(match all.iter().filter(|problem| !problem.is_empty()).count() {
+        1 => format!("rank {rank}: {first}"),
+        2 => format!("rank {rank} and another: {first}"),
+        several => format!("rank {rank} and {} others: {first}", several - 1),
+    })
+}
+
 /// Whether two places, `machine/process`, are different processes of one machine.
 fn on_same_machine(a: &[u8], b: &[u8]) -> bool {
     a != b && machine(a) == machine(b)
@@ -139,6 +145,14 @@ fn host_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_problem_is_told_for_all() {
+        let all = |problems: [&str; 3]| first_problem(&problems.map(|problem| problem.as_bytes().to_vec()));
+        assert_eq!(all(["", "", ""]), None);
+        assert_eq!(all(["", "no access", ""]).unwrap(), "rank 1: no access");
+        assert_eq!(all(["", "no access", "none"]).unwrap(), "rank 1 and another: no access");
+    }
 
     #[test]
     fn ranks_are_numbered_on_each_machine() {

@@ -16,7 +16,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// `direct`, `copy` or `host`.
+    /// `direct`, `copy`, `mpi` or `host`.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Direct => "direct",

@@ -1,6 +1,7 @@
 //! Checks a lattice that is cut over the processes of an MPI job against the whole one, every operator in every format,
 //! with every way for faces to travel: `mpirun -n 2 halo_check`. Each process takes the GPU of its number on its machine,
-//! which several share where there are fewer, or the CPU where there is none or `--cpu` is given.
+//! which several share where there are fewer, or the CPU where there is none or `--cpu` is given. `--quick` leaves out more
+//! than two right-hand sides, and what on CPUs is the same as going through the host.
 use comms::{Communicator, Mpi};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::{DeviceError, Domain};
@@ -11,8 +12,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    let on_cpu = std::env::args().any(|argument| argument == "--cpu");
-    let done = Mpi::run(|mpi| run(mpi, on_cpu));
+    let given = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let (on_cpu, quick) = (given("--cpu"), given("--quick"));
+    let done = Mpi::run(|mpi| run(mpi, on_cpu, quick));
     match done {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
@@ -23,14 +25,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mpi: &Mpi, on_cpu: bool) -> Result<usize, DeviceError> {
+fn run(mpi: &Mpi, on_cpu: bool, quick: bool) -> Result<usize, DeviceError> {
     #[cfg(feature = "cuda")]
     if !on_cpu {
         let gpus = ferrite::backend::Cuda::devices()?.len().max(1);
-        return check(mpi, || ferrite::backend::Cuda::new(mpi.node_rank() % gpus).map_err(DeviceError::from));
+        return check(mpi, quick, || ferrite::backend::Cuda::new(mpi.node_rank() % gpus).map_err(DeviceError::from));
     }
     let _ = on_cpu;
-    check(mpi, || Ok(Cpu::new(Some(1))))
+    check(mpi, quick, || Ok(Cpu::new(Some(1))))
 }
 
 type Compute<B> = fn(&Domain<B>, &Input) -> ferrite::domain::Result<Images>;
@@ -49,18 +51,25 @@ fn grids(size: usize) -> Vec<[usize; 4]> {
     all
 }
 
-fn check<B: Backend>(mpi: &Mpi, device: impl Fn() -> Result<B, DeviceError>) -> Result<usize, DeviceError> {
+fn check<B: Backend>(
+    mpi: &Mpi,
+    quick: bool,
+    device: impl Fn() -> Result<B, DeviceError>,
+) -> Result<usize, DeviceError> {
     let backend = device()?;
+    // Numbers that GPUs share in every way that there is: each for itself, two, three, four in a thread.
+    let numbers: &[usize] = if quick { &[2] } else { &[2, 3, 4, 12] };
+    let all = [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct];
+    let transports = if quick && backend.name() == "cpu" { &all[..2] } else { &all[..] };
     let mut failures = 0;
     let shapes = [([4, 2, 6, 4], cut::one_hop as Compute<B>, "one hop"), ([4, 6, 4, 8], cut::three_hops, "three hops")];
     for grid in grids(mpi.size()) {
         for (local, compute, name) in shapes {
             let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
-            // Numbers that GPUs share in every way that there is: each for itself, two, three, four in a thread.
-            let inputs = [2, 3, 4, 12].map(|nrhs| Input::new(lattice, 7, nrhs));
+            let inputs: Vec<_> = numbers.iter().map(|nrhs| Input::new(lattice, 7, *nrhs)).collect();
             let alone = Domain::single(backend.clone(), lattice)?;
             let wholes = inputs.iter().map(|input| compute(&alone, input)).collect::<Result<Vec<_>, _>>()?;
-            for transport in [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct] {
+            for &transport in transports {
                 for overlap in [true, false] {
                     let grid = comms::ProcessGrid::new(grid)?;
                     let network = Arc::new(mpi.clone());

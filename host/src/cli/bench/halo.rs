@@ -9,7 +9,7 @@ use clap::Args;
 use ferrite::backend::Backend;
 use ferrite::bench::{Options, Row, timeline};
 use ferrite::domain::Domain;
-use ferrite::halo::{Reach, Span, Transport};
+use ferrite::halo::{Reach, Span, Transport, ways as ways_of};
 use ferrite::solve::{IterationPrecision, Reconstruction};
 use ferrite::tune::Operations;
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ pub struct Arguments {
 /// Rows of one way.
 struct Way {
     name: &'static str,
+    /// How faces did travel: otherwise where processes do not reach each other's memory.
+    travelled: Vec<&'static str>,
     overlap: bool,
     rows: Vec<Row>,
 }
@@ -125,6 +127,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let local = layout.local();
         let mut text = format!("{} processes, {local} of {lattice} each, {}\n", world.size(), device.describe());
         table(&mut text, &alone, &ways, processes);
+        for Way { name, travelled, .. } in ways.iter().filter(|way| way.overlap && way.travelled != [way.name]) {
+            let _ = writeln!(text, "{name}: faces travelled by {}", travelled.join(" and by "));
+        }
         if let Some(path) = &args.trace {
             let _ = writeln!(text, "timeline: {}", path.display());
         }
@@ -153,7 +158,10 @@ fn all_ways<B: Backend>(
     for (name, transport) in TRANSPORTS.into_iter().filter(|(_, transport)| *transport != Transport::Mpi || straight) {
         for overlap in [true, false] {
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
-            ways.push(Way { name, overlap, rows: measure(&domain, operator, options)? });
+            let rows = measure(&domain, operator, options)?;
+            let travelled = ways_of(&domain)?.into_iter().map(Transport::name).collect();
+            domain.let_go()?;
+            ways.push(Way { name, travelled, overlap, rows });
         }
     }
     Ok((alone, ways))
@@ -167,6 +175,7 @@ fn rows_of(way: &Way, alone: &[Row]) -> Vec<Value> {
             "reconstruct": row.reconstruct,
             "nrhs": row.nrhs,
             "transport": way.name,
+            "travelled": way.travelled,
             "overlap": way.overlap,
             "microseconds": row.microseconds,
             "gflops": row.gflops,
@@ -184,7 +193,7 @@ fn table(text: &mut String, alone: &[Row], ways: &[Way], processes: f64) {
         let name = format!("{:<20} {:<9} {:>5}", one.operator, one.precision, one.reconstruct);
         let gflops = processes * one.gflops;
         let _ = writeln!(text, "{name} {:>7} {:>8} {:>10.2} {gflops:>10.1}", "none", "", one.microseconds);
-        for Way { name: transport, overlap, rows } in ways {
+        for Way { name: transport, overlap, rows, .. } in ways {
             let (row, overlap) = (&rows[k], if *overlap { "yes" } else { "no" });
             let efficiency = 100.0 * one.microseconds / row.microseconds;
             let (us, gflops) = (row.microseconds, row.gflops);

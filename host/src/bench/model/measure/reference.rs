@@ -1,6 +1,6 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
 use super::super::{Machine, Part, Polyline};
-use super::{Kind, Plan, slowest, time, timed, zone_bytes};
+use super::{Kind, Plan, Timed, slowest, time, timed, zone_bytes};
 use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
@@ -54,6 +54,12 @@ impl<B: Backend> Reference<B> {
         let network = Arc::clone(&self.network);
         Domain::with_transport(self.backend.clone(), self.global, self.grid, network, transport, overlap)
     }
+    fn timed(&self, plan: &Plan, overlap: bool) -> Result<Vec<Timed>> {
+        let domain = self.domain(plan.transport, overlap)?;
+        let times = timed(&domain, plan)?;
+        domain.let_go()?;
+        Ok(times)
+    }
     fn part(&self, reach: usize) -> Part {
         Part::new(self.global.size(), &self.grid, reach)
     }
@@ -62,8 +68,7 @@ impl<B: Backend> Reference<B> {
         debug!("with {} cut {} times, {} each", ["x", "y", "z", "t"][self.mu], self.grid.size(), self.local);
         let part = self.part(plan.kind().reach);
         let alone = slowest(&*self.network, timed(&Domain::single(self.backend.clone(), self.local)?, plan)?)?;
-        let overlapped = timed(&self.domain(plan.transport, true)?, plan)?;
-        let in_turn = timed(&self.domain(plan.transport, false)?, plan)?;
+        let [overlapped, in_turn] = [self.timed(plan, true)?, self.timed(plan, false)?];
         let wire = machine.exchanges[0].wire;
         for (k, operation) in machine.operations.iter().enumerate() {
             let hops = operation.hops as f64;
@@ -101,6 +106,7 @@ impl<B: Backend> Reference<B> {
             (false, IterationPrecision::Single) => exchange_of::<B, OneSpin, Single>(&domain, kind.reach),
             (false, _) => exchange_of::<B, OneSpin, Half>(&domain, kind.reach),
         }?;
+        domain.let_go()?;
         let bytes = 2.0 * self.part(kind.reach).zone[self.mu] * zone_bytes(kind.four_spins, name) as f64;
         Ok((bytes, seconds))
     }

@@ -112,7 +112,9 @@ fn on_grid<B: Backend>(backend: &B, layout: &Layout, machine: &Machine, plan: &P
         for overlap in if number == 0 { vec![true, false] } else { vec![true] } {
             debug!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
-            points.extend(times(&domain, plan)?.into_iter().map(|(operator, format, seconds)| Point {
+            let times = times(&domain, plan)?;
+            domain.let_go()?;
+            points.extend(times.into_iter().map(|(operator, format, seconds)| Point {
                 operator,
                 precision: format.precision,
                 reconstruct: format.reconstruct,
