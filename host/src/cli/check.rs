@@ -120,7 +120,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let cut = layout.plan(layout.processes(args.processes()), lattice, hops)?;
         let device = solve.device.open_silently(&context.world)?;
         let checked = Checked::new((device, layout), (lattice, hops), cut, |cut, free| {
-            let needs = |together: usize| solve.memory(cut.local, together);
+            let needs = |together: usize| solve.memory(cut, together);
             Ok(solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs))
         })?;
         let forecast = args.time.then(|| Forecast::of_staggered(&solve, &checked)).transpose()?;
@@ -163,7 +163,7 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
     let device = input.device.open_silently(&context.world)?;
     let checked = Checked::new((device, layout), (lattice, input.hops()), cut, |cut, free| {
-        Ok(rhmc::plan(&input, cut.local, free))
+        Ok(rhmc::plan(&input, cut, free))
     })?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked)).transpose()?;
     let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
