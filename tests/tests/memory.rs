@@ -89,10 +89,7 @@ fn solves_of_wilson_quarks_take_what_is_foretold() {
             Request { method: Method::Cg, precision: Single, outer: Single, tol: 1e-5, ..plain },
         ),
         ("clover, BiCGstab in single", Request { operator: clover, precision: Single, ..plain }),
-        (
-            "clover, defect correction",
-            Request { operator: clover, correction: defect, precision: Half, ..plain },
-        ),
+        ("clover, defect correction", Request { operator: clover, correction: defect, precision: Half, ..plain }),
         (
             "clover, GCR-DD",
             Request {
@@ -128,11 +125,7 @@ fn overlapping_domains_take_what_is_foretold() {
     check(&CASES, ("overlapping domains", 2.5), foretold, |domain, gauge| {
         let sources = sources(domain, 2);
         let alone = domain.grid().size() == 1;
-        let request = if alone {
-            Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request }
-        } else {
-            request
-        };
+        let request = if alone { Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request } } else { request };
         Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
     });
 }

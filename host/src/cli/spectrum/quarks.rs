@@ -52,13 +52,6 @@ impl Solver {
             Solver::Staggered(_) => ColourVector::COMPONENTS,
         }
     }
-    /// How far the operator reaches.
-    pub fn hops(&self) -> usize {
-        match self {
-            Solver::Wilson(_) => WILSON_HOPS,
-            Solver::Staggered(solve) => solve.plan.hops(),
-        }
-    }
     /// How a run of `processes` cuts the lattice, if it may be cut so.
     pub fn plan(&self, input: &Input, processes: usize) -> Outcome<Cut> {
         let choice = layout_choice(input, processes)?;
