@@ -70,6 +70,60 @@ fn solves_scaling_and_timelines_are_a_page() {
     assert!(fs::read_to_string(room.path("report.html")).unwrap().contains("asqtad_dslash, 8×8×8×8 for each process"));
 }
 
+/// Times on other devices, and with another way for faces to travel, are other curves.
+#[test]
+fn what_is_not_to_be_compared_is_not_one_curve() {
+    let room = Room::new();
+    let run = |processes: u64, microseconds: f64, device: &str, way: Option<(&str, bool)>| {
+        let mut run = benchmark(processes, microseconds);
+        run["device"] = device.into();
+        if let Some((transport, overlap)) = way {
+            run["layout"]["transport"] = transport.into();
+            run["layout"]["overlap"] = overlap.into();
+        }
+        run
+    };
+    let report = |runs: &[Value]| {
+        let text = runs.iter().map(|run| format!("{run}\n")).collect::<String>();
+        fs::write(room.path("runs.json"), text).unwrap();
+        let text = room.run("report runs.json").stdout;
+        (text.lines().next().unwrap().to_string(), fs::read_to_string(room.path("report.html")).unwrap())
+    };
+    // One process on a fast GPU says nothing of two slow ones.
+    let (text, _) = report(&[run(1, 10.0, "H200", None), run(2, 70.0, "A100", Some(("direct", true)))]);
+    assert_eq!(text, "runs.json: 2 benchmarks, 0 curves of scaling");
+    // Threads of a CPU are shared out.
+    let (text, _) = report(&[run(1, 10.0, "CPU, 2 threads, AVX2", None), run(2, 7.0, "CPU, 1 thread, AVX2", None)]);
+    assert_eq!(text, "runs.json: 2 benchmarks, 2 curves of scaling");
+    // One process is what both ways are measured by.
+    let (text, page) = report(&[
+        run(1, 100.0, "H200", None),
+        run(2, 60.0, "H200", Some(("direct", true))),
+        run(2, 80.0, "H200", Some(("host", false))),
+    ]);
+    assert_eq!(text, "runs.json: 3 benchmarks, 4 curves of scaling");
+    assert!(page.contains("half, 12 reals, H200, direct") && page.contains("H200, host without overlap"));
+    // The same thing twice is said.
+    let again = [run(1, 100.0, "H200", None), run(2, 60.0, "H200", None), run(2, 61.0, "H200", None)];
+    let (text, page) = report(&again);
+    assert!(
+        text.ends_with("2 curves of scaling; 2 points measured more than once, of which the fastest counts"),
+        "{text}"
+    );
+    assert!(page.contains("2 points measured more than once"));
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_files() {
+    let room = Room::new();
+    fs::write(room.path("one.json"), benchmark(1, 100.0).to_string()).unwrap();
+    let script = format!("cat one.json | {} report /dev/stdin -o page.html", ferrite().display());
+    let run = std::process::Command::new("sh").args(["-c", &script]).current_dir(room.path(".")).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(room.path("page.html").exists());
+}
+
 #[test]
 fn what_is_no_report_is_refused() {
     let room = Room::with_weak_field();

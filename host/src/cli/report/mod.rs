@@ -60,8 +60,8 @@ struct Report {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     context.world.only_one("report")?;
     let one = match args.paths.as_slice() {
-        // What is not there is taken for a folder: data::read says what is missing.
-        [one] if !one.is_file() => Some(one),
+        // What is not there is taken for a folder: data::read says what is missing. Pipes are files.
+        [one] if one.is_dir() || !one.exists() => Some(one),
         _ => None,
     };
     let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
