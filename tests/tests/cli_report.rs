@@ -113,6 +113,46 @@ fn what_is_not_to_be_compared_is_not_one_curve() {
     assert!(page.contains("2 points measured more than once"));
 }
 
+#[test]
+fn spectra_and_several_masses_are_pages() {
+    let room = Room::with_weak_field();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 9 -o other.ildg");
+    fs::write(
+        room.path("pion.toml"),
+        "configurations = ['weak.ildg', 'other.ildg']\nmomenta = 1\n[solve]\nmass = 0.3\ntol = 1e-8\n",
+    )
+    .unwrap();
+    let spectrum = room.json("spectrum pion.toml --out pion");
+    let report = room.json("report pion");
+    assert_eq!((&report["configurations"], &report["half_line"]), (&json!(2), &json!(false)));
+    // The page has what `spectrum` printed.
+    let masses = |list: &Value, key: &str| -> Vec<Value> {
+        list.as_array().unwrap().iter().map(|hadron| hadron[key].clone()).collect()
+    };
+    for key in ["hadron", "masses"] {
+        assert_eq!(masses(&report["hadrons"], key), masses(&spectrum["effective_masses"], key));
+    }
+    let page = fs::read_to_string(room.path("pion/report.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 2 * report["hadrons"].as_array().unwrap().len());
+    for part in ["pion", "rho", "nucleon", "Effective mass", "solve.mass", "errors of 2 configurations are guesses"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<script") && !page.contains("NaN") && !page.contains("src="));
+    let several =
+        "solve --gauge weak.ildg --operator staggered --masses 0.3,0.5 --source random:1 --backend cpu --json";
+    fs::write(room.path("masses.json"), room.run(several).stdout).unwrap();
+    let report = room.json("report pion masses.json -o both.html");
+    assert_eq!(report["sections"][0]["kind"], "spectrum");
+    assert_eq!(report["sections"][1]["text"], "staggered on 4×4×4×8, 2 systems, all converged");
+    let page = fs::read_to_string(room.path("both.html")).unwrap();
+    assert!(page.contains("<td>m = 0.3</td>") && page.contains("Several systems: masses.json"));
+    // Whatever is in the lines.
+    fs::write(room.path("pion/correlators.jsonl"), "{}\n").unwrap();
+    room.fails(2, "report pion", &["correlators.jsonl, line 1", "schema"]);
+    fs::write(room.path("pion/correlators.jsonl"), [0xffu8, 0xfe, b'\n']).unwrap();
+    room.fails(2, "report pion", &["correlators.jsonl cannot be read"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn pipes_are_files() {
