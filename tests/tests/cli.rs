@@ -62,6 +62,14 @@ fn pages_and_completions() {
         assert!(script.contains("spectrum") && script.contains("ferrite"), "{shell}");
     }
     room.fails(2, "completions tcsh", &["tcsh"]);
+    // `help` is as good as `--help`, and has no page of its own.
+    assert!(!room.path("pages/ferrite-help.1").exists());
+    for (words, flag) in [("help", "--help"), ("help solve", "solve --help"), ("help bench rhmc", "bench rhmc --help")]
+    {
+        let (help, same) = (room.run(words), room.run(flag));
+        assert_eq!((help.code, help.stdout), (Some(0), same.stdout), "{words}");
+    }
+    room.fails(2, "help sovle", &["sovle"]);
 }
 
 #[test]

@@ -59,11 +59,11 @@ Exit codes:
   2    refused before anything was computed: the command line, an input file, or the machine does not allow it
   130  interrupted with Ctrl-C
 
-`ferrite COMMAND --help` shows examples of each command.";
+`ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
 /// Lattice QCD on GPUs.
 #[derive(Parser)]
-#[command(name = "ferrite", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "ferrite", version, about, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
