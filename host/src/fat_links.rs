@@ -293,7 +293,7 @@ impl<B: Backend> Improvement<B> {
     {
         let fat_scale = if R::UNIT { self.fat_scale } else { 1.0 };
         let fat = DeviceGauge::from_thin::<1>(&self.fat, fat_scale)?;
-        Ok(ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?))
+        ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?)
     }
     /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {

@@ -20,6 +20,7 @@
 //! | [`dirac`] | Wilson and Wilson-clover operators, even-odd preconditioning |
 //! | [`fat_links`] | fat and long links of asqtad and HISQ |
 //! | [`solve`] | from links and sources to solutions, with the check of the answer |
+//! | [`memory`] | what it takes to share a lattice: borders, ghost zones, messages |
 //! | [`mod@bench`] | how fast kernels are, next to a copy |
 //! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |
 //!
@@ -77,6 +78,7 @@ pub mod halo;
 pub mod lattice;
 mod matrix;
 pub mod measure;
+pub mod memory;
 pub mod quenched;
 pub mod rhmc;
 pub mod smear;

@@ -4,11 +4,19 @@ mod config;
 mod plot;
 
 use cli::{Command, Context, Invocation, Outcome, world};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// What the command line says.
+pub fn main() -> ExitCode {
     cli::install_panic_hook();
-    world::run(|world| match Invocation::from_command_line(world) {
+    ferrite(std::env::args_os())
+}
+
+/// What these arguments say, the program's name first. Fuzz targets compile this file as a library and begin here.
+pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    world::run(|world| match Invocation::parse(&arguments, world) {
         Ok(invocation) => invocation.finish(run),
         Err(code) => Ok(code),
     })

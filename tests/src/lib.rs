@@ -11,6 +11,11 @@
 //! * `tuning`: block sizes on a GPU
 #![forbid(unsafe_code)]
 
+/// The snippets of the page compile: `cargo test --doc`.
+#[cfg(all(doctest, feature = "cuda"))]
+#[doc = include_str!("../../docs/embedding.md")]
+mod embedding_page {}
+
 pub mod accuracy;
 pub mod checks;
 pub mod clover_reference;

@@ -62,6 +62,14 @@ fn pages_and_completions() {
         assert!(script.contains("spectrum") && script.contains("ferrite"), "{shell}");
     }
     room.fails(2, "completions tcsh", &["tcsh"]);
+    // `help` is as good as `--help`, and has no page of its own.
+    assert!(!room.path("pages/ferrite-help.1").exists());
+    for (words, flag) in [("help", "--help"), ("help solve", "solve --help"), ("help bench rhmc", "bench rhmc --help")]
+    {
+        let (help, same) = (room.run(words), room.run(flag));
+        assert_eq!((help.code, help.stdout), (Some(0), same.stdout), "{words}");
+    }
+    room.fails(2, "help sovle", &["sovle"]);
 }
 
 #[test]
@@ -889,6 +897,78 @@ fn too_little_memory_is_known_before_the_start() {
     assert!(report["memory"]["needed_bytes"].as_u64() > report["memory"]["free_bytes"].as_u64());
 }
 
+/// A configuration of which there is no more than the header: `check` reads no more.
+fn large(room: &Room, extent: usize, time: usize) -> bool {
+    let text = format!(
+        "{{'descr': '<c16', 'fortran_order': False, 'shape': ({time}, {extent}, {extent}, {extent}, 4, 3, 3), }}"
+    );
+    let mut start = [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), text.as_bytes()].concat();
+    start.resize(128, b' ');
+    fs::write(room.path("large.npy"), start).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(room.path("large.npy")).unwrap();
+    file.set_len((128 + time * extent.pow(3) * 576) as u64).is_ok()
+}
+
+#[test]
+fn how_many_processes_are_enough() {
+    let room = Room::new();
+    if !large(&room, 32, 64) {
+        eprintln!("skipped: the file system has no sparse files");
+        return;
+    }
+    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\nprecision = 'half'\n")
+        .unwrap();
+    let check = |flags: &str| object(&room.run(&format!("check run.toml --backend cpu --json {flags}")));
+    let needed = check("--memory 1000GiB")["memory"]["needed_bytes"].as_u64().unwrap();
+    let little = |flags: &str| check(&format!("--memory {} {flags}", needed / 2));
+    let tight = little("");
+    let processes = tight["processes_needed"].as_u64().unwrap() as usize;
+    assert!(processes > 2 && tight["ok"] == false, "{tight}");
+    assert_eq!(little(&format!("--processes {processes}"))["ok"], true);
+    assert_eq!(little(&format!("--processes {}", processes / 2))["ok"], false);
+    // A grid that was asked for says nothing about how many it takes, whether it fits or not.
+    for grid in ["1,1,1,2", "2,2,2,4"] {
+        assert_eq!(little(&format!("--grid {grid}"))["processes_needed"], tight["processes_needed"], "{grid}");
+    }
+    let plenty = room.run("check run.toml --backend cpu --memory 1000GiB --grid 1,1,2,4").stdout;
+    assert!(plenty.contains("one such machine would be enough"), "{plenty}");
+    let text = room.run(&format!("check run.toml --backend cpu --memory {} --grid 1,1,1,2", needed / 2)).stdout;
+    assert!(text.contains(&format!("at least {processes} such machines are needed")), "{text}");
+    // Domains that do not divide the parts of many processes.
+    let domains = little("--set solver=gcr-dd --set domain=32,32,32,16");
+    assert!(domains["processes_needed"].as_u64().is_none_or(|n| 64 % n == 0 && 64 / n >= 16), "{domains}");
+    // Shells let a lattice be cut in t only: that 64 time slices are, in 32 parts at most.
+    fs::write(
+        room.path("pion.toml"),
+        "configurations = ['large.npy']\nsource = 'shell'\n[shell]\nwidth = 2.0\nsteps = 5\n[solve]\nmass = 0.1\n",
+    )
+    .unwrap();
+    let shells = object(&room.run("check pion.toml --backend cpu --json --memory 100MiB"));
+    assert_eq!(shells["processes_needed"], Value::Null, "{shells}");
+}
+
+#[test]
+fn times_are_foretold_of_any_lattice() {
+    let room = Room::new();
+    if !large(&room, 50, 100) {
+        eprintln!("skipped: the file system has no sparse files");
+        return;
+    }
+    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\n").unwrap();
+    let time = |flags: &str| {
+        let check = format!("check run.toml --time --backend cpu --json --memory 1000GiB {flags}");
+        object(&room.run(&check))["time"].clone()
+    };
+    // No more than 2¹⁴ sites, although 4 divides only one extent, and domains do not divide what is left.
+    for flags in ["", "--set solver=gcr-dd --set domain=10,10,10,20"] {
+        let time = time(flags);
+        assert_eq!(time["timed_on"], json!([14, 14, 8, 8]), "{time}");
+        let [one, all] =
+            ["seconds_per_iteration", "seconds_per_1000_iterations"].map(|key| time[key].as_f64().unwrap());
+        assert!(one > 0.0 && (all / one - 1000.0).abs() < 1e-9, "{time}");
+    }
+}
+
 #[test]
 fn input_files() {
     let room = Room::with_weak_field();
@@ -913,19 +993,21 @@ fn input_files() {
     let needed = |check: &Value| check["memory"]["needed_bytes"].as_u64().unwrap();
     let cut = room.json("check run.toml --processes 4");
     assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 1, 4] }));
-    assert!(2 * needed(&cut) < needed(&check), "{cut}");
+    let part = |check: &Value, what: &str| {
+        let parts = check["memory"]["parts"].as_array().unwrap().iter();
+        parts.filter(|part| part["what"] == what).map(|part| part["bytes"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(4 * part(&cut, "links in double"), part(&check, "links in double"));
+    // Of processes, each has also what it needs to talk to the others: links around its own, and zones for their faces.
+    let (links, zones) = ("links as read from the host", "ghost zones and messages");
+    assert_eq!(4 * part(&cut, links), (2 + 2 + 2) / 2 * part(&check, links));
+    assert!(part(&check, zones) == 0 && part(&cut, zones) > 6 * 2 * 32 * 96, "{cut}");
     let same = room.json("check run.toml --grid 1,1,1,4");
     assert_eq!((&same["layout"], needed(&same)), (&cut["layout"], needed(&cut)));
     let text = room.run("check run.toml --set grid=1,1,2,2 --backend cpu").stdout;
     assert!(text.contains("4 processes in the grid 1×1×2×2, each with 4×4×2×4\nmemory of each on "), "{text}");
     // How many devices it takes, and how long.
     assert_eq!((&check["processes_needed"], &check["time"]), (&json!(1), &Value::Null));
-    let little = format!("check run.toml --backend cpu --json --memory {}", needed(&check) / 2);
-    let tight = object(&room.fails(2, &little, &["needs"]));
-    let processes = tight["processes_needed"].as_u64().unwrap() as usize;
-    assert!(processes > 1, "{tight}");
-    assert_eq!(object(&room.run(&format!("{little} --processes {processes}")))["ok"], true);
-    assert_eq!(object(&room.run(&format!("{little} --processes {}", processes / 2)))["ok"], false);
     for operator in ["wilson", "clover --set csw=1", "staggered", "asqtad", "hisq"] {
         let time =
             &room.json(&format!("check run.toml --time --set source=random:1 --set operator={operator}"))["time"];

@@ -70,6 +70,100 @@ fn solves_scaling_and_timelines_are_a_page() {
     assert!(fs::read_to_string(room.path("report.html")).unwrap().contains("asqtad_dslash, 8×8×8×8 for each process"));
 }
 
+/// Times on other devices, and with another way for faces to travel, are other curves.
+#[test]
+fn what_is_not_to_be_compared_is_not_one_curve() {
+    let room = Room::new();
+    let run = |processes: u64, microseconds: f64, device: &str, way: Option<(&str, bool)>| {
+        let mut run = benchmark(processes, microseconds);
+        run["device"] = device.into();
+        if let Some((transport, overlap)) = way {
+            run["layout"]["transport"] = transport.into();
+            run["layout"]["overlap"] = overlap.into();
+        }
+        run
+    };
+    let report = |runs: &[Value]| {
+        let text = runs.iter().map(|run| format!("{run}\n")).collect::<String>();
+        fs::write(room.path("runs.json"), text).unwrap();
+        let text = room.run("report runs.json").stdout;
+        (text.lines().next().unwrap().to_string(), fs::read_to_string(room.path("report.html")).unwrap())
+    };
+    // One process on a fast GPU says nothing of two slow ones.
+    let (text, _) = report(&[run(1, 10.0, "H200", None), run(2, 70.0, "A100", Some(("direct", true)))]);
+    assert_eq!(text, "runs.json: 2 benchmarks, 0 curves of scaling");
+    // Threads of a CPU are shared out.
+    let (text, _) = report(&[run(1, 10.0, "CPU, 2 threads, AVX2", None), run(2, 7.0, "CPU, 1 thread, AVX2", None)]);
+    assert_eq!(text, "runs.json: 2 benchmarks, 2 curves of scaling");
+    // One process is what both ways are measured by.
+    let (text, page) = report(&[
+        run(1, 100.0, "H200", None),
+        run(2, 60.0, "H200", Some(("direct", true))),
+        run(2, 80.0, "H200", Some(("host", false))),
+    ]);
+    assert_eq!(text, "runs.json: 3 benchmarks, 4 curves of scaling");
+    assert!(page.contains("half, 12 reals, H200, direct") && page.contains("H200, host without overlap"));
+    // The same thing twice is said.
+    let again = [run(1, 100.0, "H200", None), run(2, 60.0, "H200", None), run(2, 61.0, "H200", None)];
+    let (text, page) = report(&again);
+    assert!(
+        text.ends_with("2 curves of scaling; 2 points measured more than once, of which the fastest counts"),
+        "{text}"
+    );
+    assert!(page.contains("2 points measured more than once"));
+}
+
+#[test]
+fn spectra_and_several_masses_are_pages() {
+    let room = Room::with_weak_field();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 9 -o other.ildg");
+    fs::write(
+        room.path("pion.toml"),
+        "configurations = ['weak.ildg', 'other.ildg']\nmomenta = 1\n[solve]\nmass = 0.3\ntol = 1e-8\n",
+    )
+    .unwrap();
+    let spectrum = room.json("spectrum pion.toml --out pion");
+    let report = room.json("report pion");
+    assert_eq!((&report["configurations"], &report["half_line"]), (&json!(2), &json!(false)));
+    // The page has what `spectrum` printed.
+    let masses = |list: &Value, key: &str| -> Vec<Value> {
+        list.as_array().unwrap().iter().map(|hadron| hadron[key].clone()).collect()
+    };
+    for key in ["hadron", "masses"] {
+        assert_eq!(masses(&report["hadrons"], key), masses(&spectrum["effective_masses"], key));
+    }
+    let page = fs::read_to_string(room.path("pion/report.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 2 * report["hadrons"].as_array().unwrap().len());
+    for part in ["pion", "rho", "nucleon", "Effective mass", "solve.mass", "errors of 2 configurations are guesses"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<script") && !page.contains("NaN") && !page.contains("src="));
+    let several =
+        "solve --gauge weak.ildg --operator staggered --masses 0.3,0.5 --source random:1 --backend cpu --json";
+    fs::write(room.path("masses.json"), room.run(several).stdout).unwrap();
+    let report = room.json("report pion masses.json -o both.html");
+    assert_eq!(report["sections"][0]["kind"], "spectrum");
+    assert_eq!(report["sections"][1]["text"], "staggered on 4×4×4×8, 2 systems, all converged");
+    let page = fs::read_to_string(room.path("both.html")).unwrap();
+    assert!(page.contains("<td>m = 0.3</td>") && page.contains("Several systems: masses.json"));
+    // Whatever is in the lines.
+    fs::write(room.path("pion/correlators.jsonl"), "{}\n").unwrap();
+    room.fails(2, "report pion", &["correlators.jsonl, line 1", "schema"]);
+    fs::write(room.path("pion/correlators.jsonl"), [0xffu8, 0xfe, b'\n']).unwrap();
+    room.fails(2, "report pion", &["correlators.jsonl cannot be read"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_files() {
+    let room = Room::new();
+    fs::write(room.path("one.json"), benchmark(1, 100.0).to_string()).unwrap();
+    let script = format!("cat one.json | {} report /dev/stdin -o page.html", ferrite().display());
+    let run = std::process::Command::new("sh").args(["-c", &script]).current_dir(room.path(".")).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(room.path("page.html").exists());
+}
+
 #[test]
 fn what_is_no_report_is_refused() {
     let room = Room::with_weak_field();

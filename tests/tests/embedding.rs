@@ -2,8 +2,8 @@
 //! what it gives alone; and what does not fit is an error that can be matched on.
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredParams, TimeBoundary,
-    Wilson, WilsonParams,
+    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, ImprovedLinks, Schur, Staggered, StaggeredParams,
+    TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
@@ -15,7 +15,7 @@ use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::{MomentumField, distance};
 use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
-use gpu_kernels::storage::{Half, Recon12, Single};
+use gpu_kernels::storage::{Half, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{Behind, ConvertFrom, Descent, LinearOperator, VectorSpace};
 use std::sync::{Arc, Barrier};
@@ -89,6 +89,22 @@ fn what_does_not_fit_is_an_error() {
         let error = device(solve_wilson(&domain, &elsewhere, &right, &request, &mut ()));
         assert_eq!(error.to_string(), "a gauge field is on a lattice of 4×4×4×4, where it has to be on one of 4×4×4×8");
     }
+}
+
+/// Kernels of improved operators read fat and long links side by side.
+#[test]
+fn fat_and_long_links_that_do_not_belong_together_are_errors() {
+    let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
+    let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
+    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let of = |other: &Domain<Cpu>| {
+        let fat = DeviceGauge::<_, Single, Recon18>::from_thin::<1>(&thin(&here), 1.0).unwrap();
+        let long = DeviceGauge::<_, Single, Recon12>::from_thin::<3>(&thin(other), 1.0).unwrap();
+        ImprovedLinks::new(fat, long).map(|_| ())
+    };
+    of(&here).unwrap();
+    assert!(matches!(of(&there), Err(DeviceError::OtherLattice { found, .. }) if found == there.local()));
+    assert!(matches!(of(&beside), Err(DeviceError::OtherDevice { .. })));
 }
 
 /// Kernels do not look where a field ends, so nothing is launched on one that is too small.

@@ -1,5 +1,6 @@
 //! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
-use ferrite::backend::{Backend, Cpu, Memory, Result};
+mod spy;
+
 use ferrite::bench::Options;
 use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
@@ -8,149 +9,11 @@ use ferrite::field::ThinGauge;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, Solves,
-    StaggeredConfiguration, solve_wilson,
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, StaggeredConfiguration,
+    solve_wilson,
 };
-use ferrite::tune::{LaunchKey, Operations, launch_all};
-use gpu_kernels::{Kernel, Reduction};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
-
-/// A CPU that notes what is launched.
-#[derive(Clone)]
-struct Spy {
-    cpu: Cpu,
-    launched: Arc<Mutex<BTreeSet<LaunchKey>>>,
-}
-
-impl Spy {
-    fn new() -> Self {
-        Spy { cpu: Cpu::new(Some(2)), launched: Arc::default() }
-    }
-    /// Launches of kernels that are tuned: hot ones.
-    fn hot(&self) -> BTreeSet<LaunchKey> {
-        let hot = |key: &LaunchKey| gpu_kernels::instances().any(|i| i.name == key.kernel && i.hot);
-        self.launched.lock().unwrap().iter().filter(|key| hot(key)).cloned().collect()
-    }
-}
-
-impl Backend for Spy {
-    type Buffer = <Cpu as Backend>::Buffer;
-    type Event = <Cpu as Backend>::Event;
-    type Stream = <Cpu as Backend>::Stream;
-    type Pinned = <Cpu as Backend>::Pinned;
-    type Peer = <Cpu as Backend>::Peer;
-
-    fn solves() -> &'static Solves<Self> {
-        static SOLVES: Solves<Spy> = Solves::new();
-        &SOLVES
-    }
-    fn name(&self) -> &'static str {
-        self.cpu.name()
-    }
-    fn device(&self) -> String {
-        self.cpu.device()
-    }
-    fn is(&self, other: &Self) -> bool {
-        self.cpu.is(&other.cpu)
-    }
-    fn memory(&self) -> Result<Memory> {
-        self.cpu.memory()
-    }
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer> {
-        self.cpu.allocate(bytes, what)
-    }
-    fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result {
-        self.cpu.upload(data, to, offset)
-    }
-    fn download(&self, from: &Self::Buffer, offset: usize, data: &mut [u8]) -> Result {
-        self.cpu.download(from, offset, data)
-    }
-    fn copy(&self, from: &Self::Buffer, to: &mut Self::Buffer, bytes: usize) -> Result {
-        self.cpu.copy(from, to, bytes)
-    }
-    fn clear(&self, buffer: &mut Self::Buffer) -> Result {
-        self.cpu.clear(buffer)
-    }
-    fn launch_on<K: Kernel>(&self, stream: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
-        self.cpu.launch_on(stream, kernel, n, nrhs)
-    }
-    fn reduce_on<K: Reduction>(&self, s: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        self.cpu.reduce_on(s, kernel, n, nrhs, slot)
-    }
-    fn reduce_into_on<K: Reduction>(
-        &self,
-        stream: Option<&()>,
-        kernel: &K,
-        n: u32,
-        nrhs: u32,
-        to: (&Self::Buffer, usize),
-    ) -> Result {
-        self.cpu.reduce_into_on(stream, kernel, n, nrhs, to)
-    }
-    fn sums(&self, out: &mut [f64]) -> Result {
-        self.cpu.sums(out)
-    }
-    fn stream(&self) -> Result<Self::Stream> {
-        self.cpu.stream()
-    }
-    fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned> {
-        self.cpu.pinned(bytes, what)
-    }
-    fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result {
-        self.cpu.fetch(from, offset, to, stream)
-    }
-    fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result {
-        self.cpu.put(from, to, offset, stream)
-    }
-    fn share(&self, buffer: &Self::Buffer) -> Result<Vec<u8>> {
-        self.cpu.share(buffer)
-    }
-    fn open_peer(&self, handle: &[u8]) -> Result<Self::Peer> {
-        self.cpu.open_peer(handle)
-    }
-    fn peer_address(&self, peer: &Self::Peer) -> *mut u8 {
-        self.cpu.peer_address(peer)
-    }
-    fn copy_to_peer(
-        &self,
-        from: &Self::Buffer,
-        offset: usize,
-        to: *mut u8,
-        bytes: usize,
-        stream: &Self::Stream,
-    ) -> Result {
-        self.cpu.copy_to_peer(from, offset, to, bytes, stream)
-    }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result {
-        self.cpu.signal(words, value, stream)
-    }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&()>) -> Result {
-        self.cpu.await_signal(words, value, stream)
-    }
-    fn event(&self, timing: bool) -> Result<Self::Event> {
-        self.cpu.event(timing)
-    }
-    fn mark(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
-        self.cpu.mark(event, stream)
-    }
-    fn follow(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
-        self.cpu.follow(event, stream)
-    }
-    fn reached(&self, event: &Self::Event) -> Result<bool> {
-        self.cpu.reached(event)
-    }
-    fn record(&self) -> Result<Self::Event> {
-        self.cpu.record()
-    }
-    fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64> {
-        self.cpu.seconds_between(from, to)
-    }
-    fn synchronize(&self) -> Result {
-        self.cpu.synchronize()
-    }
-}
+use ferrite::tune::{Operations, launch_all};
+use spy::Spy;
 
 #[test]
 fn tuning_sees_all_kernels_of_solves() {
@@ -165,7 +28,7 @@ fn tuning_sees_all_kernels_of_solves() {
     };
     // An operator's own group and linear algebra are enough.
     let tuned = |group: Operations| {
-        let spy = Spy::new();
+        let spy = Spy::new(2);
         // Right-hand sides that are finished leave the batch.
         for (operations, nrhs) in [group, Operations::LinearAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
             launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
@@ -205,7 +68,7 @@ fn tuning_sees_all_kernels_of_solves() {
                     tol: 1e-5,
                     ..Request::new(operator)
                 };
-                let spy = Spy::new();
+                let spy = Spy::new(2);
                 let domain = Domain::single(spy.clone(), lattice).unwrap();
                 solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
                 assert!(spy.hot().len() > 5);
@@ -233,7 +96,7 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
         nrhs: 2,
     };
     let tuned = |group: Operations| {
-        let spy = Spy::new();
+        let spy = Spy::new(2);
         for (operations, nrhs) in [group, Operations::ColourAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
             launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
         }
@@ -252,7 +115,7 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
             [(Double, Double, full), (Double, Single, full), (Single, Single, short), (Double, Half, full)]
         {
             for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
-                let spy = Spy::new();
+                let spy = Spy::new(2);
                 let domain = Domain::single(spy.clone(), lattice).unwrap();
                 let configuration = if improved {
                     let thin = ThinGauge::upload(&domain, &gauge).unwrap();

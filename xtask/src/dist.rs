@@ -22,7 +22,7 @@ Usage: cargo xtask dist [--no-mpi]
 ";
 
 /// Files of the repository that go along.
-const FILES: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "docs"];
+const FILES: [&str; 6] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "docs", "examples"];
 
 /// The command.
 pub fn run(args: &[String]) -> Result<()> {
@@ -61,6 +61,7 @@ pub fn check(root: &Path, program: &Path) -> Result<()> {
         "share/fish/vendor_completions.d/ferrite.fish",
         "share/doc/ferrite/README.md",
         "share/doc/ferrite/docs/index.md",
+        "share/doc/ferrite/examples/pion.py",
     ] {
         let length = fs::metadata(unpacked.join(file)).map(|data| data.len());
         if !length.as_ref().is_ok_and(|length| *length > 100) {

@@ -12,14 +12,16 @@ use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
 clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
-its commands, an archive for other machines, and the documentation without warnings. Stops at the first failure.
+its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
+at the first failure.
 
 Usage: cargo xtask test [--no-ptx]
 
   --no-ptx  leave out setup, build-ptx and check-ptx
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
-tests with MPI where there is none, and the book's pages where there is no mkdocs. With CI=true in the environment that
+tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
+cannot be fetched. With CI=true in the environment that
 is a failure.
 ";
 
@@ -125,6 +127,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--release"]).args(options))
     })?;
+    fuzz_targets(root, steps)?;
     steps.step("documentation", || {
         let mut doc = cargo(root);
         process::run(doc.args(["doc", "--no-deps"]).args(workspace).args(&features).env("RUSTDOCFLAGS", "-Dwarnings"))
@@ -141,6 +144,28 @@ fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
             Ok(Vec::new())
         }
     }
+}
+
+/// Whether the fuzz targets, which are a workspace of their own, still compile.
+fn fuzz_targets(root: &Path, steps: &mut Steps) -> Result<()> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    let of_fuzz = |command: &str| {
+        let mut cargo = cargo(root);
+        cargo.args([command, "--locked", "--manifest-path"]).arg(&manifest);
+        cargo
+    };
+    // What others do not need: there may be no network.
+    if let Err(error) = process::run(&mut of_fuzz("fetch")) {
+        if process::in_ci() {
+            return Err(error);
+        }
+        steps.left_out("fuzz targets", "their dependencies could not be fetched");
+        return Ok(());
+    }
+    steps.step("fuzz targets", || {
+        let target = process::target(root).join("fuzz-check");
+        process::run(of_fuzz("check").args(["--offline", "--target-dir"]).arg(target))
+    })
 }
 
 /// The steps that need the kernel compiler, where it can be had.

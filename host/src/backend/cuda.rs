@@ -421,9 +421,9 @@ impl Drop for Shared {
             let _ = CurrentContext::set_current(&self.context);
             // Its marks belong to the context.
             *lock(&self.profile) = profile::Profile::default();
-            if let Some(staging) = lock(&self.staging).take() {
-                staging.free();
-            }
+            // The driver does not wait for copies before it frees page-locked memory.
+            let _ = self.queue.wait(&self.name);
+            drop(lock(&self.staging).take());
             for address in lock(&self.pool).empty() {
                 let _ = sys::cuMemFree_v2(address);
             }

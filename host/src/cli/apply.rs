@@ -1,7 +1,7 @@
 //! `ferrite apply`.
 use super::device::{Device, DeviceChoice, on_device};
 use super::fields::Source;
-use super::layout::Layout;
+use super::layout::{Cut, Layout};
 use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, name_of};
 use super::solve::{OperatorFlags, inputs, reconstruction};
 use super::{Context, Failure, Outcome, fields, staggered};
@@ -12,7 +12,7 @@ use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
 use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
-use ferrite::lattice::Lattice;
+use ferrite::memory::{Exchanges, Needs, Part, Travelling};
 use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
 use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let output = &output;
     let device = choice.open(world)?;
     let layout = choice.layout.cut(world, plan.lattice(), 1)?;
-    device.require_all(world, &memory(&plan, layout.local()), &format!("the operator on {}", plan.lattice()))?;
+    device.require_all(world, &memory(&plan, layout.cut()), &format!("the operator on {}", plan.lattice()))?;
     let (file, sources) = inputs(&plan, &layout, world)?;
     let reconstruction = reconstruction(&plan, &file)?;
     let job = Job { operator: plan.operator, form, schur };
@@ -184,12 +184,12 @@ pub fn report<T: Fermion>(
 }
 
 /// What the device has to hold at most.
-fn memory(plan: &Plan, local: Lattice) -> Vec<(&'static str, usize)> {
-    let (sites, nrhs) = (local.half_volume(), plan.sources.len());
+fn memory(plan: &Plan, cut: Cut) -> Needs {
+    let (part, sites, nrhs) = (Part::new(cut.local, &cut.grid), cut.local.half_volume(), plan.sources.len());
     let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
     let field = DeviceSpinor::<ferrite::backend::Cpu, Double>::bytes_for(sites, nrhs);
     let mut parts = vec![
-        ("links as read from the host", 1152 * sites),
+        ("links as read from the host", part.links_bytes::<f64>()),
         ("links", links),
         ("fields", 6 * field),
         ("transfer of a spinor field", 384 * sites * nrhs),
@@ -200,6 +200,8 @@ fn memory(plan: &Plan, local: Lattice) -> Vec<(&'static str, usize)> {
         let term = 4 * DeviceClover::<ferrite::backend::Cpu, Double>::bytes_for(sites);
         parts.push(("clover term and its inverse", 2 * term));
     }
+    let exchanges = Exchanges::of(part).border::<f64>().hops(Travelling::Spinors, plan.precision, &[nrhs]);
+    parts.extend(exchanges.needs());
     parts
 }
 

@@ -9,7 +9,7 @@ use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
 use serde_json::{Value, json};
 
 /// Device memory, with names for what takes it.
-pub type Needs = Vec<(&'static str, usize)>;
+pub use ferrite::memory::Needs;
 
 /// What is solved for.
 pub const RIGHT_HAND_SIDE: &str = "right-hand side";

@@ -8,14 +8,16 @@ use super::solve::Solve;
 use super::spectrum::Solver;
 use super::staggered::{self, StaggeredSolve};
 use super::text::{bytes, count};
-use super::{Context, Outcome};
+use super::{Context, Failure, Outcome};
 use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
+use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
 use ferrite::solve::Reconstruction;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use tracing::warn;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,6 +71,8 @@ pub struct Checked {
     pub batches: Batches,
     /// Memory of the device of each process, with names for what takes it.
     pub needs: Needs,
+    /// What the device had before anything was done with it.
+    memory: Memory,
     /// The smallest number of processes, each with such a device, that it fits on.
     enough: Option<usize>,
 }
@@ -77,26 +81,35 @@ pub struct Checked {
 const MOST_PROCESSES: usize = 1024;
 
 impl Checked {
-    /// What `needs` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does, and
-    /// how many processes at least have to share the lattice for that.
+    /// What `split` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does. How
+    /// many processes at least have to share the lattice for that follows from how the run would `plan` it for a number of
+    /// them: by itself, whatever grid was asked for.
     pub fn new(
-        (device, layout): (Device, &LayoutChoice),
-        (lattice, hops): (Lattice, usize),
-        cut: Cut,
-        split: impl Fn(Cut, usize) -> Outcome<(Batches, Needs)>,
+        device: Device,
+        (lattice, cut): (Lattice, Cut),
+        plan: impl Fn(usize) -> Outcome<Cut>,
+        split: impl Fn(Cut, usize) -> (Batches, Needs),
     ) -> Outcome<Self> {
-        let free = device.memory()?.free;
-        let fits = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>() <= free;
-        let (batches, needs) = split(cut, free)?;
-        let enough = match layout.grid() {
-            Some(_) => fits(&needs).then(|| cut.grid.size()),
-            None => (1..=MOST_PROCESSES).find(|&processes| {
-                let cut = layout.plan(processes, lattice, hops);
-                cut.and_then(|cut| split(cut, free)).is_ok_and(|(_, needs)| fits(&needs))
-            }),
-        };
-        Ok(Checked { device, lattice, cut, batches, needs, enough })
+        let memory = device.memory()?;
+        let (batches, needs) = split(cut, memory.free);
+        let enough = (1..=MOST_PROCESSES)
+            .find(|&processes| plan(processes).is_ok_and(|cut| sum(&split(cut, memory.free).1) <= memory.free));
+        Ok(Checked { device, lattice, cut, batches, needs, memory, enough })
     }
+}
+
+/// A layout for which no grid was asked.
+pub fn any_layout() -> LayoutChoice {
+    LayoutChoice::from_settings(&mut Settings::default())
+}
+
+fn sum(needs: &Needs) -> usize {
+    needs.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// What was foretold, if it was asked for and could be; else a note says why not.
+fn foretold(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
+    forecast?.map_err(|why| warn!("no time is foretold: {}", why.message)).ok()
 }
 
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
@@ -119,30 +132,31 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let (lattice, hops) = (plan.lattice, plan.hops());
         let cut = layout.plan(layout.processes(args.processes()), lattice, hops)?;
         let device = solve.device.open_silently(&context.world)?;
-        let checked = Checked::new((device, layout), (lattice, hops), cut, |cut, free| {
-            let needs = |together: usize| solve.memory(cut.local, together);
-            Ok(solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs))
+        let freely = |processes: usize| any_layout().plan(processes, lattice, hops);
+        let checked = Checked::new(device, (lattice, cut), freely, |cut, free| {
+            let needs = |together: usize| solve.memory(cut, together);
+            solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
         })?;
-        let forecast = args.time.then(|| Forecast::of_staggered(&solve, &checked)).transpose()?;
+        let forecast = args.time.then(|| Forecast::of_staggered(&solve, &checked));
         (checked, forecast, plan.sources.len(), plan.kind.name(), plan.kind.title(), Value::Null)
     } else {
         let solve = Solve::from_settings(&mut settings, &what)?;
         let (plan, layout) = (&solve.plan, &solve.device.layout);
-        let cut = layout.plan(layout.processes(args.processes()), plan.lattice(), 1)?;
-        solve.scheme.check(cut)?;
+        let possible = |cut: Cut| solve.scheme.check(cut).map(|()| cut);
+        let cut = layout.plan(layout.processes(args.processes()), plan.lattice(), 1).and_then(possible)?;
         let device = solve.device.open_silently(&context.world)?;
         let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
-        let checked = Checked::new((device, layout), (plan.lattice(), 1), cut, |cut, free| {
-            solve.scheme.check(cut)?;
+        let freely = |processes: usize| any_layout().plan(processes, plan.lattice(), 1).and_then(possible);
+        let checked = Checked::new(device, (plan.lattice(), cut), freely, |cut, free| {
             let needs = |together: usize| request.memory(cut.local, &cut.grid, together);
-            Ok(solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs))
+            solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
         })?;
-        let forecast = args.time.then(|| Forecast::of_wilson(&solve, &checked)).transpose()?;
+        let forecast = args.time.then(|| Forecast::of_wilson(&solve, &checked));
         (checked, forecast, plan.sources.len(), plan.operator_name(), plan.operator.name(), plan.clover())
     };
     let object = json!({ "kind": "solve", "operator": operator, "clover": clover, "sources": sources });
     let head = format!("{name} operator on {}, {}", checked.lattice, checked.batches.describe());
-    answer(&args, context, (&checked, forecast), object, (&head, "the solve"))
+    answer(&args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
 }
 
 fn spectrum(args: &Arguments, context: &Context) -> Outcome {
@@ -154,7 +168,7 @@ fn spectrum(args: &Arguments, context: &Context) -> Outcome {
     let object = json!({ "kind": "spectrum", "configurations": configurations });
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
-    answer(args, context, (&checked, forecast.transpose()?), object, (&head, "the solve"))
+    answer(args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
 }
 
 fn ensemble(args: &Arguments, context: &Context) -> Outcome {
@@ -162,15 +176,14 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
     let device = input.device.open_silently(&context.world)?;
-    let checked = Checked::new((device, layout), (lattice, input.hops()), cut, |cut, free| {
-        Ok(rhmc::plan(&input, cut.local, free))
-    })?;
-    let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked)).transpose()?;
+    let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
+    let checked = Checked::new(device, (lattice, cut), freely, |cut, free| rhmc::plan(&input, cut, free))?;
+    let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
     let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
-    answer(args, context, (&checked, forecast), object, (&head, "the run"))
+    answer(args, context, (&checked, foretold(forecast)), object, (&head, "the run"))
 }
 
 /// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.
@@ -181,9 +194,8 @@ fn answer(
     object: Value,
     (head, what): (&str, &str),
 ) -> Outcome {
-    let Checked { device, lattice, cut, batches, needs, enough } = checked;
-    let needed: usize = needs.iter().map(|(_, n)| n).sum();
-    let memory = device.memory()?;
+    let Checked { device, lattice, cut, batches, needs, memory, enough } = checked;
+    let needed = sum(needs);
     let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
     let common = json!({
         "file": args.file,
@@ -216,7 +228,16 @@ fn answer(
         text += &fits(*enough, processes, device.name() == "cuda");
         text + &forecast.map_or(String::new(), |forecast| forecast.text(checked))
     })?;
-    device.require(needs, &format!("{what} on {lattice}"))
+    if needed <= memory.free {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{what} on {lattice} needs {} on {}, which has {} free; use more processes, a smaller lattice, fewer right-hand \
+         sides, a lower precision, or another device",
+        bytes(needed),
+        device.describe(),
+        bytes(memory.free)
+    )))
 }
 
 /// On how many devices it fits, where that is not plain from the rest.

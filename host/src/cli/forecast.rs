@@ -2,7 +2,6 @@
 //! scaled to the part of each process.
 use super::check::Checked;
 use super::device::{Device, on_device};
-use super::layout::Cut;
 use super::rhmc::input::Input;
 use super::rhmc::trial;
 use super::solve::Solve;
@@ -13,7 +12,7 @@ use ferrite::domain::Domain;
 use ferrite::field::host::Fermion;
 use ferrite::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Reconstruction, Report, Request, SolveFailure};
+use ferrite::solve::{Configuration, Reconstruction, Report, Request, Schwarz, SolveFailure};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -51,13 +50,13 @@ impl Forecast {
     /// Of a solve of Wilson quarks.
     pub fn of_wilson(solve: &Solve, checked: &Checked) -> Outcome<Self> {
         let (plan, together) = (&solve.plan, checked.batches.largest());
-        let mut on = smaller(checked.cut.local, SITES, &checked.device, together);
-        // Domains may not divide it.
-        if solve.scheme.check(Cut { grid: ProcessGrid::SINGLE, local: on }).is_err() {
-            on = checked.cut.local;
-        }
+        let on = smaller(checked.cut.local, SITES, &checked.device, together);
         let gauge = weak_field(on, 1, NOISE[0]);
-        let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Twelve));
+        let mut request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Twelve));
+        // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
+        if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
+            request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
+        }
         let seconds = on_device!(&checked.device, backend => {
             let domain = Domain::single(backend.clone(), on)?;
             let configuration = Configuration::new(&domain, &gauge);
@@ -102,6 +101,7 @@ impl Forecast {
         match self.unit {
             Unit::Iteration { together, batches } => json!({
                 "seconds_per_iteration": self.seconds,
+                "seconds_per_1000_iterations": 1000.0 * self.seconds * batches as f64,
                 "right_hand_sides": together,
                 "batches": batches,
                 "timed_on": timed_on,
@@ -147,15 +147,18 @@ fn ratio(local: Lattice, on: Lattice) -> f64 {
     local.volume() as f64 / on.volume() as f64
 }
 
-/// A lattice with no more sites, fewer for many right-hand sides, of halves, quarters … of the extents, the longest first.
+/// A lattice with no more sites, fewer for many right-hand sides.
 fn smaller(local: Lattice, [cpu, gpu]: [usize; 2], device: &Device, together: usize) -> Lattice {
-    let most = if device.name() == "cpu" { cpu } else { gpu } / together.div_ceil(4);
-    let mut on = local;
+    halved(local, if device.name() == "cpu" { cpu } else { gpu } / together.div_ceil(4))
+}
+
+/// A lattice with no more sites, but for the smallest: the longest extent is halved, to an even number of at least 4, as
+/// often as it takes.
+fn halved(mut on: Lattice, most: usize) -> Lattice {
     while on.volume() > most {
         let mut size = on.size();
-        let longest = (0..4).filter(|&mu| size[mu].is_multiple_of(4) && size[mu] >= 8).max_by_key(|&mu| size[mu]);
-        let Some(mu) = longest else { break };
-        size[mu] /= 2;
+        let Some(mu) = (0..4).filter(|&mu| size[mu] > 4).max_by_key(|&mu| size[mu]) else { break };
+        size[mu] = (size[mu] / 2).next_multiple_of(2).max(4);
         match Lattice::new(size) {
             Ok(lattice) => on = lattice,
             Err(_) => break,
@@ -191,7 +194,18 @@ fn per_iteration((short, few): (f64, usize), (long, many): (f64, usize)) -> f64 
 
 #[cfg(test)]
 mod tests {
-    use super::per_iteration;
+    use super::{SITES, halved, per_iteration};
+    use ferrite::lattice::Lattice;
+
+    #[test]
+    fn what_is_timed_is_bounded() {
+        let of = |size: [usize; 4], most| halved(Lattice::new(size).unwrap(), most).size();
+        // Extents that 4 does not divide.
+        assert_eq!(of([50, 50, 50, 100], SITES[0]), [14, 14, 8, 8]);
+        assert_eq!(of([32, 32, 32, 64], SITES[0]), [16, 16, 8, 8]);
+        assert_eq!(of([6, 6, 6, 6], 1), [4, 4, 4, 4]);
+        assert_eq!(of([4, 2, 4, 8], SITES[0]), [4, 2, 4, 8]);
+    }
 
     #[test]
     fn what_is_paid_once_is_no_part_of_an_iteration() {

@@ -11,6 +11,7 @@ use ferrite::fat_links::{self, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{Format, Precision, WriteOptions};
+use ferrite::memory::{Exchanges, Part};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -113,11 +114,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let lattice = lattice_of(&common.input, &common.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 3)?;
     let file = read_gauge(&common.input, &common.read.reading(), &layout, world)?;
-    let sites = layout.local().half_volume();
-    let needs = [
-        ("links, fat and long links in double", 3 * 1152 * sites + 1152 * sites),
-        ("staples", fat_links::workspace_bytes(sites)),
+    let part = Part::new(layout.local(), layout.grid());
+    // Thin, fat and long ones; fat ones of the first level, and these in U(3).
+    let fields = if matches!(kind, Kind::Hisq(_)) { 5 } else { 3 };
+    let mut needs = vec![
+        ("links, fat and long links in double", fields * part.links_bytes::<f64>()),
+        ("staples", fat_links::workspace_bytes(part.bordered_sites())),
     ];
+    needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
     let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
     let (mut fat, mut long) = on_device!(&device, backend => {

@@ -46,6 +46,7 @@ pub use text::count;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use device::DeviceChoice;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use world::World;
 
@@ -59,11 +60,11 @@ Exit codes:
   2    refused before anything was computed: the command line, an input file, or the machine does not allow it
   130  interrupted with Ctrl-C
 
-`ferrite COMMAND --help` shows examples of each command.";
+`ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
 /// Lattice QCD on GPUs.
 #[derive(Parser)]
-#[command(name = "ferrite", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "ferrite", version, about, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -193,8 +194,8 @@ impl Context {
 }
 
 /// Refuses names that reports, which are JSON, cannot tell: before there is work that would be lost with them.
-fn utf8() -> Result<(), clap::Error> {
-    let Some(odd) = std::env::args_os().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
+fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
+    let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
     let why = format!("'{}' is not UTF-8, which reports are written in; rename the file, or its folder", odd.display());
     Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
 }
@@ -206,9 +207,9 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Parses the command line; prints help, version and mistakes itself.
-    pub fn from_command_line(world: World) -> Result<Self, ExitCode> {
-        match utf8().and_then(|()| Cli::try_parse()) {
+    /// Parses a command line, which begins with the name of the program; prints help, version and mistakes itself.
+    pub fn parse(arguments: &[OsString], world: World) -> Result<Self, ExitCode> {
+        match utf8(arguments).and_then(|()| Cli::try_parse_from(arguments)) {
             Ok(Cli { command, global }) => {
                 log::start(global.verbose, global.quiet || !world.speaks());
                 let output = Output::new(world.rank(), global.json);
@@ -221,7 +222,7 @@ impl Invocation {
                 // Help and version are no mistakes. A closed pipe is none either.
                 let _ = error.print();
                 let code = if error.use_stderr() { Code::Refused } else { Code::Done };
-                if error.use_stderr() && std::env::args_os().any(|a| a == "--json") {
+                if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
                     let message = error.render().to_string();
                     let sentence = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
                     Output::new(0, true).failure(&Failure::new(code, sentence));

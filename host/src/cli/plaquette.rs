@@ -5,6 +5,7 @@ use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite::field::ThinGauge;
+use ferrite::memory::{Exchanges, Part};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -32,9 +33,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let lattice = lattice_of(&args.file, &args.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 1)?;
     let file = read_gauge(&args.file, &args.read.reading(), &layout, world)?;
-    let sites = layout.local().half_volume();
-    let links = 2 * ThinGauge::<ferrite::backend::Cpu>::bytes_for(sites);
-    let needs = [("links as read from the host", 1152 * sites), ("links in double", links)];
+    let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
+    let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
+    needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, "the plaquette")?;
     let (plaquette, link_trace) = on_device!(&device, backend => {
         let domain = layout.domain(backend)?;

@@ -4,9 +4,9 @@ use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
 use clap::Args;
-use ferrite::backend::{Backend, Cpu};
-use ferrite::field::ThinGauge;
+use ferrite::backend::Backend;
 use ferrite::files::{Format, GaugeFile, Precision, WriteOptions};
+use ferrite::memory::{Exchanges, Part};
 use ferrite::quenched::{Generator, Start};
 use ferrite::statistics::average;
 use serde_json::{Value, json};
@@ -146,8 +146,9 @@ pub fn run(
             Some(read_gauge(path, &read, layout, world)?)
         }
     };
-    let thin = 2 * ThinGauge::<Cpu>::bytes_for(local.half_volume());
-    let needs = [("links", thin), ("their way to the host", 576 * local.volume())];
+    let part = Part::new(local, layout.grid());
+    let mut needs = vec![("links", part.links_bytes::<f64>()), ("their way to the host", 576 * local.volume())];
+    needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, "the generator")?;
     let run = Run {
         layout,

@@ -133,10 +133,13 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> ImprovedLinks<B, P, R>
 where
     R::Full: LinkFormat<P>,
 {
-    /// From both, which are on the same lattice, else it panics; see [`DeviceGauge::from_thin`].
-    pub fn new(fat: DeviceGauge<B, P, R::Full>, long: DeviceGauge<B, P, R>) -> Self {
-        assert_eq!(fat.domain().local(), long.domain().local(), "fat and long links are on the same lattice");
-        ImprovedLinks { fat, long }
+    /// From both; see [`DeviceGauge::from_thin`].
+    ///
+    /// # Errors
+    /// Long links on another lattice than the fat ones, or in the memory of another backend.
+    pub fn new(fat: DeviceGauge<B, P, R::Full>, long: DeviceGauge<B, P, R>) -> Result<Self> {
+        fat.domain().expect_here("a field of long links", long.domain())?;
+        Ok(ImprovedLinks { fat, long })
     }
 }
 

@@ -4,6 +4,7 @@ use super::host::{HostGauge, Matrix};
 use crate::backend::{Backend, view};
 use crate::domain::{Domain, Result};
 use crate::measure;
+use crate::memory::Part;
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::gauge::Plaquette;
 use gpu_kernels::heatbath::Sublattice;
@@ -29,9 +30,7 @@ pub struct ThinGauge<B: Backend, T = f64> {
 
 impl<B: Backend, T: Element> ThinGauge<B, T> {
     pub(crate) fn empty(domain: &Domain<B>) -> Result<Self> {
-        let cut = (0..4).filter(|mu| domain.grid().is_partitioned(*mu));
-        let thinnest = cut.map(|mu| domain.local().size()[mu]).min().unwrap_or(4);
-        let border = domain.border(if thinnest < 4 { 2 } else { 4 });
+        let border = Part::new(domain.local(), domain.grid()).border();
         let sites = domain.bordered_by(border).geometry.half_volume() as usize;
         let half =
             || domain.backend().allocate(Self::bytes_for(sites), &format!("a gauge field on {}", domain.local()));

@@ -8,6 +8,7 @@ use crate::dirac::StaggeredParams;
 use crate::fat_links::workspace_bytes;
 use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
 use crate::lattice::Lattice;
+use crate::memory::{Exchanges, Part, Travelling, spinor_bytes, widths};
 use comms::ProcessGrid;
 use gpu_kernels::storage::{
     Double, Fp16, Half, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H,
@@ -44,7 +45,7 @@ impl Request {
         let exact = bytes(IterationPrecision::Double, Reconstruction::Eighteen, sites, nrhs);
         let sloppy = bytes(self.precision, self.reconstruction, sites, nrhs);
         let mut parts = vec![
-            ("links as read from the host", 8 * sites * 144),
+            ("links as read from the host", Part::new(local, grid).links_bytes::<f64>()),
             ("links in double", exact.links),
             ("links of the iteration", sloppy.links),
             ("source and solution in double", (6 + operator) * exact.spinor),
@@ -69,7 +70,31 @@ impl Request {
             let clover = if clover { outer.clover } else { 0 };
             parts.push(("operator of the solver's residuals", outer.links + clover + operator * outer.spinor));
         }
+        parts.extend(self.exchanges(local, grid, nrhs).needs());
         parts
+    }
+    /// The exchanges with other processes that the solve makes, of which [`memory`](Self::memory) holds what they take on the
+    /// device.
+    pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> Exchanges {
+        let sides = self.sides(nrhs);
+        let precisions = [IterationPrecision::Double, self.outer, self.precision];
+        let border = Exchanges::of(Part::new(local, grid)).border::<f64>();
+        let all =
+            precisions.into_iter().fold(border, |all, precision| all.hops(Travelling::Spinors, precision, &sides));
+        match (self.method, self.schwarz.overlap) {
+            (Method::GcrDd, 1..) => {
+                all.margin(self.schwarz.overlap as u32, spinor_bytes(self.schwarz.precision), &sides)
+            }
+            _ => all,
+        }
+    }
+}
+
+impl<O> Request<O> {
+    /// The numbers of right-hand sides that operators work on one after the other.
+    fn sides(&self, nrhs: usize) -> Vec<usize> {
+        // Block CG keeps its block.
+        if self.method == Method::BlockCg { vec![nrhs] } else { widths(nrhs) }
     }
 }
 
@@ -77,14 +102,16 @@ impl Request<StaggeredParams> {
     /// The same for a staggered operator, naive or improved, and `shifts` systems at once where there are several.
     pub fn staggered_memory(
         &self,
-        sites: usize,
+        local: Lattice,
+        grid: &ProcessGrid,
         nrhs: usize,
         improved: bool,
         shifts: Option<usize>,
     ) -> Vec<(&'static str, usize)> {
+        let (part, sites) = (Part::new(local, grid), local.half_volume());
         let vector = |precision| staggered_bytes(precision, Reconstruction::Eighteen, sites, nrhs).0;
         let links = |precision, reconstruction| staggered_link_bytes(sites, improved, precision, reconstruction);
-        let (double, host) = (IterationPrecision::Double, 8 * sites * 144);
+        let (double, thin) = (IterationPrecision::Double, part.links_bytes::<f64>());
         let defect = matches!(self.correction, Correction::Defect { .. });
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
         let block = self.method == Method::BlockCg;
@@ -93,7 +120,7 @@ impl Request<StaggeredParams> {
         // inside.
         let inner = 5 + usize::from(block) + if defect { 4 + copy } else { 0 };
         let mut parts = vec![
-            ("links as read from the host", host),
+            ("links as read from the host", thin),
             ("links in double", links(double, Reconstruction::Eighteen)),
             ("links of the iteration", links(self.precision, self.reconstruction)),
             ("source and solution in double", 7 * vector(double)),
@@ -101,9 +128,6 @@ impl Request<StaggeredParams> {
             ("vectors of the iteration", inner * vector(self.precision)),
             ("transfer of a field", 2 * 48 * sites * nrhs),
         ];
-        if improved {
-            parts.push(("fat and long links, and what they are made from", 3 * host + workspace_bytes(sites)));
-        }
         if let Some(shifts) = shifts {
             let first = if self.precision == double { double } else { IterationPrecision::Single };
             parts.push(("solutions of all systems in double", 2 * shifts * vector(double)));
@@ -114,32 +138,64 @@ impl Request<StaggeredParams> {
             let outer = links(self.outer, Reconstruction::Eighteen) + vector(self.outer);
             parts.push(("operator of the solver's residuals", outer));
         }
+        if improved {
+            parts.push(smearing(part, &parts));
+        }
+        parts.extend(self.staggered_exchanges(local, grid, nrhs, improved).needs());
         parts
     }
+    /// The exchanges with other processes that the solve makes, of which [`staggered_memory`](Self::staggered_memory) holds
+    /// what they take on the device.
+    pub fn staggered_exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, improved: bool) -> Exchanges {
+        use IterationPrecision::{Double, Single};
+        let sides = self.sides(nrhs);
+        // Multi-shift CG is in single where the iteration is in less.
+        let first = if self.precision == Double { Double } else { Single };
+        let border = Exchanges::of(Part::new(local, grid)).border::<f64>();
+        let precisions = [Double, self.outer, self.precision, first];
+        precisions.into_iter().fold(border, |all, precision| all.hops(travelling(improved), precision, &sides))
+    }
+}
+
+fn travelling(improved: bool) -> Travelling {
+    Travelling::Colours(if improved { 3 } else { 1 })
+}
+
+/// Memory of fat and long links, which stay, and of what they are made from, beside `others`, thin links among them. With two
+/// levels of smearing there are five fields of links for a while, before most of the others are there: where parts are
+/// small, and borders large, that is the peak.
+fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usize) {
+    let (thin, workspace) = (part.links_bytes::<f64>(), workspace_bytes(part.bordered_sites()));
+    let others: usize = others.iter().map(|(_, bytes)| bytes).sum();
+    let bytes = (3 * thin + workspace).max((5 * thin + workspace).saturating_sub(others));
+    ("fat and long links, and what they are made from", bytes)
 }
 
 /// Device memory that [`StaggeredConfiguration::apply`] needs at its peak for `nrhs` fields, with names for what takes it.
 ///
 /// [`StaggeredConfiguration::apply`]: super::StaggeredConfiguration::apply
 pub fn staggered_apply_memory(
-    sites: usize,
+    local: Lattice,
+    grid: &ProcessGrid,
     nrhs: usize,
     improved: bool,
     precision: IterationPrecision,
     reconstruction: Reconstruction,
 ) -> Vec<(&'static str, usize)> {
+    let (part, sites) = (Part::new(local, grid), local.half_volume());
     let (vector, ..) = staggered_bytes(precision, reconstruction, sites, nrhs);
-    let host = 8 * sites * 144;
     let mut parts = vec![
-        ("links as read from the host", host),
+        ("links as read from the host", part.links_bytes::<f64>()),
         ("links", staggered_link_bytes(sites, improved, precision, reconstruction)),
         // Two on all sites, and what M†M keeps in between.
         ("fields", 5 * vector),
         ("transfer of a field", 2 * 48 * sites * nrhs),
     ];
     if improved {
-        parts.push(("fat and long links, and what they are made from", 3 * host + workspace_bytes(sites)));
+        parts.push(smearing(part, &parts));
     }
+    let exchanges = Exchanges::of(part).border::<f64>().hops(travelling(improved), precision, &[nrhs]);
+    parts.extend(exchanges.needs());
     parts
 }
 

@@ -42,11 +42,14 @@ impl Cuda {
         Ok(())
     }
     pub(super) fn begin_profile(&self) {
+        // Marks that are dropped belong to the context.
+        let _ = self.enter();
         *lock(&self.shared.profile) = Profile::default();
         self.shared.profiles.store(true, std::sync::atomic::Ordering::Relaxed);
     }
     pub(super) fn finish_profile(&self) -> Result<Vec<KernelTime>> {
         self.shared.profiles.store(false, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.enter();
         let mut profile = lock(&self.shared.profile);
         self.collect(&mut profile)?;
         Ok(std::mem::take(&mut *profile).totals.sorted())

@@ -30,7 +30,7 @@ unsafe impl Send for Piece {}
 
 impl Staging {
     fn new(backend: &Cuda) -> Result<Self> {
-        let piece = || {
+        let piece = || -> Result<Piece> {
             let copied = backend.new_mark(false)?;
             let mut address = std::ptr::null_mut::<c_void>();
             // SAFETY: writes one address.
@@ -38,28 +38,21 @@ impl Staging {
             raw(code, "allocating page-locked memory", backend.name())?;
             Ok(Piece { address: address.cast(), copied })
         };
-        let first = piece()?;
-        match piece() {
-            Ok(second) => Ok(Staging([first, second])),
-            Err(why) => {
-                first.free();
-                Err(why)
-            }
-        }
-    }
-    /// Gives the memory back. The context is the current one.
-    pub fn free(&self) {
-        self.0.iter().for_each(Piece::free);
+        Ok(Staging([piece()?, piece()?]))
     }
 }
 
-impl Piece {
-    fn free(&self) {
-        // SAFETY: allocated in `new`, freed once; the driver waits for copies that use it.
+impl Drop for Piece {
+    /// The context is the current one: in `new`, and when the backend ends, which has waited for all copies.
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, freed once, and no copy is on its way.
         unsafe {
             let _ = sys::cuMemFreeHost(self.address.cast());
         }
     }
+}
+
+impl Piece {
     /// Waits until the last copy is done.
     fn wait(&self, device: &str) -> Result {
         // SAFETY: a live handle.

@@ -71,7 +71,8 @@ pub fn read(folder: &Path) -> Outcome<Run> {
     let path = folder.join(FILE);
     let shown = path.display();
     if !path.exists() {
-        let why = "is not the folder of a run of ferrite rhmc: it has no trajectories.jsonl";
+        let why = "is not the folder of a run of ferrite rhmc or ferrite spectrum: it has no trajectories.jsonl and no \
+                   correlators.jsonl";
         return Err(Failure::refused(format!("{} {why}", folder.display())));
     }
     let unread = |why: std::io::Error| Failure::refused(format!("{shown} cannot be read: {why}"));

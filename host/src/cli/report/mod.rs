@@ -7,7 +7,9 @@ mod scaling;
 mod series;
 pub(super) mod settings;
 mod several;
+mod shifts;
 mod solves;
+mod spectrum;
 mod timeline;
 
 use super::text::count;
@@ -17,6 +19,7 @@ use data::Run;
 use observables::{Kind, Observable};
 use serde_json::{Value, json};
 use several::Several;
+use spectrum::Spectrum;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +28,7 @@ Examples:
   ferrite report run
   ferrite report run --skip 200 -o thermal.html
   ferrite report run --json
+  ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
   ferrite report solve.json                          # of ferrite solve --json > solve.json: convergence
   ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
   ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
@@ -36,7 +40,7 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Folders of `ferrite rhmc`, and files with what `solve`, `bench dslash` or `bench model` print with --json, with points
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print with --json, with points
     /// for `bench model --measured`, or of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -60,8 +64,8 @@ struct Report {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     context.world.only_one("report")?;
     let one = match args.paths.as_slice() {
-        // What is not there is taken for a folder: data::read says what is missing.
-        [one] if !one.is_file() => Some(one),
+        // What is not there is taken for a folder: data::read says what is missing. Pipes are files.
+        [one] if one.is_dir() || !one.exists() => Some(one),
         _ => None,
     };
     let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
@@ -77,6 +81,14 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let write =
         |html: Result<String, String>| html.and_then(|html| target::write_text(&path, &html)).map_err(Failure::failed);
     let page = || format!("page: {}\n", path.display());
+    if let Some(folder) = one.filter(|folder| spectrum::is_one(folder)) {
+        let spectrum = Spectrum::read(folder, name(folder))?;
+        writable()?;
+        write(spectrum.html())?;
+        let mut object = spectrum.json();
+        (object["folder"], object["output"]) = (json!(folder), json!(path));
+        return context.output.result("ferrite.report/1", object, || spectrum.text() + &page());
+    }
     if let Some(folder) = one {
         let run = data::read(folder)?;
         writable()?;

@@ -98,11 +98,15 @@ fn head(page: &mut String, report: &Report, name: &str) {
     if !known.is_empty() {
         facts(page, known.iter().map(|(what, value)| (what.as_str(), value.as_str())));
     }
-    let notes = report.notes();
+    notes(page, &report.notes());
+}
+
+/// What deserves attention, if there is anything.
+pub fn notes(page: &mut String, notes: &[String]) {
     if !notes.is_empty() {
         *page += "<ul class=\"notes\">\n";
         for note in notes {
-            let _ = writeln!(page, "<li>{}</li>", escape(&note));
+            let _ = writeln!(page, "<li>{}</li>", escape(note));
         }
         *page += "</ul>\n";
     }

@@ -1,8 +1,9 @@
 //! How speed grows with the number of processes, of several runs of a benchmark, of a model, or of points measured before.
 use super::figures::Figure;
 use super::page;
+use crate::cli::count;
 use crate::plot::{Line, Lines, escape, lines_svg};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -31,6 +32,7 @@ pub struct Benchmark {
     processes: u64,
     grid: [u64; 4],
     device: String,
+    setup: Setup,
     rows: Vec<Row>,
 }
 
@@ -44,6 +46,70 @@ pub struct Scaling {
     /// By subject and format: numbers of processes, and efficiencies.
     curves: BTreeMap<Subject, BTreeMap<String, BTreeMap<u64, f64>>>,
     points: usize,
+    /// Points that were there already, with another efficiency.
+    again: usize,
+}
+
+/// Where and how something was timed, as far as it makes times that are not to be compared.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Setup {
+    /// The device, without the number of threads, which processes on one machine share.
+    device: String,
+    /// How faces travel, and whether beside the interior; one process has none to send.
+    way: Option<String>,
+}
+
+impl std::fmt::Display for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.device)?;
+        self.way.as_ref().map_or(Ok(()), |way| write!(f, ", {way}"))
+    }
+}
+
+impl Setup {
+    fn of(object: &Value) -> Self {
+        let device = object["device"].as_str().unwrap_or_default();
+        let is_count = |part: &&str| !part.ends_with(" thread") && !part.ends_with(" threads");
+        let device = device.split(", ").filter(is_count).collect::<Vec<_>>().join(", ");
+        let layout = &object["layout"];
+        let way = layout["transport"].as_str().map(|transport| match layout["overlap"] {
+            Value::Bool(false) => format!("{transport} without overlap"),
+            _ => transport.into(),
+        });
+        Setup { device, way }
+    }
+}
+
+/// What one process took belongs to every way in which more of them talk to each other on such devices.
+fn with_single(mut setups: BTreeMap<Setup, BTreeMap<u64, f64>>) -> BTreeMap<Setup, BTreeMap<u64, f64>> {
+    let single: Vec<_> =
+        setups.iter().filter(|(setup, _)| setup.way.is_none()).map(|(s, t)| (s.clone(), t.clone())).collect();
+    for (alone, times) in single {
+        let mut shared = false;
+        for (_, others) in setups.iter_mut().filter(|(s, _)| s.device == alone.device && s.way.is_some()) {
+            shared = true;
+            for (processes, time) in &times {
+                others.entry(*processes).or_insert(*time);
+            }
+        }
+        if shared {
+            setups.remove(&alone);
+        }
+    }
+    setups
+}
+
+/// All curves, by subject and name.
+struct Curves {
+    curves: BTreeMap<Subject, BTreeMap<String, BTreeMap<u64, f64>>>,
+    /// Points that are there more than once.
+    again: usize,
+}
+
+impl Curves {
+    fn note(&self) -> String {
+        format!("{} measured more than once, of which the fastest counts", count(self.again, "point"))
+    }
 }
 
 /// Four numbers above 0.
@@ -84,6 +150,7 @@ impl Benchmark {
             processes: object["layout"]["processes"].as_u64().unwrap_or(1).max(1),
             grid,
             device: object["device"].as_str().unwrap_or_default().into(),
+            setup: Setup::of(object),
             rows: rows.iter().filter_map(row).take(MOST_POINTS).collect(),
         })
     }
@@ -125,7 +192,9 @@ impl Scaling {
                 _ => continue,
             };
             let operator = point["operator"].as_str().unwrap_or_default().to_string();
-            self.add((kind, operator, times(lattice)), format_of(point), processes, efficiency);
+            let setup = Setup::of(&json!({ "device": point["device"], "layout": point })).to_string();
+            let name = [format_of(point), setup].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+            self.add((kind, operator, times(lattice)), name.join(", "), processes, efficiency);
         }
         if self.points == before { Err("has no points with an efficiency".into()) } else { Ok(()) }
     }
@@ -135,27 +204,38 @@ impl Scaling {
             let curve = self.curves.entry(subject).or_default().entry(format).or_default();
             // What it is measured by.
             curve.entry(1).or_insert(1.0);
-            curve.insert(processes, efficiency);
+            let known = curve.entry(processes).or_insert(efficiency);
+            if *known != efficiency {
+                self.again += 1;
+                *known = known.max(efficiency);
+            }
         }
     }
     /// In words.
     pub fn sentence(&self) -> String {
-        let (runs, known) = (self.benchmarks.len(), self.all_curves().values().map(BTreeMap::len).sum::<usize>());
-        format!("{}, {} of scaling", crate::cli::count(runs, "benchmark"), crate::cli::count(known, "curve"))
+        let (runs, all) = (self.benchmarks.len(), self.all_curves());
+        let known = all.curves.values().map(BTreeMap::len).sum::<usize>();
+        let text = format!("{}, {} of scaling", count(runs, "benchmark"), count(known, "curve"));
+        if all.again == 0 { text } else { format!("{text}; {}", all.note()) }
     }
     /// Those that were given, and those of benchmarks with several numbers of processes.
-    fn all_curves(&self) -> BTreeMap<Subject, BTreeMap<String, BTreeMap<u64, f64>>> {
-        let mut times_of: BTreeMap<(Subject, String), BTreeMap<u64, f64>> = BTreeMap::new();
+    fn all_curves(&self) -> Curves {
+        let mut times_of: BTreeMap<(Subject, String), BTreeMap<Setup, BTreeMap<u64, f64>>> = BTreeMap::new();
+        let mut again = self.again;
         for benchmark in &self.benchmarks {
             for row in &benchmark.rows {
                 let format =
                     if row.nrhs == 1 { row.format.clone() } else { format!("{}, {} sides", row.format, row.nrhs) };
                 let mut note = |kind, lattice| {
-                    let subject = (kind, row.operator.clone(), times(lattice));
-                    times_of
-                        .entry((subject, format.clone()))
-                        .or_default()
-                        .insert(benchmark.processes, row.microseconds);
+                    let setups =
+                        times_of.entry(((kind, row.operator.clone(), times(lattice)), format.clone())).or_default();
+                    let curve = setups.entry(benchmark.setup.clone()).or_default();
+                    let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
+                    if *known != row.microseconds {
+                        // Each row is noted in two ways.
+                        again += usize::from(kind == "strong");
+                        *known = known.min(row.microseconds);
+                    }
                 };
                 note("strong", row.lattice);
                 if let Some(local) = benchmark.local(row) {
@@ -164,17 +244,24 @@ impl Scaling {
             }
         }
         let mut curves = self.curves.clone();
-        for ((subject, format), times) in times_of {
-            let Some((&first, &time)) = times.first_key_value().filter(|_| times.len() > 1) else { continue };
-            let speedup = |processes: u64| if subject.0 == "strong" { processes as f64 / first as f64 } else { 1.0 };
-            let efficiencies = times.iter().map(|(n, t)| (*n, time / (t * speedup(*n)))).collect();
-            curves.entry(subject).or_default().insert(format, efficiencies);
+        for ((subject, format), setups) in times_of {
+            let setups = with_single(setups);
+            let several = setups.len() > 1;
+            for (setup, times) in setups {
+                let Some((&first, &time)) = times.first_key_value().filter(|_| times.len() > 1) else { continue };
+                let speedup =
+                    |processes: u64| if subject.0 == "strong" { processes as f64 / first as f64 } else { 1.0 };
+                let efficiencies = times.iter().map(|(n, t)| (*n, time / (t * speedup(*n)))).collect();
+                let name = if several { format!("{format}, {setup}") } else { format.clone() };
+                curves.entry(subject.clone()).or_default().insert(name, efficiencies);
+            }
         }
-        curves
+        Curves { curves, again }
     }
     /// The section; nothing where there is nothing.
     pub fn put(&self, html: &mut String) -> Result<(), String> {
-        let curves = self.all_curves();
+        let all = self.all_curves();
+        let curves = &all.curves;
         if self.benchmarks.is_empty() && curves.is_empty() {
             return Ok(());
         }
@@ -184,6 +271,9 @@ impl Scaling {
         }
         if curves.len() > MOST_FIGURES {
             let _ = writeln!(html, "<p>{} more pictures are left out.</p>", curves.len() - MOST_FIGURES);
+        }
+        if all.again > 0 {
+            let _ = writeln!(html, "<p>{}.</p>", all.note());
         }
         for benchmark in &self.benchmarks {
             table(html, benchmark);

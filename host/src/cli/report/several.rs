@@ -1,6 +1,8 @@
 //! Reports of several things, and of others than runs of RHMC: what commands printed with `--json`, and timelines.
 use super::scaling::{Benchmark, Scaling};
+use super::shifts::Shifts;
 use super::solves::Solve;
+use super::spectrum::{self, Spectrum};
 use super::timeline::Timeline;
 use super::{Report, data, name, page};
 use crate::cli::{Failure, Outcome};
@@ -12,13 +14,15 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// What can be reported, for messages.
-const KINDS: &str = "a folder of ferrite rhmc, what solve, bench dslash or bench model print with --json, points for bench \
+const KINDS: &str = "a folder of ferrite rhmc or spectrum, what solve, bench dslash or bench model print with --json, points for bench \
                      model --measured, or a timeline of bench halo --trace";
 
 /// One thing to report.
 enum Part {
     Run(Box<Report>),
+    Spectrum(Box<Spectrum>),
     Solve(Solve),
+    Shifts(Shifts),
     Timeline(Timeline),
     /// All scaling goes into one section.
     Scaling,
@@ -35,6 +39,11 @@ impl Several {
     pub fn read(paths: &[PathBuf], skip: Option<usize>) -> Outcome<Self> {
         let (mut parts, mut scaling) = (Vec::new(), Scaling::default());
         for path in paths {
+            if path.is_dir() && spectrum::is_one(path) {
+                let spectrum = Spectrum::read(path, name(path))?;
+                parts.push((path.clone(), Part::Spectrum(Box::new(spectrum))));
+                continue;
+            }
             if path.is_dir() {
                 let report = Report::new(name(path), data::read(path)?, skip);
                 parts.push((path.clone(), Part::Run(Box::new(report))));
@@ -54,7 +63,9 @@ impl Several {
         for (number, (path, part)) in self.parts.iter().enumerate() {
             match part {
                 Part::Run(report) => page::run(&mut html, report, &format!("part-{number}-"))?,
+                Part::Spectrum(spectrum) => spectrum.put(&mut html)?,
                 Part::Solve(solve) => solve.put(&mut html, &title(path))?,
+                Part::Shifts(shifts) => shifts.put(&mut html, &title(path)),
                 Part::Timeline(timeline) => timeline.put(&mut html, &title(path)),
                 Part::Scaling => {}
             }
@@ -78,7 +89,9 @@ impl Several {
     fn text_of(&self, part: &Part) -> String {
         match part {
             Part::Run(report) => report.sentence(),
+            Part::Spectrum(spectrum) => spectrum.sentence(),
             Part::Solve(solve) => solve.sentence(),
+            Part::Shifts(shifts) => shifts.sentence(),
             Part::Timeline(timeline) => timeline.sentence(),
             Part::Scaling => self.scaling.sentence(),
         }
@@ -89,7 +102,9 @@ impl Part {
     fn kind(&self) -> &'static str {
         match self {
             Part::Run(_) => "rhmc",
+            Part::Spectrum(_) => "spectrum",
             Part::Solve(_) => "convergence",
+            Part::Shifts(_) => "shifts",
             Part::Timeline(_) => "timeline",
             Part::Scaling => "scaling",
         }
@@ -132,6 +147,7 @@ fn part(object: &Value, scaling: &mut Scaling) -> Result<Part, String> {
     let (kind, _) = schema.split_once('/').unwrap_or((schema, ""));
     match kind {
         "ferrite.solve" => Solve::read(object).map(Part::Solve),
+        "ferrite.solve_shifts" => Shifts::read(object).map(Part::Shifts),
         "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| Part::Scaling),
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Part::Scaling),
         "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| Part::Scaling),

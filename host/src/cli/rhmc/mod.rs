@@ -9,26 +9,25 @@ mod settings;
 use super::batch::{Batches, Needs};
 use super::device::{Device, on_device};
 use super::fields::Reading;
-use super::layout::Layout;
+use super::layout::{Cut, Layout};
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, fields, interrupt, progress};
 use clap::Args;
-use ferrite::backend::{Backend, Cpu};
+use ferrite::backend::Backend;
 use ferrite::domain::Domain;
+use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::field::{DeviceColour, ThinGauge};
 use ferrite::files::{Precision, ReadOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::condensate::condensate_bytes;
+use ferrite::memory::{Ensemble, Part};
 use ferrite::rhmc::fermions::Pseudofermions;
 use ferrite::rhmc::functions::rational_functions;
 use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::momenta::MomentumField;
 use ferrite::rhmc::spectrum;
 use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
 use folder::{Folder, State};
-use gpu_kernels::storage::{Double, Element};
+use gpu_kernels::storage::Element;
 use input::{Group, Input, Start};
 use record::Record;
 use replay::Replay;
@@ -204,7 +203,7 @@ fn noise_vectors(input: &Input) -> usize {
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all.
 fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -> Outcome<Batches> {
     let n = noise_vectors(input);
-    let needs = |together: usize| memory(input, layout.local(), together);
+    let needs = |together: usize| memory(input, layout.cut(), together);
     let found = input.measure.batch.on((device, world), n, needs, ("the run", NOISE_VECTOR))?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
@@ -214,35 +213,23 @@ fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -
 
 /// How the noise vectors of a condensate are split where so much memory is free, and what a process with such a part of the
 /// lattice then needs of it.
-pub fn plan(input: &Input, local: Lattice, free: usize) -> (Batches, Needs) {
+pub fn plan(input: &Input, cut: Cut, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
-    let needs = |together: usize| memory(input, local, together);
+    let needs = |together: usize| memory(input, cut, together);
     let found = input.measure.batch.within(free, n, needs);
     let needs = needs(found.largest());
     (found, needs)
 }
 
 /// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
-fn memory(input: &Input, local: Lattice, together: usize) -> Needs {
-    let sites = local.half_volume();
-    let thin = 2 * ThinGauge::<Cpu>::bytes_for(sites);
-    let improved = input.groups.iter().any(|group| group.operator.paths.is_some());
-    let momenta = 2 * MomentumField::<Cpu>::bytes_for(sites);
-    let vector = DeviceColour::<Cpu, Double>::bytes_for(sites, 1);
-    let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
-    if !input.groups.is_empty() {
-        // Solutions, directions, and pairs of vectors for all poles, of which there are rarely more.
-        let poles = 24;
-        let most = input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(1);
-        // Condensates are measured when there is no force.
-        let vectors = ((4 * poles + 8) * most * vector).max(condensate_bytes(sites, together));
-        needs.push(("vectors of solvers, forces and condensates", vectors));
-        needs.push(("links of operators", 4 * thin));
-    }
-    if improved {
-        needs.push(("fat and long links, their gradients and paths", 10 * thin));
-    }
-    needs
+fn memory(input: &Input, cut: Cut, together: usize) -> Needs {
+    let ensemble = Ensemble {
+        single_links: input.single_links,
+        pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
+        improved: input.groups.iter().any(|group| group.operator.paths.is_some()),
+        noise: together,
+    };
+    ensemble.memory(Part::new(cut.local, &cut.grid))
 }
 
 impl Run<'_> {

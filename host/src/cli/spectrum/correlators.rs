@@ -76,6 +76,13 @@ impl Correlators {
         all.iter_mut().flat_map(|c| &mut c.values).zip(sums).for_each(|(value, sum)| *value = sum);
         Ok(Correlators { all, about })
     }
+    /// Real parts of the mean of some correlators without momentum; `None` where one is not there.
+    pub fn mean(&self, names: &[&str]) -> Option<Vec<f64>> {
+        let find = |name: &&str| self.all.iter().find(|c| c.name == *name && c.momentum == [0; 3]);
+        let all: Vec<_> = names.iter().map(find).collect::<Option<_>>()?;
+        let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
+        Some((0..all[0].values.len()).map(mean).collect())
+    }
     /// Whether both have the same kinds of correlators, at as many times.
     pub fn is_like(&self, other: &Self) -> bool {
         let kind = |c: &Correlator| (c.name.clone(), c.momentum, c.values.len());

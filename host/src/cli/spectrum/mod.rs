@@ -4,15 +4,16 @@ mod input;
 mod quarks;
 mod result;
 
-use super::check::Checked;
+use super::check::{Checked, any_layout};
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
-use correlators::Correlators;
+pub use correlators::Correlators;
 use input::Input;
 use quarks::Configured;
 pub use quarks::Solver;
 use rayon::prelude::*;
+pub use result::{HADRONS, LINES};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -60,7 +61,7 @@ pub fn check(
 ) -> Outcome<(Checked, Solver, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
     let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
-    let (input, what) = (Input::read(&args, context)?, path.display().to_string());
+    let (mut input, what) = (Input::read(&args, context)?, path.display().to_string());
     let all: Vec<&Path> = input.configurations.iter().map(PathBuf::as_path).collect();
     if all.is_empty() {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
@@ -68,8 +69,11 @@ pub fn check(
     let (lattice, solve) = quarks::check(&input, &all, &what)?;
     let cut = solve.plan(&input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(&context.world)?;
-    let checked = Checked::new((device, &input.device.layout), (lattice, solve.hops()), cut, |cut, free| {
-        Ok(input.batch.split_with_needs(free, solve.components(), |together| solve.memory(cut, together)))
+    // From here on as if no grid had been asked for; shells and domains still have their say.
+    input.device.layout = any_layout();
+    let freely = |processes: usize| solve.plan(&input, processes);
+    let checked = Checked::new(device, (lattice, cut), freely, |cut, free| {
+        input.batch.split_with_needs(free, solve.components(), |together| solve.memory(cut, together))
     })?;
     Ok((checked, solve, input.configurations.len()))
 }

@@ -52,13 +52,6 @@ impl Solver {
             Solver::Staggered(_) => ColourVector::COMPONENTS,
         }
     }
-    /// How far the operator reaches.
-    pub fn hops(&self) -> usize {
-        match self {
-            Solver::Wilson(_) => WILSON_HOPS,
-            Solver::Staggered(solve) => solve.plan.hops(),
-        }
-    }
     /// How a run of `processes` cuts the lattice, if it may be cut so.
     pub fn plan(&self, input: &Input, processes: usize) -> Outcome<Cut> {
         let choice = layout_choice(input, processes)?;
@@ -78,7 +71,7 @@ impl Solver {
                 let reconstruction = solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
                 solve.request(reconstruction).memory(cut.local, &cut.grid, together)
             }
-            Solver::Staggered(solve) => solve.memory(cut.local, together),
+            Solver::Staggered(solve) => solve.memory(cut, together),
         }
     }
 }
@@ -192,7 +185,7 @@ pub fn staggered(
     if let Some(fields) = kept.as_ref().map(|kept| kept.read(3, &layout, world)).transpose()?.flatten() {
         return Ok(Propagator { fields, layout, boundary, plaquette, solved: None });
     }
-    let needs = |together: usize| solve.memory(layout.local(), together);
+    let needs = |together: usize| solve.memory(layout.cut(), together);
     let task = format!("the solve on {}", plan.lattice);
     let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
     info!("{}: {}", configuration.typed.display(), batches.describe());

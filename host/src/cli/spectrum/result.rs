@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-const LINES: &str = "correlators.jsonl";
+/// One line for each configuration.
+pub const LINES: &str = "correlators.jsonl";
 
 /// What is known of all configurations.
 pub struct File {
@@ -98,13 +99,7 @@ impl File {
     }
     /// Real parts of the mean of some correlators without momentum, for each configuration; `None` where one is not there.
     fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
-        let of = |found: &Correlators| {
-            let find = |name: &&str| found.all.iter().find(|c| c.name == *name && c.momentum == [0; 3]);
-            let all: Vec<_> = names.iter().map(find).collect::<Option<_>>()?;
-            let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
-            Some((0..all[0].values.len()).map(mean).collect())
-        };
-        self.done.iter().map(|(_, found)| of(found)).collect()
+        self.done.iter().map(|(_, found)| found.mean(names)).collect()
     }
 }
 
@@ -133,7 +128,7 @@ pub struct Masses {
 
 /// Hadrons whose effective masses are shown: names of their correlators, and how they fall. Other staggered mesons have
 /// states that alternate in time, and no effective mass of this kind.
-const HADRONS: [(&str, &[&str], Shape); 4] = [
+pub const HADRONS: [(&str, &[&str], Shape); 4] = [
     ("pion", &["g5"], Shape::Cosh),
     ("rho", &["gx", "gy", "gz"], Shape::Cosh),
     ("nucleon", &["nucleon.positive"], Shape::Exponential),

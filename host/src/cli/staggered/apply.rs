@@ -4,6 +4,7 @@ use super::result::{describe, headline, merged};
 use super::{Kind, StaggeredPlan, on_links, refused};
 use crate::cli::apply::{Images, report};
 use crate::cli::device::{DeviceChoice, on_device};
+use crate::cli::layout::Cut;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
 use crate::cli::{Context, Failure, Outcome};
 use crate::config::Settings;
@@ -23,8 +24,8 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
     let layout = plan.cut(&choice, world)?;
     // As long as the links have not been seen: that of 18 reals, the most.
     let largest = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
-    let (sites, nrhs) = (layout.local().half_volume(), plan.sources.len());
-    let needs = staggered_apply_memory(sites, nrhs, plan.kind != Kind::Naive, plan.precision, largest);
+    let (Cut { local, grid }, nrhs) = (layout.cut(), plan.sources.len());
+    let needs = staggered_apply_memory(local, &grid, nrhs, plan.kind != Kind::Naive, plan.precision, largest);
     device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;
     let (links, reconstruction, u0) = read_links(&plan, &layout, world)?;
     let sources = plan.fields(&plan.sources, &layout)?;

@@ -11,7 +11,7 @@ pub use result::merged;
 
 use super::batch::{Needs, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice, on_device};
-use super::layout::Layout;
+use super::layout::{Cut, Layout};
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
 use super::profile;
@@ -22,7 +22,6 @@ use clap::Args;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{ColourVector, HostColour};
-use ferrite::lattice::Lattice;
 use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
 pub use links::read_links;
 use plan::Masses;
@@ -146,14 +145,15 @@ impl StaggeredSolve {
         Ok(StaggeredSolve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
     /// Memory at the peak for `nrhs` right-hand sides together, with names for what takes it.
-    pub fn memory(&self, local: Lattice, nrhs: usize) -> Needs {
+    pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         let plan = &self.plan;
         let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
         let in_u3 = matches!(plan.kind, Kind::Hisq(_));
         let reconstruction = if in_u3 { reconstruction.with_phase() } else { reconstruction };
         let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
         request.staggered_memory(
-            local.half_volume(),
+            cut.local,
+            &cut.grid,
             nrhs,
             plan.kind != Kind::Naive,
             (plan.masses.count() > 1).then_some(plan.masses.count()),
@@ -183,7 +183,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     }
     let layout = plan.cut(&solve.device, world)?;
     let nrhs = plan.sources.len();
-    let needs = |together: usize| solve.memory(layout.local(), together);
+    let needs = |together: usize| solve.memory(layout.cut(), together);
     let task = format!("the solve on {}", plan.lattice);
     let batches = solve.scheme.batch.on((&device, world), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
     if batches.are_several() {

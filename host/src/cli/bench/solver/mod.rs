@@ -148,8 +148,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     };
     let layout = choice.layout.cut(world, lattice, hops)?;
     let needs = match &subject {
-        Subject::Wilson(tables) => tables.memory(layout.local()),
-        Subject::Staggered(plan) => plan.memory(layout.local()),
+        Subject::Wilson(tables) => tables.memory(layout.cut()),
+        Subject::Staggered(plan) => plan.memory(layout.cut()),
     };
     device.require_all(world, &needs, &format!("the study on {lattice}"))?;
     let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, world)).transpose()?;

@@ -1,7 +1,9 @@
 //! CG on M^+ M of staggered fermions, in every format asked for.
 use super::table::Results;
 use super::{Arguments, columns};
+use crate::cli::batch::Needs;
 use crate::cli::bench::kernels::NO_SUCH_KERNELS;
+use crate::cli::layout::Cut;
 use crate::cli::plan::{RECONSTRUCTIONS, name_of};
 use crate::cli::staggered::{HostLinks, Kind, STRATEGIES, configuration, has_inverses};
 use crate::cli::{Context, Failure, Outcome, text};
@@ -70,13 +72,13 @@ impl Plan {
         Ok(masses)
     }
     /// Device memory, with names for what takes it.
-    pub fn memory(&self, lattice: Lattice) -> Vec<(&'static str, usize)> {
-        let (sites, improved) = (lattice.half_volume(), self.kind != Kind::Naive);
+    pub fn memory(&self, cut: Cut) -> Needs {
+        let (sites, improved) = (cut.local.half_volume(), self.kind != Kind::Naive);
         let operator = StaggeredParams::new(1.0, TimeBoundary::Antiperiodic);
         let (precision, reconstruction) = (IterationPrecision::Double, Reconstruction::Eighteen);
         let request = Request { precision, reconstruction, ..Request::staggered(operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
-        let mut needs = request.staggered_memory(sites, 1, improved, shifts);
+        let mut needs = request.staggered_memory(cut.local, &cut.grid, 1, improved, shifts);
         // All formats stay on the device.
         let formats = self.schemes.iter().map(|s| staggered_link_bytes(sites, improved, s.precision, s.reconstruction));
         needs.push(("links in all formats", formats.sum()));

@@ -1,12 +1,12 @@
 //! The study of Clark et al. 2009: even-odd Wilson fermions.
 use super::table::Results;
 use super::{Arguments, Paper, columns};
+use crate::cli::batch::Needs;
+use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
-use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
 use ferrite::dirac::{TimeBoundary, WilsonParams};
-use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Reconstruction, Request};
 
 /// Bare masses if none are given.
@@ -42,13 +42,13 @@ impl Tables {
         }
     }
     /// Device memory, with names for what takes it.
-    pub fn memory(&self, lattice: Lattice) -> Vec<(&'static str, usize)> {
+    pub fn memory(&self, cut: Cut) -> Needs {
         // Three formats stay on the device beside the one in double.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request =
             Request { method: Method::Cg, reconstruction: Reconstruction::Eighteen, ..Request::new(operator) };
-        let mut needs = request.memory(lattice, &ProcessGrid::SINGLE, 1);
-        needs.push(("links in the other formats", 1152 * lattice.half_volume()));
+        let mut needs = request.memory(cut.local, &cut.grid, 1);
+        needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
         needs
     }
     /// Solves for all tables.

@@ -1,0 +1,10 @@
+//! The file in which `rational` keeps approximations.
+#![no_main]
+use ferrite::rational::Cache;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = std::env::temp_dir().join(format!("ferrite-fuzz-{}.json", std::process::id()));
+    std::fs::write(&path, bytes).expect("the folder of temporary files can be written");
+    let _ = Cache::open(&path);
+});

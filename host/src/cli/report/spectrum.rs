@@ -1,0 +1,341 @@
+//! The folder of a spectrum: correlators and effective masses.
+use super::figures::{Figure, figure, layer, line, roomy};
+use super::observables::digits;
+use super::page;
+use crate::cli::spectrum::{Correlators, HADRONS, LINES};
+use crate::cli::{Failure, Outcome, count};
+use crate::plot::escape;
+use crate::plot::panel::{Colour, Panel, Shape};
+use ferrite::spectrum::effective::{self, Estimate, effective_masses, jackknife};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Larger files are none of ours.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// All configurations of a folder.
+pub struct Spectrum {
+    name: String,
+    /// Of the first line: what is solved for, and where.
+    first: Value,
+    configurations: usize,
+    /// Whether the last line is half written.
+    half: bool,
+    hadrons: Vec<Hadron>,
+    /// Correlators that there are, and momenta.
+    kinds: usize,
+}
+
+/// A hadron with what is known of it, at each time from the source.
+struct Hadron {
+    name: &'static str,
+    correlator: Vec<Option<Estimate>>,
+    masses: Vec<Option<Estimate>>,
+}
+
+/// Whether a folder is one of `ferrite spectrum`.
+pub fn is_one(folder: &Path) -> bool {
+    folder.join(LINES).is_file()
+}
+
+impl Spectrum {
+    /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
+    ///
+    /// # Errors
+    /// What cannot be read, with its line.
+    pub fn read(folder: &Path, name: String) -> Outcome<Self> {
+        let path = folder.join(LINES);
+        let refused = |why: String| Failure::refused(format!("{}{why}", path.display()));
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+        match read {
+            Ok(length) if length as u64 > MOST_BYTES => return Err(refused(" is too large for a report".into())),
+            Ok(_) => {}
+            Err(why) => return Err(refused(format!(" cannot be read: {why}"))),
+        }
+        Self::parse(name, &text).map_err(refused)
+    }
+    fn parse(name: String, text: &str) -> Result<Self, String> {
+        let (mut first, mut all, mut half) = (Value::Null, Vec::<Correlators>::new(), false);
+        for (number, text) in text.split_inclusive('\n').enumerate() {
+            if !text.ends_with('\n') {
+                half = true;
+                break;
+            }
+            let at = |why: String| format!(", line {}: {why}", number + 1);
+            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is no JSON: {why}")))?;
+            let (_, found) = Correlators::from_line(&line).map_err(at)?;
+            // With itself: whether all are of as many times.
+            if !found.is_like(all.first().unwrap_or(&found)) {
+                return Err(at("it has correlators of other kinds or times than the others".into()));
+            }
+            if all.is_empty() {
+                first = line;
+            }
+            all.push(found);
+        }
+        if all.is_empty() {
+            return Err(" has no configuration yet: ask again when the first one is done".into());
+        }
+        let kinds = all[0].all.len();
+        let hadrons = HADRONS.iter().filter_map(|(name, parts, shape)| Hadron::of(name, parts, *shape, &all)).collect();
+        Ok(Spectrum { name, first, configurations: all.len(), half, hadrons, kinds })
+    }
+    /// In words.
+    pub fn sentence(&self) -> String {
+        let mut text = count(self.configurations, "configuration");
+        if let Some(lattice) = page::extents(&self.first["lattice"]) {
+            let _ = write!(text, " on {lattice}");
+        }
+        let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name).collect();
+        let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
+        format!("{text}: {masses}")
+    }
+    /// What deserves attention.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.half {
+            notes.push(format!("The last line of {LINES} is half written and left out."));
+        }
+        match self.configurations {
+            1 => notes.push("One configuration has no errors.".into()),
+            n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+            _ => {}
+        }
+        notes
+    }
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        let all = |list: &[Option<Estimate>]| -> Vec<Value> {
+            let one = |e: &Estimate| json!({ "value": number(e.value), "error": number(e.error) });
+            list.iter().map(|e| e.as_ref().map_or(Value::Null, one)).collect()
+        };
+        let hadron = |hadron: &Hadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.correlator), "masses": all(&hadron.masses) });
+        json!({
+            "configurations": self.configurations,
+            "half_line": self.half,
+            "hadrons": self.hadrons.iter().map(hadron).collect::<Vec<_>>(),
+            "notes": self.notes(),
+        })
+    }
+    /// The whole page.
+    pub fn html(&self) -> Result<String, String> {
+        let mut html = page::begin(&format!("{}: report of a spectrum", self.name));
+        self.put(&mut html)?;
+        page::end(&mut html, false);
+        Ok(html)
+    }
+    /// All of it, on a page.
+    pub fn put(&self, html: &mut String) -> Result<(), String> {
+        let _ = writeln!(html, "<h1>{}</h1>\n<p class=\"lead\">{}.</p>", escape(&self.name), escape(&self.sentence()));
+        let known = self.facts();
+        page::facts(html, known.iter().map(|(what, value)| (what.as_str(), value.as_str())));
+        page::notes(html, &self.notes());
+        if self.hadrons.is_empty() {
+            *html += "<p>None of the correlators is one of those whose effective masses are known.</p>\n";
+        }
+        for hadron in &self.hadrons {
+            page::heading(html, hadron.name);
+            page::put(html, &hadron.correlators(self.configurations)?);
+            page::put(html, &hadron.effective(self.configurations)?);
+        }
+        if !self.hadrons.is_empty() {
+            page::heading(html, "Effective masses");
+            self.table(html);
+        }
+        Ok(())
+    }
+    /// What the first line says of the solve.
+    fn facts(&self) -> Vec<(String, String)> {
+        let shown = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.into()),
+            Value::Array(list) if !list.is_empty() && list.iter().all(|x| x.is_number() || x.is_string()) => {
+                let parts = list.iter().map(|x| x.as_str().map_or_else(|| x.to_string(), String::from));
+                Some(parts.collect::<Vec<_>>().join(", "))
+            }
+            _ => None,
+        };
+        let mut facts = vec![("correlators of a configuration".to_string(), self.kinds.to_string())];
+        let mut add = |prefix: &str, object: &Value| {
+            for (key, value) in object.as_object().into_iter().flatten() {
+                if let Some(value) = shown(value) {
+                    facts.push((format!("{prefix}{key}"), value));
+                }
+            }
+        };
+        let input = &self.first["input"];
+        add("", input);
+        for (name, table) in input.as_object().into_iter().flatten().filter(|(_, value)| value.is_object()) {
+            add(&format!("{name}."), table);
+        }
+        facts
+    }
+    fn table(&self, html: &mut String) {
+        *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
+        for hadron in &self.hadrons {
+            let _ = write!(html, "<th>{}</th>", escape(hadron.name));
+        }
+        *html += "</tr></thead>\n<tbody>\n";
+        for t in 0..self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0) {
+            let _ = write!(html, "<tr><td>{t}</td>");
+            for hadron in &self.hadrons {
+                let _ = write!(html, "<td>{}</td>", cell(hadron.masses.get(t).copied().flatten()));
+            }
+            *html += "</tr>\n";
+        }
+        *html += "</tbody>\n</table>\n</div>\n";
+    }
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.name, self.sentence());
+        for note in self.notes() {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+}
+
+fn cell(estimate: Option<Estimate>) -> String {
+    match estimate {
+        None => "–".into(),
+        Some(Estimate { value, error }) => match digits(value, error) {
+            [value, error] if error == "–" => value,
+            [value, error] => format!("{value} ± {error}"),
+        },
+    }
+}
+
+impl Hadron {
+    /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
+    fn of(name: &'static str, parts: &[&str], shape: effective::Shape, all: &[Correlators]) -> Option<Self> {
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(parts)).collect::<Option<_>>()?;
+        let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
+        // Those of the nucleon fall for less than half of the extent.
+        let masses = |mean: &[f64]| {
+            let mut all = effective_masses(mean, shape);
+            all.truncate(mean.len() / 2);
+            all
+        };
+        Some(Hadron { name, correlator: jackknife(&samples, known), masses: jackknife(&samples, masses) })
+    }
+    /// log₁₀ |C(t)|: of what falls by orders of magnitude.
+    fn correlators(&self, configurations: usize) -> Result<Figure, String> {
+        let log = |x: f64| x.abs().log10();
+        let points = self.correlator.iter().enumerate().filter_map(|(t, estimate)| {
+            let Estimate { value, error } = (*estimate)?;
+            let middle = log(value);
+            // A bar that reaches below 0 is as long downwards as upwards.
+            let upper = if error.is_finite() { log(value.abs() + error) } else { middle };
+            let lower =
+                if error.is_finite() && value.abs() > error { log(value.abs() - error) } else { 2.0 * middle - upper };
+            middle.is_finite().then_some((t as f64, [lower, middle, upper], value < 0.0))
+        });
+        let points: Vec<_> = points.collect();
+        let axes = ["t".into(), format!("log₁₀ |C(t)|, {}", self.name)];
+        let negative = points.iter().filter(|(_, _, negative)| *negative).count();
+        let caption = format!(
+            "Correlator of the {} without momentum, by the time from the source; {}{}.",
+            self.name,
+            errors(configurations),
+            if negative > 0 { "; crosses are negative" } else { "" }
+        );
+        drawn("Correlator", axes, &points, caption)
+    }
+    fn effective(&self, configurations: usize) -> Result<Figure, String> {
+        let points = self.masses.iter().enumerate().filter_map(|(t, estimate)| {
+            let Estimate { value, error } = (*estimate)?;
+            let error = if error.is_finite() { error } else { 0.0 };
+            Some((t as f64 + 0.5, [value - error, value, value + error], false))
+        });
+        let axes = ["t".into(), format!("a m, {}", self.name)];
+        let caption =
+            format!("Effective mass of the {}, from C(t) to C(t + 1); {}.", self.name, errors(configurations));
+        drawn("Effective mass", axes, &points.collect::<Vec<_>>(), caption)
+    }
+}
+
+fn errors(configurations: usize) -> &'static str {
+    if configurations > 1 { "errors by the jackknife over configurations" } else { "one configuration, no errors" }
+}
+
+/// Marks with bars of errors, at the ends of which are no caps: lower end, value, upper end, and whether it is a cross.
+fn drawn(about: &str, axes: [String; 2], points: &[(f64, [f64; 3], bool)], caption: String) -> Result<Figure, String> {
+    let ends = points.iter().flat_map(|(_, ends, _)| ends);
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(*y), high.max(*y)));
+    let last = points.last().map_or(1.0, |(t, ..)| *t);
+    let mut layers: Vec<_> = points
+        .iter()
+        .map(|(t, [lower, _, upper], _)| layer("", Colour::Blue, line(vec![(*t, *lower), (*t, *upper)], 2)))
+        .collect();
+    let marks = |crossed: bool| points.iter().filter(move |p| p.2 == crossed).map(|(t, [_, y, _], _)| (*t, *y));
+    layers.push(layer("", Colour::Blue, Shape::Dots(marks(false).collect())));
+    layers.push(layer("", Colour::Vermilion, Shape::Crosses(marks(true).collect())));
+    let panel = Panel {
+        about: format!("{about} against the time from the source"),
+        axes,
+        ranges: [-0.5..last + 0.5, if low <= high { roomy((low, high)) } else { 0.0..1.0 }],
+        counts: true,
+        layers,
+    };
+    figure(&panel, caption)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C(t) = cosh m (T/2 − t), with noise that means cancel.
+    fn lines(n: usize) -> String {
+        let line = |j: usize| {
+            let noise = 1.0 + 0.1 * (j as f64 - (n as f64 - 1.0) / 2.0);
+            let values: Vec<[f64; 2]> = (0..8).map(|t| [noise * (0.5 * (4.0 - t as f64)).cosh(), 0.0]).collect();
+            let correlators = json!([{ "name": "g5", "momentum": [0, 0, 0], "values": values }]);
+            let file = format!("cfg.{j}");
+            json!({
+                "schema": "ferrite.correlators/1", "configuration": file, "file": file, "lattice": [4, 4, 4, 8],
+                "input": { "source": "point", "solve": { "mass": "0.1" } }, "correlators": correlators,
+            })
+        };
+        (0..n).map(|j| format!("{}\n", line(j))).collect()
+    }
+
+    #[test]
+    fn masses_are_those_of_the_correlators() {
+        let spectrum = Spectrum::parse("folder".into(), &(lines(3) + "{\"half")).unwrap();
+        assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
+        let json = spectrum.json();
+        assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));
+        for mass in json["hadrons"][0]["masses"].as_array().unwrap() {
+            // Noise that is a common factor leaves no error; solved for m to some 1e-15.
+            assert!((mass["value"].as_f64().unwrap() - 0.5).abs() < 1e-12 && mass["error"].as_f64().unwrap() < 1e-12);
+        }
+        // The jackknife's error of a mean: of 0.9, 1, 1.1 it is 0.1/√3.
+        let first = &json["hadrons"][0]["correlator"][4];
+        assert!((first["error"].as_f64().unwrap() - 0.1 / 3f64.sqrt()).abs() < 1e-12, "{first}");
+        let html = spectrum.html().unwrap();
+        assert_eq!(html.matches("<svg").count(), 2);
+        assert!(html.contains("solve.mass") && html.contains("half written") && !html.contains("NaN"));
+    }
+
+    #[test]
+    fn one_configuration_has_no_errors() {
+        let spectrum = Spectrum::parse("folder".into(), &lines(1)).unwrap();
+        assert_eq!(spectrum.json()["hadrons"][0]["masses"][0]["error"], Value::Null);
+        assert!(spectrum.html().unwrap().contains("no errors"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let refused = |text: &str| Spectrum::parse("folder".into(), text).err().unwrap();
+        assert!(refused("").contains("no configuration yet"));
+        assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is no JSON"));
+        let other = lines(1).replace("g5", "gx");
+        assert!(refused(&(lines(1) + &other)).starts_with(", line 2: it has correlators of other"));
+    }
+}
