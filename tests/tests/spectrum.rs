@@ -425,3 +425,134 @@ fn batches_of_components() {
     room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);
     room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);
 }
+
+/// A short input of Wilson quarks in `run.toml`.
+fn with_wilson_input(room: &Room) {
+    let input = "nucleon = false\n[solve]\noperator = \"wilson\"\nmass = 0.3\nprecision = \"single\"\ntol = 1e-6\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+}
+
+/// Other links under the same name are another configuration; the same links in another folder are the same.
+#[test]
+fn results_belong_to_what_files_hold() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    let weak = |seed: u32, name: &str| {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} --noise 0.3 -o {name}"));
+    };
+    weak(1, "cfg.1.ildg");
+    fs::create_dir(room.path("moved")).unwrap();
+    let run = "spectrum run.toml --set propagators=kept";
+    room.json(&format!("{run} cfg.1.ildg --out out"));
+    let line = lines(&room, "out").swap_remove(0);
+    assert_eq!(line["content"]["bytes"], fs::metadata(room.path("cfg.1.ildg")).unwrap().len());
+    // Moved, and copied, which changes its time: the propagator is read, and a line is not made again.
+    for (from, to) in [("cfg.1.ildg", "moved/cfg.1.ildg"), ("moved/cfg.1.ildg", "cfg.1.ildg")] {
+        fs::copy(room.path(from), room.path(to)).unwrap();
+        fs::remove_file(room.path(from)).unwrap();
+        let out = if to.starts_with("moved") { "second" } else { "third" };
+        room.json(&format!("{run} {to} --out {out}"));
+        assert_eq!(lines(&room, out)[0]["correlators"], line["correlators"]);
+        assert!(lines(&room, out)[0]["iterations"].is_null());
+        assert_eq!(room.json(&format!("{run} {to} --out out"))["configurations"].as_array().unwrap().len(), 1);
+    }
+    // A file of a version before, which noted names: taken by the name, unless the file is younger.
+    let without = |path: &str| {
+        let text = fs::read_to_string(room.path(path)).unwrap();
+        let mut value: Value = serde_json::from_str(&text).unwrap();
+        value.as_object_mut().unwrap().remove("content");
+        fs::write(room.path(path), format!("{value}\n")).unwrap();
+    };
+    for folder in ["old", "old-kept"] {
+        fs::create_dir(room.path(folder)).unwrap();
+    }
+    fs::copy(room.path("out/correlators.jsonl"), room.path("old/correlators.jsonl")).unwrap();
+    for file in ["cfg.1.ildg.npy", "cfg.1.ildg.json"] {
+        fs::copy(room.path(&format!("kept/{file}")), room.path(&format!("old-kept/{file}"))).unwrap();
+    }
+    without("old/correlators.jsonl");
+    without("old-kept/cfg.1.ildg.json");
+    let old = room.run("spectrum run.toml cfg.1.ildg --out old --backend cpu");
+    assert!(old.code == Some(0) && old.stderr.contains("line 1: of an earlier version"), "{}", old.stderr);
+    let old = room.run("spectrum run.toml cfg.1.ildg --set propagators=old-kept --out fourth --backend cpu");
+    assert!(old.code == Some(0) && old.stderr.contains("old-kept/cfg.1.ildg.json is of an earlier version"));
+    assert!(lines(&room, "fourth")[0]["iterations"].is_null());
+
+    // Made again with other links.
+    weak(2, "cfg.1.ildg");
+    let cpu = "--backend cpu cfg.1.ildg";
+    for out in ["out", "old"] {
+        let parts = ["cfg.1.ildg holds other links than when line 1 of", "name another folder"];
+        room.fails(2, &format!("spectrum run.toml {cpu} --out {out}"), &parts);
+    }
+    for kept in ["kept", "old-kept"] {
+        let command = format!("spectrum run.toml {cpu} --set propagators={kept} --out fifth");
+        room.fails(2, &command, &["cfg.1.ildg.npy was made with another configuration", "name another folder"]);
+    }
+    // The same links under another name are a chain that repeats itself, and count.
+    fs::copy(room.path("cfg.1.ildg"), room.path("cfg.2.ildg")).unwrap();
+    room.json("spectrum run.toml cfg.1.ildg cfg.2.ildg --out chain");
+    assert_eq!(lines(&room, "chain").len(), 2);
+}
+
+/// What would fail after hours fails before the first solve.
+#[test]
+fn propagators_need_names_of_their_own() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    for (seed, folder) in [(1, "a"), (2, "b")] {
+        fs::create_dir(room.path(folder)).unwrap();
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} -o {folder}/cfg.ildg"));
+    }
+    let both = "spectrum run.toml a/cfg.ildg b/cfg.ildg --backend cpu --out out";
+    let parts = ["a/cfg.ildg and b/cfg.ildg would both keep", "kept/cfg.ildg.npy"];
+    room.fails(2, &format!("{both} --set propagators=kept"), &parts);
+    assert!(!room.path("out").exists() && !room.path("kept").exists());
+    assert_eq!(room.run(both).code, Some(0));
+    // A propagator of another mass, of the second configuration.
+    fs::copy(room.path("b/cfg.ildg"), room.path("b/other.ildg")).unwrap();
+    room.json("spectrum run.toml b/other.ildg --set propagators=kept --set solve.mass=0.4 --out other");
+    let late = "spectrum run.toml a/cfg.ildg b/other.ildg --backend cpu --set propagators=kept --out late";
+    room.fails(2, late, &["kept/other.ildg.npy", "another input.solve.mass"]);
+    assert!(!room.path("late").exists());
+}
+
+/// A key that is given with its default, or a number in other words, is the same input.
+#[test]
+fn inputs_are_the_same_by_value() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    let run = "spectrum run.toml cfg.ildg --out out";
+    room.json(run);
+    for same in ["bc-time=antiperiodic", "mass=0.300", "tol=0.000001", "xi=1.0", "record=0", "reunitarise=false"] {
+        room.json(&format!("{run} --set solve.{same}"));
+    }
+    assert_eq!(lines(&room, "out").len(), 1);
+    room.fails(2, &format!("{run} --set solve.bc-time=periodic"), &["made with another solve.bc-time"]);
+}
+
+/// Lines that do not hold what they should are refused with their place.
+#[test]
+fn damaged_lines_have_places() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    room.json("spectrum run.toml cfg.ildg --out out");
+    let good = lines(&room, "out").swap_remove(0);
+    let refused = |change: &dyn Fn(&mut Value), part: &str| {
+        let mut line = good.clone();
+        change(&mut line);
+        fs::write(room.path("out/correlators.jsonl"), format!("{line}\n")).unwrap();
+        let place = "out/correlators.jsonl, line 1: ";
+        room.fails(2, "spectrum run.toml cfg.ildg --out out --backend cpu", &[place, part]);
+    };
+    let values = |line: &mut Value, k: usize, n: usize| {
+        line["correlators"][k]["values"].as_array_mut().unwrap().truncate(n);
+    };
+    refused(&|line| values(line, 15, 3), "g5 has 3 values, but 1 has 4");
+    refused(&|line| values(line, 0, 2), "gx has 4 values, but 1 has 2");
+    refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
+    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is no object");
+    refused(&|line| line["correlators"] = json!([]), "there are no correlators");
+}

@@ -1,8 +1,9 @@
 //! The correlators of one configuration, and what is told of how they were made.
 use super::super::world::World;
 use super::super::{Failure, Outcome, solve};
+use super::configured::{Configured, Content};
 use super::input::Input;
-use super::quarks::{Configured, Propagator, lattice};
+use super::quarks::{Propagator, lattice};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::spectrum::mesons::Mesons;
@@ -93,6 +94,7 @@ impl Correlators {
             "schema": SCHEMA,
             "configuration": configuration.typed,
             "file": configuration.canonical,
+            "content": configuration.content.as_ref().map(Content::json),
             "input": input.of_correlators(),
         });
         if let (Value::Object(line), Value::Object(about)) = (&mut line, &self.about) {
@@ -126,7 +128,22 @@ impl Correlators {
         if all.is_empty() {
             return Err("there are no correlators".into());
         }
-        let configuration = Configured { typed: text(line, "configuration")?.into(), canonical: text(line, "file")? };
+        if let Some(first) = all.first() {
+            let times = first.values.len();
+            if times < 2 {
+                return Err(format!("{} has {times} values, a correlator has one for each time", first.name));
+            }
+            if let Some(other) = all.iter().find(|c| c.values.len() != times) {
+                let (name, own) = (&other.name, other.values.len());
+                return Err(format!("{name} has {own} values, but {} has {times}", first.name));
+            }
+        }
+        let configuration = Configured {
+            typed: text(line, "configuration")?.into(),
+            canonical: text(line, "file")?,
+            stamp: None,
+            content: Content::from_json(&line["content"])?,
+        };
         Ok((configuration, Correlators { all, about: Value::Null }))
     }
 }

@@ -1,9 +1,10 @@
 //! The folder of a spectrum: a line for each configuration, arrays, effective masses.
 use super::super::world::World;
 use super::super::{Failure, Outcome, target};
+use super::configured::{Configured, Match};
 use super::correlators::Correlators;
 use super::input::Input;
-use super::quarks::{Configured, difference};
+use super::kept::{difference, written};
 use crate::plot::compared::{Compared, Values, write_compared};
 use ferrite::files::npy;
 use ferrite::spectrum::effective::{Estimate, Shape, effective_masses, jackknife};
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tracing::warn;
 
 const LINES: &str = "correlators.jsonl";
 
@@ -19,6 +22,8 @@ const LINES: &str = "correlators.jsonl";
 pub struct File {
     folder: PathBuf,
     done: Vec<(Configured, Correlators)>,
+    /// When lines were last added before this run; on the first process.
+    written: Option<SystemTime>,
     /// Keeps other processes away as long as it is open; with rank 0.
     lock: Option<fs::File>,
 }
@@ -38,7 +43,7 @@ impl File {
         })?;
         // What the first process sees, all see.
         let text = world.texts(&text)?.swap_remove(0);
-        let mut file = File { folder: folder.into(), done: Vec::new(), lock: None };
+        let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lock: None };
         // Half a line is that of a configuration which is not done.
         for (number, line) in text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
@@ -54,7 +59,7 @@ impl File {
     }
     /// Whether a configuration may come behind those that are there.
     fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
-        if self.has(configuration) {
+        if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
             return Err(format!("{} is there twice", configuration.typed.display()));
         }
         match self.done.first() {
@@ -80,9 +85,41 @@ impl File {
             cut_half_line(&path).map_err(|why| Failure::failed(format!("{} cannot be written: {why}", path.display())))
         })
     }
-    /// Whether a configuration has a line.
-    pub fn has(&self, configuration: &Configured) -> bool {
-        self.done.iter().any(|(other, _)| other.canonical == configuration.canonical)
+    /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
+    /// other links.
+    pub fn has(&self, configuration: &mut Configured, world: &World) -> Outcome<bool> {
+        let mut mine = false;
+        world.once(|| {
+            let path = self.folder.join(LINES);
+            for (number, (other, _)) in self.done.iter().enumerate() {
+                let known = other.content.as_ref();
+                match configuration.compare(&other.canonical, known, self.written)? {
+                    Match::Other => {}
+                    Match::Same => {
+                        if known.is_none() {
+                            let (path, typed, line) = (path.display(), configuration.typed.display(), number + 1);
+                            warn!(
+                                "{path}, line {line}: of an earlier version, which noted the name of {typed} but not what \
+                                 it held"
+                            );
+                        }
+                        mine = true;
+                        return Ok(());
+                    }
+                    Match::Replaced => {
+                        return Err(Failure::refused(format!(
+                            "{} holds other links than when line {} of {} was made of it: name another folder with \
+                             --out, or take the line away to measure it again",
+                            configuration.typed.display(),
+                            number + 1,
+                            path.display()
+                        )));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(world.largest(f64::from(u8::from(mine)))? > 0.0)
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, configuration: &Configured, found: Correlators, input: &Input, world: &World) -> Outcome {
