@@ -5,6 +5,7 @@ pub mod apply;
 mod batch;
 pub mod bench;
 pub mod check;
+mod configured;
 pub mod convert;
 mod device;
 mod failure;

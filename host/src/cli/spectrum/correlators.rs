@@ -1,7 +1,7 @@
 //! The correlators of one configuration, and what is told of how they were made.
+use super::super::configured::{Configured, Content};
 use super::super::world::World;
 use super::super::{Failure, Outcome, solve};
-use super::configured::{Configured, Content};
 use super::input::Input;
 use super::quarks::{Propagator, lattice};
 use ferrite::field::host::{ColourVector, Spinor};

@@ -1,8 +1,8 @@
 //! Propagators in a folder, and whether results are of the same input.
+use super::super::configured::{Configured, Content, Match};
 use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
-use super::configured::{Configured, Content, Match};
 use super::input::Input;
 use ferrite::field::host::{Fermion, HostField};
 use serde_json::{Value, json};
@@ -116,7 +116,12 @@ impl Kept {
     ) -> Outcome {
         let content = configuration.hold(world)?.json();
         fields::write_fermions(&self.array, fields, title, layout)?;
-        let about = json!({ "configuration": configuration.canonical, "content": content, "input": self.input });
+        let about = json!({
+            "schema": "ferrite.propagator/1",
+            "configuration": configuration.canonical,
+            "content": content,
+            "input": self.input,
+        });
         world.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
     }
 }

@@ -1,5 +1,4 @@
 //! `ferrite spectrum`.
-mod configured;
 mod correlators;
 mod input;
 mod kept;
@@ -7,9 +6,9 @@ mod quarks;
 mod result;
 
 use super::check::Checked;
+use super::configured::Configured;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
-use configured::Configured;
 use correlators::Correlators;
 use input::Input;
 use kept::Kept;

@@ -1,5 +1,6 @@
 //! Propagators: solved, or read where they are kept.
 use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
+use super::super::configured::Configured;
 use super::super::device::{Device, on_device};
 use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
@@ -7,7 +8,6 @@ use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
 use super::super::staggered::{StaggeredSolve, one_mass, read_links};
 use super::super::{Code, Context, Failure, Outcome, fields};
-use super::configured::Configured;
 use super::input::{Input, SourceKind};
 use super::kept::Kept;
 use crate::config::Settings;

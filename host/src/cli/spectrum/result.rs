@@ -1,7 +1,7 @@
 //! The folder of a spectrum: a line for each configuration, arrays, effective masses.
+use super::super::configured::{Configured, Match};
 use super::super::world::World;
 use super::super::{Failure, Outcome, target};
-use super::configured::{Configured, Match};
 use super::correlators::Correlators;
 use super::input::Input;
 use super::kept::{difference, written};
@@ -11,7 +11,7 @@ use ferrite::spectrum::effective::{Estimate, Shape, effective_masses, jackknife}
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
@@ -82,7 +82,7 @@ impl File {
             *lock = Some(target::lock(folder).map_err(Failure::refused)?);
             let path = folder.join(LINES);
             target::check(&path).map_err(Failure::refused)?;
-            cut_half_line(&path).map_err(|why| Failure::failed(format!("{} cannot be written: {why}", path.display())))
+            target::cut_half_line(&path).map_err(Failure::failed)
         })
     }
     /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
@@ -145,21 +145,6 @@ impl File {
     }
 }
 
-/// Takes half a line off the end, which was being written when the machine went down.
-fn cut_half_line(path: &Path) -> std::io::Result<()> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(why),
-    };
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if whole < bytes.len() {
-        tracing::warn!("{}: half a line at the end is taken off", path.display());
-        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
-    }
-    Ok(())
-}
-
 /// Effective masses of a hadron.
 pub struct Masses {
     /// For people.
@@ -217,6 +202,7 @@ pub fn write(folder: &Path, file: &File, masses: &[Masses], world: &World) -> Ou
         npy::write_complex(&array, &shape, &values)
             .map_err(|why| Failure::failed(format!("{}: {why}", array.display())))?;
         let axes = json!({
+            "schema": "ferrite.correlator-axes/1",
             "axes": ["configuration", "correlator", "time"],
             "configurations": file.names(),
             "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),

@@ -4,8 +4,8 @@
 //! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
 //! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
 //! counts.
-use super::super::world::World;
-use super::super::{Failure, Outcome};
+use super::world::World;
+use super::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
