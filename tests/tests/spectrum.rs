@@ -294,7 +294,7 @@ fn runs_go_on() {
     room.fails(2, &format!("{new} --set origin=9,0,0,0"), &["origin [9, 0, 0, 0] is outside the lattice 4×4×4×8"]);
     room.fails(2, &format!("{new} --set momenta=9"), &["beyond the edge of the zone"]);
     room.fails(2, &format!("{new} --set solve.csw=x"), &["--set solve.csw", "x"]);
-    room.fails(2, &format!("{new} --set source=noise"), &["nucleon", "three quarks from one noise are noise"]);
+    room.fails(2, &format!("{new} --set source=noise --set nucleon=true"), &["three quarks from one noise are noise"]);
     room.fails(2, &format!("{new} --set seed=2"), &["--set seed", "belongs to source = \"noise\""]);
     room.fails(2, &format!("{new} --set source=wall --set momenta=1"), &["momenta", "no momentum but 0"]);
     let wrong = "nucleon = 3\norigin = [9, 0, 0, 0]\n[shell]\nwidth = 1.0\n[solve]\nkapa = 0.1\ngauge = \"x\"\n";

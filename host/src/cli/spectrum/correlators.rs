@@ -55,7 +55,7 @@ impl Correlators {
                 }
             }
         }
-        Self::sum(all, about(propagator), world)
+        Self::sum(all, about(propagator, input), world)
     }
     /// *Collective.* Local mesons of staggered quarks.
     pub fn staggered(propagator: &Propagator<ColourVector>, input: &Input, world: &World) -> Outcome<Self> {
@@ -65,7 +65,7 @@ impl Correlators {
             momentum: [0; 3],
             values: values.into_iter().map(Complex64::from).collect(),
         };
-        Self::sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator), world)
+        Self::sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator, input), world)
     }
     fn sum(mut all: Vec<Correlator>, about: Value, world: &World) -> Outcome<Self> {
         let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
@@ -148,10 +148,11 @@ impl Correlators {
     }
 }
 
-fn about<T>(propagator: &Propagator<T>) -> Value {
+fn about<T>(propagator: &Propagator<T>, input: &Input) -> Value {
     let (report, batches) = propagator.solved.as_ref().map(|(report, batches)| (report, batches)).unzip();
     json!({
         "lattice": lattice(propagator).size(),
+        "source_sites": input.source_sites(lattice(propagator)),
         "plaquette": propagator.plaquette,
         "true_residual": report.map(solve::worst),
         "iterations": report.map(|report| report.info.iterations),

@@ -1,7 +1,7 @@
 //! The input of `ferrite spectrum`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::staggered;
+use super::super::staggered::{self, FOREIGN_KEYS};
 use super::super::{Context, Failure, Outcome};
 use super::Arguments;
 use crate::config::{Kind, Schema, Settings};
@@ -9,6 +9,7 @@ use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tracing::warn;
 
 /// Its own keys; those of `ferrite solve` are in a table `solve`.
 const SCHEMA: Schema = &[
@@ -164,15 +165,27 @@ impl Input {
         let most = s.count("momenta", 0..=12).unwrap_or(0) as i32;
         let seed = s.count("seed", 0..=usize::MAX).unwrap_or(1) as u64;
         let shell = shell(&mut s, source == SourceKind::Shell || shell_sink);
+        if let Some(note) = shell.and_then(|shell| shell.note(staggered)) {
+            warn!("{note}");
+        }
         let possible = !staggered && source != SourceKind::Noise;
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
-        let why_staggered = "staggered quarks have points at both ends, and local mesons without momentum";
+        if staggered {
+            for key in FOREIGN_KEYS {
+                if let Some(setting) = solve.get(key) {
+                    s.wrong(&setting, "is for Wilson and clover quarks: take it out for staggered ones");
+                }
+            }
+        }
+        let no_nucleon = "nucleons are made of Wilson and clover quarks: take it out, or say false, for staggered ones";
         for (key, refused, why) in [
-            ("source", staggered && source != SourceKind::Point, why_staggered),
-            ("sink", staggered && shell_sink, why_staggered),
-            ("momenta", staggered && most > 0, why_staggered),
-            ("nucleon", staggered && nucleon, why_staggered),
+            (
+                "momenta",
+                staggered && most > 0,
+                "local mesons of staggered quarks are made without momentum: take it out",
+            ),
+            ("nucleon", staggered && nucleon, no_nucleon),
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
             ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
@@ -236,6 +249,16 @@ impl Input {
         all["nucleon"] = json!(self.nucleon);
         all
     }
+    /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
+    /// over so many points.
+    pub fn source_sites(&self, lattice: Lattice) -> usize {
+        let space: usize = lattice.size()[..3].iter().product();
+        match self.source {
+            SourceKind::Point | SourceKind::Shell => 1,
+            SourceKind::Wall | SourceKind::Noise if self.staggered => space / 8,
+            SourceKind::Wall | SourceKind::Noise => space,
+        }
+    }
     /// Whether source and momenta are on the lattice.
     pub fn check(&self, lattice: Lattice) -> Outcome {
         let size = lattice.size();
@@ -253,6 +276,20 @@ impl Input {
 }
 
 impl Shell {
+    /// A sentence, where the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has
+    /// eigenvalues from (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
+    fn note(self, staggered: bool) -> Option<String> {
+        let Shell { width, steps, .. } = self;
+        let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
+        (steps as f64 <= lowest * square).then(|| {
+            format!(
+                "shell.steps = {steps}: a shell of width {width} is no Gaussian with {} steps or less, which make the highest \
+                 modes larger; good ones have more than {}",
+                (lowest * square).floor(),
+                (2.0 * lowest * square).floor(),
+            )
+        })
+    }
     fn json(self) -> Value {
         let Shell { width, steps, ape_weight, ape_steps } = self;
         json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps })
@@ -292,6 +329,17 @@ fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where (1 − 3 w²/n)ⁿ is −1 or less.
+    #[test]
+    fn few_steps_are_no_gaussian() {
+        let note = |width, steps, staggered| Shell { width, steps, ape_weight: 2.5, ape_steps: 0 }.note(staggered);
+        assert!(
+            note(2.0, 6, false).is_some_and(|note| note.contains("6 steps or less") && note.contains("more than 12"))
+        );
+        assert_eq!((note(2.0, 7, false), note(2.0, 2, true)), (None, None));
+        assert!(note(2.0, 1, true).is_some());
+    }
 
     #[test]
     fn momenta_come_in_shells() {

@@ -8,14 +8,14 @@ use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
 use super::super::staggered::{StaggeredSolve, one_mass, read_links};
 use super::super::{Code, Context, Failure, Outcome, fields};
-use super::input::{Input, SourceKind};
+use super::input::{Input, Shell, SourceKind};
 use super::kept::Kept;
 use crate::config::Settings;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
-use ferrite::spectrum::sources::{noise_wall, wall};
+use ferrite::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::{generate, smear};
 use rayon::prelude::*;
 use solvers::SolveError;
@@ -174,7 +174,7 @@ pub fn wilson(
     Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), solved })
 }
 
-/// *Collective.* Propagators of staggered quarks from a point.
+/// *Collective.* Propagators of staggered quarks on a configuration, smeared at the sink where that is asked for.
 pub fn staggered(
     input: &Input,
     configuration: &mut Configured,
@@ -185,20 +185,34 @@ pub fn staggered(
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(StaggeredSolve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
-    let layout = plan.cut(&input.device, world)?;
-    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 2 * 576, "propagators and links"))?;
+    let layout = layout_choice(input, world.size())?.cut(world, plan.lattice, plan.hops())?;
+    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 4 * 576, "propagators and links"))?;
     let (boundary, plaquette) = (plan.boundary, None);
     let kept = Kept::of(input, configuration);
-    if let Some(fields) = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten()
-    {
-        return Ok(Propagator { fields, layout, boundary, plaquette, solved: None });
+    let there = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten();
+    let smeared = match input.shell {
+        Some(shell) if there.is_none() || input.shell_sink => {
+            let file = fields::read_gauge(&configuration.typed, &plan.read, &layout, world)?;
+            Some((smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps), shell))
+        }
+        _ => None,
+    };
+    let at_sink = |fields: Vec<HostColour>| match &smeared {
+        Some((links, shell)) if input.shell_sink => {
+            fields.iter().map(|chi| smear::gaussian_staggered(links, chi, shell.width, shell.steps)).collect()
+        }
+        _ => fields,
+    };
+    if let Some(fields) = there {
+        return Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: None });
     }
     let needs = |together: usize| solve.memory(layout.local(), together);
     let task = format!("the solve on {}", plan.lattice);
     let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
     info!("{}: {}", configuration.typed.display(), batches.describe());
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
-    let sources: Vec<HostColour> = plan.fields(&plan.sources, &layout)?;
+    let source = |colour| colour_source(input, &layout, smeared.as_ref(), (configuration, colour));
+    let sources: Vec<HostColour> = (0..3).map(source).collect();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let of_sources = (&batches.sizes[..], &sources[..], None);
     let (fields, report, error) =
@@ -207,7 +221,7 @@ pub fn staggered(
     if let Some(kept) = kept {
         kept.write(configuration, (&fields, "staggered quark propagator"), &layout, world)?;
     }
-    Ok(Propagator { fields, layout, boundary, plaquette, solved: Some((report, batches)) })
+    Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: Some((report, batches)) })
 }
 
 /// Says what a solver did; an error unless it converged.
@@ -245,6 +259,26 @@ fn spinor_source(
         (SourceKind::Wall, ..) => wall(section, time, component),
         // Other noise on each configuration.
         (SourceKind::Noise, ..) => noise_wall(section, time, component, input.seed ^ configuration.hash()),
+        _ => point(),
+    }
+}
+
+/// The source of staggered quarks with this colour. Walls and noise are at one corner of the hypercubes, that of the origin.
+fn colour_source(
+    input: &Input,
+    layout: &Layout,
+    smeared: Option<&(HostGauge, Shell)>,
+    (configuration, colour): (&Configured, usize),
+) -> HostColour {
+    let (section, origin) = (layout.section, input.origin);
+    let point =
+        || generate::point_colour_source(section, origin, colour).unwrap_or_else(|| HostColour::zero(section.local));
+    match (input.source, smeared) {
+        (SourceKind::Shell, Some((links, shell))) => {
+            smear::gaussian_staggered(links, &point(), shell.width, shell.steps)
+        }
+        (SourceKind::Wall, _) => corner_wall(section, origin, colour),
+        (SourceKind::Noise, _) => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
         _ => point(),
     }
 }
