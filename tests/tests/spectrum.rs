@@ -180,16 +180,19 @@ fn chromas_pion() {
         reunitarise = false
     "#;
     fs::write(room.path("run.toml"), input).unwrap();
-    for (sink, name) in [("point", "Shell_Point_Wilson_Mesons"), ("shell", "Shell_Shell_Wilson_Mesons")] {
+    // Chroma ran in single precision: an independent program that knows both agrees with its norm to 6.6e-6 (README.md of the
+    // data). Each of the five steps of the shell at the sink makes a rounding error up to 12σ − 1 = 1.4 times larger, σ = w²/(4n).
+    for (sink, name, limit) in
+        [("point", "Shell_Point_Wilson_Mesons", 7e-6), ("shell", "Shell_Shell_Wilson_Mesons", 2e-5)]
+    {
         room.json(&format!("spectrum run.toml weak.lime --out {sink} --set sink={sink}"));
         let line = &lines(&room, sink)[0];
         // The second time the propagator was there already.
         assert_eq!(line["iterations"].is_null(), sink == "shell", "{line}");
         let pion = correlator(line, "g5", [0; 3]);
         for (found, expected) in pion.iter().zip(answers["data"][name]["15"].as_array().unwrap()) {
-            // Chroma ran in single precision.
             let expected = expected[0].as_f64().unwrap();
-            assert!((found.re / expected - 1.0).abs() < 1e-4, "{name}: {found} {expected}");
+            assert!((found.re / expected - 1.0).abs() < limit, "{name}: {found} {expected}");
         }
     }
 }
@@ -227,10 +230,12 @@ fn milcs_staggered_pion() {
         expected[0][t] += square;
         expected[1][t] += sign * square;
     }
-    for (name, expected) in [("pion", expected[0]), ("scalar", expected[1])] {
-        for (found, expected) in correlator(line, name, [0; 3]).iter().zip(expected) {
-            // MILC's solver stopped early: 6e-5 of its elements.
-            assert!((found.re - expected).abs() < 2e-3 * expected.abs().max(0.1), "{name}: {found} {expected}");
+    let pion = expected[0];
+    for (name, expected) in [("pion", pion), ("scalar", expected[1])] {
+        for ((found, expected), all) in correlator(line, name, [0; 3]).iter().zip(expected).zip(pion) {
+            // MILC's solver stopped early: its elements are off by 5.8e-5 (README.md of the data), either way, so that sums of
+            // many squares are off by less.
+            assert!((found.re - expected).abs() < 5.8e-5 * all, "{name}: {found} {expected}");
         }
     }
 }
@@ -424,6 +429,101 @@ fn batches_of_components() {
     room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "--batch N"]);
     room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);
     room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);
+}
+
+/// `examples/pion.py` finds the same masses as the program, of Wilson and of staggered quarks.
+#[test]
+fn the_example_in_python() {
+    let numpy = std::process::Command::new("python3").args(["-c", "import numpy"]).output();
+    if !numpy.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no python3 with NumPy");
+        return;
+    }
+    let room = Room::new();
+    for seed in 1..4 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,8 --seed {seed} --noise 0.3 -o cfg.{seed}.ildg"));
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pion.py");
+    let python = |folder: &str| {
+        let run = std::process::Command::new("python3").args([script, folder]).current_dir(room.0.path()).output();
+        Run::from(run.unwrap())
+    };
+    with_wilson_input(&room);
+    let wilson = fs::read_to_string(room.path("run.toml")).unwrap();
+    fs::write(room.path("wilson.toml"), wilson).unwrap();
+    let staggered = "[solve]\noperator = \"staggered\"\nmass = 0.2\ntol = 1e-9\n";
+    fs::write(room.path("staggered.toml"), staggered).unwrap();
+    for (input, name) in [("wilson", "g5"), ("staggered", "pion")] {
+        let found = room.json(&format!("spectrum {input}.toml cfg.1.ildg cfg.2.ildg cfg.3.ildg --out {input}"));
+        let run = python(input);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout.starts_with(&format!("{name}: 3 configurations, T = 8\n")), "{}", run.stdout);
+        let masses = found["effective_masses"][0]["masses"].as_array().unwrap();
+        for (t, mass) in masses.iter().enumerate() {
+            let line = run.stdout.lines().nth(t + 1).unwrap();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            // Five digits are printed.
+            for (word, key) in [(words[1], "value"), (words[3], "error")] {
+                let (python, ours): (f64, f64) = (word.parse().unwrap(), mass[key].as_f64().unwrap());
+                assert!((python - ours).abs() < 1e-5, "{input}, {t}: {line}, {mass}");
+            }
+        }
+    }
+    let none = room.path("wilson/correlators.json");
+    let axes = fs::read_to_string(&none).unwrap().replace("\"g5\"", "\"gone\"");
+    fs::write(none, axes).unwrap();
+    let run = python("wilson");
+    assert!(run.code == Some(1) && run.stderr.contains("there is no pion"), "{}", run.stderr);
+}
+
+/// Bins, correlators with errors, and what else is shown.
+#[test]
+fn summaries() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    for seed in 1..6 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} --noise 0.3 -o cfg.{seed}.ildg"));
+    }
+    let run = "spectrum run.toml cfg.1.ildg cfg.2.ildg cfg.3.ildg cfg.4.ildg cfg.5.ildg --out out";
+    let plain = room.json(run);
+    assert_eq!(plain["jackknife"], json!({ "bin": 1, "bins": 5, "left_out": 0 }));
+    // The mean and its error, by hand.
+    let values: Vec<f64> = lines(&room, "out").iter().map(|line| correlator(line, "g5", [0; 3])[1].re).collect();
+    let check = |found: &Value, values: &[f64]| {
+        let (n, mean) = (values.len() as f64, values.iter().sum::<f64>() / values.len() as f64);
+        let error = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+        let one = &found["correlators"][0]["values"][1];
+        assert_eq!(found["correlators"][0]["hadron"], "pion");
+        assert!((one["value"].as_f64().unwrap() / mean - 1.0).abs() < 1e-12, "{one} {mean}");
+        assert!((one["error"].as_f64().unwrap() / error - 1.0).abs() < 1e-9, "{one} {error}");
+    };
+    check(&plain, &values);
+    // The same lines in bins of two; the fifth fills none.
+    let binned = room.json(&format!("{run} --set bin=2 --set plot=gt --set plot=gxgy"));
+    assert_eq!(binned["jackknife"], json!({ "bin": 2, "bins": 2, "left_out": 1 }));
+    check(&binned, &[0.5 * (values[0] + values[1]), 0.5 * (values[2] + values[3])]);
+    let names: Vec<&str> =
+        binned["effective_masses"].as_array().unwrap().iter().map(|m| m["hadron"].as_str().unwrap()).collect();
+    assert_eq!(names, ["pion", "rho", "gt", "gxgy"]);
+    let svg = fs::read_to_string(room.path("out/effective-masses.svg")).unwrap();
+    for part in [
+        "wilson, m = 0.3, point to point on 4×4×4×4",
+        "5 configurations in 2 bins of 2, the last 1 left out",
+        "t / a",
+        "gxgy",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+    let text = room.run(&format!("{run} --backend cpu")).stdout;
+    for part in ["out: 5 configurations\n", "C(t)", "all correlators: out/correlators.npy", "out/effective-masses.svg"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let columns = |text: &str| text.lines().find(|line| line.starts_with("C(t)")).unwrap().split_whitespace().count();
+    assert_eq!((columns(&text), columns(&room.run(&format!("{run} --backend cpu -v")).stdout)), (2, 3));
+    room.fails(2, &format!("{run} --set plot=g6"), &["plot: 'g6' is none of 1, gx"]);
+    room.fails(2, &format!("{run} --set plot=nucleon.positive"), &["plot"]);
+    room.fails(2, &format!("{run} --set bin=0"), &["bin", "1 to"]);
 }
 
 /// A short input of Wilson quarks in `run.toml`.

@@ -144,7 +144,7 @@ impl Correlators {
             stamp: None,
             content: Content::from_json(&line["content"])?,
         };
-        Ok((configuration, Correlators { all, about: Value::Null }))
+        Ok((configuration, Correlators { all, about: json!({ "lattice": line["lattice"] }) }))
     }
 }
 

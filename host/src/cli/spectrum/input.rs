@@ -6,6 +6,7 @@ use super::super::{Context, Failure, Outcome};
 use super::Arguments;
 use crate::config::{Kind, Schema, Settings};
 use ferrite::lattice::Lattice;
+use ferrite::spectrum::gamma::{COUNT, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ const SCHEMA: Schema = &[
     ("nucleon", Kind::Switch),
     ("propagators", Kind::Text),
     ("batch", Kind::Count),
+    ("bin", Kind::Count),
+    ("plot", Kind::Texts),
     ("shell.width", Kind::Number),
     ("shell.steps", Kind::Count),
     ("shell.ape-weight", Kind::Number),
@@ -122,6 +125,10 @@ pub struct Input {
     pub propagators: Option<PathBuf>,
     /// How many components of a source go together.
     pub batch: BatchChoice,
+    /// Configurations of a bin of the jackknife.
+    pub bin: usize,
+    /// Names of further correlators whose effective masses are shown.
+    pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
     /// Where it is computed.
@@ -195,6 +202,8 @@ impl Input {
             }
         }
         let batch = BatchChoice::from_settings(&mut s, "batch");
+        let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
+        let plot = plot(&mut s, staggered, nucleon);
         let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
         s.finish(&args.input.display().to_string())?;
         Ok(Input {
@@ -208,6 +217,8 @@ impl Input {
             nucleon,
             propagators,
             batch,
+            bin,
+            plot,
             staggered,
             device,
             solve,
@@ -248,6 +259,16 @@ impl Input {
         all["momenta"] = json!(self.momenta.len());
         all["nucleon"] = json!(self.nucleon);
         all
+    }
+    /// Operator, mass, source and sink, for people.
+    pub fn title(&self) -> String {
+        let of = |key: &str, shown: &str| {
+            let text = self.solve.get(key).map(|setting| setting.text().to_string());
+            text.map_or(String::new(), |text| format!("{shown}{text}"))
+        };
+        let source = SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| *name);
+        let sink = if self.shell_sink { "shell" } else { "point" };
+        format!("{}{}{}, {source} to {sink}", of("operator", ""), of("mass", ", m = "), of("kappa", ", kappa = "))
     }
     /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
     /// over so many points.
@@ -305,6 +326,23 @@ fn momenta(most: i32) -> Vec<[i32; 3]> {
     let mut all: Vec<[i32; 3]> = all.filter(|p| square(p) <= most).collect();
     all.sort_by_key(|p| (square(p), *p));
     all
+}
+
+/// Correlators that are to be shown besides the usual hadrons.
+fn plot(s: &mut Settings, staggered: bool, nucleon: bool) -> Vec<String> {
+    let mut names: Vec<String> = if staggered { Vec::new() } else { (0..COUNT).map(name).collect() };
+    if nucleon && !staggered {
+        names.extend(["nucleon.positive", "nucleon.negative"].map(String::from));
+    }
+    let all = s.all("plot");
+    for setting in &all {
+        if staggered {
+            s.wrong(setting, "local mesons of staggered quarks but the pion alternate in time: take it out");
+        } else if !names.iter().any(|name| name == setting.text()) {
+            s.wrong(setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
+        }
+    }
+    all.iter().map(|setting| setting.text().to_string()).collect()
 }
 
 /// The smearing, if some is `needed`.

@@ -4,6 +4,7 @@ mod input;
 mod kept;
 mod quarks;
 mod result;
+mod summary;
 
 use super::check::Checked;
 use super::configured::Configured;
@@ -17,6 +18,7 @@ use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use summary::Summary;
 use tracing::info;
 
 const EXAMPLES: &str = "\
@@ -121,15 +123,18 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
             return Err(Failure::new(Code::Interrupted, why).shared());
         }
     }
-    let masses = result::masses(&file);
-    let files = result::write(&args.out, &file, &masses, world)?;
+    let summary = Summary::of(&file, &input);
+    let files = result::write(&args.out, &file, (&input, &summary), world)?;
+    let [masses, correlators, jackknife] = summary.json();
     let object = json!({
         "output": args.out,
         "configurations": file.names(),
         "files": files,
-        "effective_masses": masses.iter().map(result::Masses::json).collect::<Vec<_>>(),
+        "effective_masses": masses,
+        "correlators": correlators,
+        "jackknife": jackknife,
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.spectrum/1", object, || result::text(&args.out, &file, &masses))
+    context.output.result("ferrite.spectrum/1", object, || summary.text(&args.out, context.global.verbose > 0))
 }

@@ -5,12 +5,11 @@ use super::super::{Failure, Outcome, target};
 use super::correlators::Correlators;
 use super::input::Input;
 use super::kept::{difference, written};
-use crate::plot::compared::{Compared, Values, write_compared};
+use super::summary::Summary;
+use crate::plot::compared::write_compared;
 use ferrite::files::npy;
-use ferrite::spectrum::effective::{Estimate, Shape, effective_masses, jackknife};
 use num_complex::Complex64;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -133,8 +132,12 @@ impl File {
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
     }
+    /// How many configurations there are.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
     /// Real parts of the mean of some correlators without momentum, for each configuration; `None` where one is not there.
-    fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
+    pub fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
         let of = |found: &Correlators| {
             let find = |name: &&str| found.all.iter().find(|c| c.name == *name && c.momentum == [0; 3]);
             let all: Vec<_> = names.iter().map(find).collect::<Option<_>>()?;
@@ -145,52 +148,8 @@ impl File {
     }
 }
 
-/// Effective masses of a hadron.
-pub struct Masses {
-    /// For people.
-    pub name: &'static str,
-    /// From each time to the next.
-    pub values: Vec<Option<Estimate>>,
-}
-
-/// Hadrons whose effective masses are shown: names of their correlators, and how they fall. Other staggered mesons have
-/// states that alternate in time, and no effective mass of this kind.
-const HADRONS: [(&str, &[&str], Shape); 4] = [
-    ("pion", &["g5"], Shape::Cosh),
-    ("rho", &["gx", "gy", "gz"], Shape::Cosh),
-    ("nucleon", &["nucleon.positive"], Shape::Exponential),
-    ("Goldstone pion", &["pion"], Shape::Cosh),
-];
-
-/// Effective masses with errors over configurations.
-pub fn masses(file: &File) -> Vec<Masses> {
-    let of = |(name, parts, shape): &(&'static str, &[&str], Shape)| {
-        let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
-        // Those of the nucleon fall for less than half of the extent.
-        let masses = |mean: &[f64]| {
-            let mut all = effective_masses(mean, *shape);
-            all.truncate(mean.len() / 2);
-            all
-        };
-        Some(Masses { name, values: jackknife(&samples, masses) })
-    };
-    HADRONS.iter().filter_map(of).collect()
-}
-
-impl Masses {
-    /// For `--json`.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let one = |estimate: &Option<Estimate>| match estimate {
-            Some(Estimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
-            None => Value::Null,
-        };
-        json!({ "hadron": self.name, "masses": self.values.iter().map(one).collect::<Vec<_>>() })
-    }
-}
-
 /// *Collective.* Writes the arrays and the picture; answers with their names.
-pub fn write(folder: &Path, file: &File, masses: &[Masses], world: &World) -> Outcome<Vec<PathBuf>> {
+pub fn write(folder: &Path, file: &File, (input, summary): (&Input, &Summary), world: &World) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
     let (array, names, picture) =
@@ -208,43 +167,8 @@ pub fn write(folder: &Path, file: &File, masses: &[Masses], world: &World) -> Ou
             "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
         });
         target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
-        let plot = Compared {
-            title: "Effective masses".into(),
-            subtitle: format!("{}; errors by the jackknife", super::super::text::count(file.done.len(), "configuration")),
-            places: (0..times / 2).map(|t| t.to_string()).collect(),
-            panels: masses
-                .iter()
-                .map(|masses| Values {
-                    axis: masses.name.into(),
-                    logarithmic: false,
-                    at: masses.values.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
-                })
-                .collect(),
-        };
+        let plot = summary.picture(&input.title(), &first.about["lattice"]);
         write_compared(&picture, &plot).map_err(Failure::failed)
     })?;
     Ok(vec![folder.join(LINES), array, names, picture])
-}
-
-/// For a terminal.
-pub fn text(folder: &Path, file: &File, masses: &[Masses]) -> String {
-    let mut text = format!("{}: {}\n", folder.display(), super::super::text::count(file.done.len(), "configuration"));
-    let _ = write!(text, "{:>4}", "t");
-    for hadron in masses {
-        let _ = write!(text, "  {:>20}", hadron.name);
-    }
-    text += "\n";
-    for t in 0..masses.iter().map(|m| m.values.len()).max().unwrap_or(0) {
-        let _ = write!(text, "{t:>4}");
-        for hadron in masses {
-            let cell = match hadron.values.get(t).copied().flatten() {
-                Some(Estimate { value, error }) if error.is_finite() => format!("{value:.5} ± {error:.5}"),
-                Some(Estimate { value, .. }) => format!("{value:.5}"),
-                None => "–".into(),
-            };
-            let _ = write!(text, "  {cell:>20}");
-        }
-        text += "\n";
-    }
-    text
 }
