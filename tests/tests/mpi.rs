@@ -559,6 +559,14 @@ fn children(parent: u32) -> Vec<u32> {
     all.filter(is_child).collect()
 }
 
+/// What runs as one process says so.
+#[test]
+fn gauges_are_fixed_by_one_process() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 1 -o a.ildg");
+    fails(&room, 2, 2, "fix-gauge a.ildg -o b.ildg", &["ferrite fix-gauge runs as one process, not as 2"]);
+}
+
 /// Ctrl-C during a flow ends all processes with the code of an interrupt, and what was measured before is in the file.
 #[test]
 fn an_interrupted_measurement_says_so() {

@@ -6,13 +6,15 @@ use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
-use super::super::staggered::{StaggeredSolve, one_mass, read_links};
+use super::super::staggered::{HostLinks, StaggeredSolve, one_mass, read_links};
+use super::super::world::World;
 use super::super::{Code, Context, Failure, Outcome, fields};
 use super::input::{Input, Shell, SourceKind};
 use super::kept::Kept;
 use crate::config::Settings;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::gauge_fixing::relax::{Gauge, theta};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
 use ferrite::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
@@ -20,7 +22,7 @@ use ferrite::{generate, smear};
 use rayon::prelude::*;
 use solvers::SolveError;
 use std::path::Path;
-use tracing::info;
+use tracing::{info, warn};
 
 /// The solutions for all components of a source.
 pub struct Propagator<T> {
@@ -134,6 +136,7 @@ pub fn wilson(
         return Ok(Propagator { fields, layout, boundary, plaquette: None, solved: None });
     }
     let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
+    look_at_gauge(input, (&file.gauge, &layout), configuration, world)?;
     let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
@@ -211,6 +214,9 @@ pub fn staggered(
     let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
     info!("{}: {}", configuration.typed.display(), batches.describe());
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
+    if let HostLinks::Thin(gauge) = &links {
+        look_at_gauge(input, (gauge, &layout), configuration, world)?;
+    }
     let source = |colour| colour_source(input, &layout, smeared.as_ref(), (configuration, colour));
     let sources: Vec<HostColour> = (0..3).map(source).collect();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
@@ -281,6 +287,34 @@ fn colour_source(
         (SourceKind::Noise, _) => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
         _ => point(),
     }
+}
+
+/// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
+const IN_COULOMB_GAUGE: f64 = 1e-5;
+
+/// *Collective.* Says so where a wall is on links that are not in Coulomb gauge. Of a lattice that is cut in space nothing is
+/// said: the divergence would need the neighbours' links.
+fn look_at_gauge(
+    input: &Input,
+    (gauge, layout): (&HostGauge, &Layout),
+    configuration: &Configured,
+    world: &World,
+) -> Outcome {
+    if input.source != SourceKind::Wall || layout.local().size()[..3] != layout.lattice().size()[..3] {
+        return Ok(());
+    }
+    let share = layout.local().volume() as f64 / layout.lattice().volume() as f64;
+    let mut sum = [theta(gauge, Gauge::Coulomb) * share];
+    world.sum(&mut sum)?;
+    if sum[0] > IN_COULOMB_GAUGE {
+        warn!(
+            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall all but the sum over points is noise then; `ferrite \
+             fix-gauge` makes links in Coulomb gauge",
+            configuration.typed.display(),
+            sum[0]
+        );
+    }
+    Ok(())
 }
 
 /// Steps of the longest hop of Wilson quarks.
