@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The pion of a spectrum: reads what `ferrite spectrum` wrote and draws its effective mass.
+"""The pion of a spectrum: reads what `ferrite spectrum` wrote and draws its effective mass. Of staggered quarks it is
+Goldstone's.
 
     ferrite spectrum run.toml cfg.*.ildg --out spectrum
     python3 examples/pion.py spectrum
@@ -17,8 +18,11 @@ folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "spectrum")
 # Axes: configuration, correlator, time. The names along the second one are beside it.
 values = np.load(folder / "correlators.npy")
 names = json.loads((folder / "correlators.json").read_text())["correlators"]
-place = names.index({"name": "g5", "momentum": [0, 0, 0]})
-pion = values[:, place, :].real
+at_rest = [c["name"] if c["momentum"] == [0, 0, 0] else None for c in names]
+name = next((name for name in ("g5", "pion") if name in at_rest), None)
+if name is None:
+    sys.exit(f"{folder / 'correlators.json'}: there is no pion, neither g5 nor pion")
+pion = values[:, at_rest.index(name), :].real
 configurations, extent = pion.shape
 
 
@@ -44,7 +48,7 @@ if configurations > 1:
 else:
     error = np.full_like(mean, np.nan)
 
-print(f"{configurations} configurations, T = {extent}")
+print(f"{name}: {configurations} configurations, T = {extent}")
 for t, (m, e) in enumerate(zip(mean, error)):
     print(f"{t:3d}  {m:.5f} ± {e:.5f}")
 

@@ -1,4 +1,6 @@
-//! Temporal gauge: links in t that are 1, but for one time slice (Clark et al. 2009, section 4.3).
+//! Temporal gauge, and in [`relax`] Coulomb and Landau gauge.
+//!
+//! In temporal gauge links in t are 1, but for one time slice (Clark et al. 2009, section 4.3).
 //!
 //! A gauge transformation g takes U_μ(x) to g(x) U_μ(x) g†(x+μ̂) and ψ(x) to g(x) ψ(x); solutions and products are the
 //! same, rotated. With g(x+t̂) = g(x) U_t(x), from g = 1 on the first slice on, every U_t becomes 1 except those from the
@@ -22,6 +24,8 @@
 //! transformation.apply_inverse(&mut rotated);
 //! # Ok::<(), ferrite::lattice::LatticeError>(())
 //! ```
+pub mod relax;
+
 use crate::backend::Backend;
 use crate::domain::Domain;
 use crate::field::host::{HostGauge, HostSpinor, Matrix};

@@ -8,7 +8,7 @@
 //! | [`field::host`] | fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi basis |
 //! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
-//! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal gauge |
+//! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal, Coulomb and Landau gauge |
 //! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
 //! | [`spectrum`] | correlators of mesons and nucleons, effective masses |
 //! | [`flow`] | the gradient flow: energy density, topological charge, t₀ and w₀ |

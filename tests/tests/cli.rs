@@ -19,6 +19,7 @@ fn help_has_examples() {
         "plaquette",
         "verify",
         "convert",
+        "fix-gauge",
         "solve",
         "apply",
         "bench",

@@ -465,11 +465,15 @@ fn chroma_pion_from_a_shell_on_smeared_links() {
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);
     let psi = propagator(&gauge, params.into(), (IterationPrecision::Single, Method::Bicgstab), &shell_sources(&links));
     let smeared: Vec<_> = psi.iter().map(|psi| smear::gaussian(&links, psi, 2.0, 5)).collect();
-    for (name, fields) in [("Shell_Point_Wilson_Mesons", &psi), ("Shell_Shell_Wilson_Mesons", &smeared)] {
+    // Single precision, which agrees with an independent double-precision program to 6.6e-6 (README.md of the data); the five
+    // steps of the shell at the sink make rounding errors up to 1.4 times larger each.
+    for (name, fields, limit) in
+        [("Shell_Point_Wilson_Mesons", &psi, 7e-6), ("Shell_Shell_Wilson_Mesons", &smeared, 2e-5)]
+    {
         let pairs = answers["data"][name]["15"].as_array().unwrap();
         let expected: Vec<f64> = pairs.iter().map(|z| z[0].as_f64().unwrap()).collect();
         let off = deviation(&norms_in_time(fields), &expected);
         println!("{name}: {off:.1e}");
-        assert!(off < 1e-4, "{name}: {off:.1e}");
+        assert!(off < limit, "{name}: {off:.1e}");
     }
 }

@@ -104,3 +104,86 @@ fn the_flow_does_not_depend_on_the_grid() {
         .unwrap();
     }
 }
+
+/// The scales come from all steps, however few are shown, and have units.
+#[test]
+fn scales_do_not_depend_on_what_is_shown() {
+    let room = Room::new();
+    room.json("generate quenched --lattice 4,4,4,4 --beta 5.4 --seed 3 --sweeps 20 -o cfg.ildg");
+    let scales = |flags: &str| {
+        let found = room.json(&format!("measure cfg.ildg --flow 3 {flags}"));
+        let one = &found["configurations"][0];
+        (number(&one["t0"]), number(&one["w0"]), one["flow"].as_array().unwrap().len())
+    };
+    let (all, few) = (scales("--flow-step 0.05"), scales("--flow-step 0.05 --flow-every 20"));
+    assert_eq!((all.0, all.1, all.2, few.2), (few.0, few.1, 61, 4));
+    // A line between steps is off by ε² f''/8, and the curves bend on the scale of t itself: by less than (ε/t)² of t.
+    let fine = scales("--flow-step 0.01");
+    let limit = (0.05 / fine.0).powi(2);
+    for (coarse, fine) in [(all.0, fine.0), (all.1, fine.1)] {
+        assert!((coarse / fine - 1.0).abs() < limit, "{coarse} {fine}");
+    }
+    let text = room.run("measure cfg.ildg --flow 3 --flow-step 0.05 --flow-every 20 --backend cpu").stdout;
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("t0").ends_with(" a^2") && line("w0").ends_with(" a"), "{text}");
+}
+
+/// A configuration is printed when it is measured, a file of lines goes on, and its lines belong to what files held.
+#[test]
+fn measurements_go_on() {
+    let room = Room::new();
+    for (seed, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} -o {name}.ildg"));
+    }
+    // The header of the second is in order; its links are not.
+    let good = fs::read(room.path("b.ildg")).unwrap();
+    let mut bad = good.clone();
+    let middle = bad.len() / 2;
+    bad[middle..middle + 64].fill(0x7f);
+    fs::write(room.path("b.ildg"), &bad).unwrap();
+    let run = room.fails(2, "measure a.ildg b.ildg c.ildg --backend cpu", &["b.ildg"]);
+    assert!(
+        run.stdout.starts_with("a.ildg on 4×4×4×4\nplaquette ") && !run.stdout.contains("c.ildg"),
+        "{}",
+        run.stdout
+    );
+    let run = room.run("measure a.ildg b.ildg c.ildg --backend cpu --json");
+    let found = object(&run);
+    assert_eq!((run.code, found["configurations"].as_array().unwrap().len()), (Some(2), 1));
+    assert_eq!(object(&room.run("measure b.ildg --backend cpu --json"))["schema"], "ferrite.error/1");
+
+    let all = "measure a.ildg b.ildg c.ildg --flow 0.2 --flow-step 0.1 -o m.jsonl";
+    room.fails(2, &format!("{all} --backend cpu"), &["b.ildg"]);
+    let lines = || -> Vec<Value> {
+        let text = fs::read_to_string(room.path("m.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!((lines().len(), &lines()[0]["schema"]), (1, &Value::from("ferrite.measurement/1")));
+    fs::write(room.path("b.ildg"), &good).unwrap();
+    // Half a line is that of a configuration that is not done.
+    let whole = fs::read_to_string(room.path("m.jsonl")).unwrap();
+    fs::write(room.path("m.jsonl"), format!("{whole}{}", &whole[..40])).unwrap();
+    let found = room.json(all);
+    let files: Vec<&str> =
+        found["configurations"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
+    assert_eq!((files, lines().len()), (vec!["a.ildg", "b.ildg", "c.ildg"], 3));
+    assert!(fs::read_to_string(room.path("m.jsonl")).unwrap().starts_with(&whole));
+    room.json(&format!("{all} ./a.ildg"));
+    assert_eq!(lines().len(), 3);
+    // Other links, another flow, a line of a version before, and no line at all.
+    let other = all.replace("0.1", "0.05");
+    room.fails(
+        2,
+        &format!("{other} --backend cpu"),
+        &["m.jsonl, line 1: it was made with another flow", "another file"],
+    );
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 4 -o a.ildg");
+    room.fails(2, &format!("{all} --backend cpu"), &["a.ildg holds other links than when line 1 of m.jsonl"]);
+    let mut old = lines().swap_remove(1);
+    ["schema", "absolute", "content", "input"].iter().for_each(|key| drop(old.as_object_mut().unwrap().remove(*key)));
+    fs::write(room.path("old.jsonl"), format!("{old}\n")).unwrap();
+    let old = "measure b.ildg --backend cpu -o old.jsonl";
+    room.fails(2, old, &["old.jsonl, line 1: an earlier version", "name another file"]);
+    fs::write(room.path("old.jsonl"), "plaquette\n").unwrap();
+    room.fails(2, old, &["old.jsonl, line 1: this is no JSON"]);
+}

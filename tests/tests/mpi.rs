@@ -596,3 +596,35 @@ fn children(parent: u32) -> Vec<u32> {
     };
     all.filter(is_child).collect()
 }
+
+/// What runs as one process says so.
+#[test]
+fn gauges_are_fixed_by_one_process() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 1 -o a.ildg");
+    fails(&room, 2, 2, "fix-gauge a.ildg -o b.ildg", &["ferrite fix-gauge runs as one process, not as 2"]);
+}
+
+/// Ctrl-C during a flow ends all processes with the code of an interrupt, and what was measured before is in the file.
+#[test]
+fn an_interrupted_measurement_says_so() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 1 -o a.ildg");
+    room.json("generate weak-field --lattice 8,8,8,16 --seed 2 -o b.ildg");
+    let run = "measure a.ildg b.ildg --flow 30 --flow-step 0.05 --flow-every 100 -o m.jsonl";
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut job = mpirun(&room, 2, run).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while !room.path("m.jsonl").exists() {
+        assert!(start.elapsed() < 4 * SECONDS && job.try_wait().unwrap().is_none(), "nothing was measured");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // One rank hears of it and tells the other; mpirun itself would end both.
+    let signal = format!("kill -INT $(pgrep -P {} ferrite | tail -1)", job.id());
+    assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
+    let run: Run = job.wait_with_output().unwrap().into();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(run.stderr.contains("error: ended at t = "), "{}", run.stderr);
+    let lines = fs::read_to_string(room.path("m.jsonl")).unwrap();
+    assert!(lines.lines().count() == 1 && lines.contains("a.ildg"), "{lines}");
+}

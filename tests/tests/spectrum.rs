@@ -180,16 +180,19 @@ fn chromas_pion() {
         reunitarise = false
     "#;
     fs::write(room.path("run.toml"), input).unwrap();
-    for (sink, name) in [("point", "Shell_Point_Wilson_Mesons"), ("shell", "Shell_Shell_Wilson_Mesons")] {
+    // Chroma ran in single precision: an independent program that knows both agrees with its norm to 6.6e-6 (README.md of the
+    // data). Each of the five steps of the shell at the sink makes a rounding error up to 12σ − 1 = 1.4 times larger, σ = w²/(4n).
+    for (sink, name, limit) in
+        [("point", "Shell_Point_Wilson_Mesons", 7e-6), ("shell", "Shell_Shell_Wilson_Mesons", 2e-5)]
+    {
         room.json(&format!("spectrum run.toml weak.lime --out {sink} --set sink={sink}"));
         let line = &lines(&room, sink)[0];
         // The second time the propagator was there already.
         assert_eq!(line["iterations"].is_null(), sink == "shell", "{line}");
         let pion = correlator(line, "g5", [0; 3]);
         for (found, expected) in pion.iter().zip(answers["data"][name]["15"].as_array().unwrap()) {
-            // Chroma ran in single precision.
             let expected = expected[0].as_f64().unwrap();
-            assert!((found.re / expected - 1.0).abs() < 1e-4, "{name}: {found} {expected}");
+            assert!((found.re / expected - 1.0).abs() < limit, "{name}: {found} {expected}");
         }
     }
 }
@@ -227,10 +230,12 @@ fn milcs_staggered_pion() {
         expected[0][t] += square;
         expected[1][t] += sign * square;
     }
-    for (name, expected) in [("pion", expected[0]), ("scalar", expected[1])] {
-        for (found, expected) in correlator(line, name, [0; 3]).iter().zip(expected) {
-            // MILC's solver stopped early: 6e-5 of its elements.
-            assert!((found.re - expected).abs() < 2e-3 * expected.abs().max(0.1), "{name}: {found} {expected}");
+    let pion = expected[0];
+    for (name, expected) in [("pion", pion), ("scalar", expected[1])] {
+        for ((found, expected), all) in correlator(line, name, [0; 3]).iter().zip(expected).zip(pion) {
+            // MILC's solver stopped early: its elements are off by 5.8e-5 (README.md of the data), either way, so that sums of
+            // many squares are off by less.
+            assert!((found.re - expected).abs() < 5.8e-5 * all, "{name}: {found} {expected}");
         }
     }
 }
@@ -294,7 +299,7 @@ fn runs_go_on() {
     room.fails(2, &format!("{new} --set origin=9,0,0,0"), &["origin [9, 0, 0, 0] is outside the lattice 4×4×4×8"]);
     room.fails(2, &format!("{new} --set momenta=9"), &["beyond the edge of the zone"]);
     room.fails(2, &format!("{new} --set solve.csw=x"), &["--set solve.csw", "x"]);
-    room.fails(2, &format!("{new} --set source=noise"), &["nucleon", "three quarks from one noise are noise"]);
+    room.fails(2, &format!("{new} --set source=noise --set nucleon=true"), &["three quarks from one noise are noise"]);
     room.fails(2, &format!("{new} --set seed=2"), &["--set seed", "belongs to source = \"noise\""]);
     room.fails(2, &format!("{new} --set source=wall --set momenta=1"), &["momenta", "no momentum but 0"]);
     let wrong = "nucleon = 3\norigin = [9, 0, 0, 0]\n[shell]\nwidth = 1.0\n[solve]\nkapa = 0.1\ngauge = \"x\"\n";
@@ -424,4 +429,239 @@ fn batches_of_components() {
     room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "--batch N"]);
     room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);
     room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);
+}
+
+/// `examples/pion.py` finds the same masses as the program, of Wilson and of staggered quarks.
+#[test]
+fn the_example_in_python() {
+    let numpy = std::process::Command::new("python3").args(["-c", "import numpy"]).output();
+    if !numpy.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no python3 with NumPy");
+        return;
+    }
+    let room = Room::new();
+    for seed in 1..4 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,8 --seed {seed} --noise 0.3 -o cfg.{seed}.ildg"));
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pion.py");
+    let python = |folder: &str| {
+        let run = std::process::Command::new("python3").args([script, folder]).current_dir(room.0.path()).output();
+        Run::from(run.unwrap())
+    };
+    with_wilson_input(&room);
+    let wilson = fs::read_to_string(room.path("run.toml")).unwrap();
+    fs::write(room.path("wilson.toml"), wilson).unwrap();
+    let staggered = "[solve]\noperator = \"staggered\"\nmass = 0.2\ntol = 1e-9\n";
+    fs::write(room.path("staggered.toml"), staggered).unwrap();
+    for (input, name) in [("wilson", "g5"), ("staggered", "pion")] {
+        let found = room.json(&format!("spectrum {input}.toml cfg.1.ildg cfg.2.ildg cfg.3.ildg --out {input}"));
+        let run = python(input);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout.starts_with(&format!("{name}: 3 configurations, T = 8\n")), "{}", run.stdout);
+        let masses = found["effective_masses"][0]["masses"].as_array().unwrap();
+        for (t, mass) in masses.iter().enumerate() {
+            let line = run.stdout.lines().nth(t + 1).unwrap();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            // Five digits are printed.
+            for (word, key) in [(words[1], "value"), (words[3], "error")] {
+                let (python, ours): (f64, f64) = (word.parse().unwrap(), mass[key].as_f64().unwrap());
+                assert!((python - ours).abs() < 1e-5, "{input}, {t}: {line}, {mass}");
+            }
+        }
+    }
+    let none = room.path("wilson/correlators.json");
+    let axes = fs::read_to_string(&none).unwrap().replace("\"g5\"", "\"gone\"");
+    fs::write(none, axes).unwrap();
+    let run = python("wilson");
+    assert!(run.code == Some(1) && run.stderr.contains("there is no pion"), "{}", run.stderr);
+}
+
+/// Bins, correlators with errors, and what else is shown.
+#[test]
+fn summaries() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    for seed in 1..6 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} --noise 0.3 -o cfg.{seed}.ildg"));
+    }
+    let run = "spectrum run.toml cfg.1.ildg cfg.2.ildg cfg.3.ildg cfg.4.ildg cfg.5.ildg --out out";
+    let plain = room.json(run);
+    assert_eq!(plain["jackknife"], json!({ "bin": 1, "bins": 5, "left_out": 0 }));
+    // The mean and its error, by hand.
+    let values: Vec<f64> = lines(&room, "out").iter().map(|line| correlator(line, "g5", [0; 3])[1].re).collect();
+    let check = |found: &Value, values: &[f64]| {
+        let (n, mean) = (values.len() as f64, values.iter().sum::<f64>() / values.len() as f64);
+        let error = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+        let one = &found["correlators"][0]["values"][1];
+        assert_eq!(found["correlators"][0]["hadron"], "pion");
+        assert!((one["value"].as_f64().unwrap() / mean - 1.0).abs() < 1e-12, "{one} {mean}");
+        assert!((one["error"].as_f64().unwrap() / error - 1.0).abs() < 1e-9, "{one} {error}");
+    };
+    check(&plain, &values);
+    // The same lines in bins of two; the fifth fills none.
+    let binned = room.json(&format!("{run} --set bin=2 --set plot=gt --set plot=gxgy"));
+    assert_eq!(binned["jackknife"], json!({ "bin": 2, "bins": 2, "left_out": 1 }));
+    check(&binned, &[0.5 * (values[0] + values[1]), 0.5 * (values[2] + values[3])]);
+    let names: Vec<&str> =
+        binned["effective_masses"].as_array().unwrap().iter().map(|m| m["hadron"].as_str().unwrap()).collect();
+    assert_eq!(names, ["pion", "rho", "gt", "gxgy"]);
+    let svg = fs::read_to_string(room.path("out/effective-masses.svg")).unwrap();
+    for part in [
+        "wilson, m = 0.3, point to point on 4×4×4×4",
+        "5 configurations in 2 bins of 2, the last 1 left out",
+        "t / a",
+        "gxgy",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+    let text = room.run(&format!("{run} --backend cpu")).stdout;
+    for part in ["out: 5 configurations\n", "C(t)", "all correlators: out/correlators.npy", "out/effective-masses.svg"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let columns = |text: &str| text.lines().find(|line| line.starts_with("C(t)")).unwrap().split_whitespace().count();
+    assert_eq!((columns(&text), columns(&room.run(&format!("{run} --backend cpu -v")).stdout)), (2, 3));
+    room.fails(2, &format!("{run} --set plot=g6"), &["plot: 'g6' is none of 1, gx"]);
+    room.fails(2, &format!("{run} --set plot=nucleon.positive"), &["plot"]);
+    room.fails(2, &format!("{run} --set bin=0"), &["bin", "1 to"]);
+}
+
+/// A short input of Wilson quarks in `run.toml`.
+fn with_wilson_input(room: &Room) {
+    let input = "nucleon = false\n[solve]\noperator = \"wilson\"\nmass = 0.3\nprecision = \"single\"\ntol = 1e-6\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+}
+
+/// Other links under the same name are another configuration; the same links in another folder are the same.
+#[test]
+fn results_belong_to_what_files_hold() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    let weak = |seed: u32, name: &str| {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} --noise 0.3 -o {name}"));
+    };
+    weak(1, "cfg.1.ildg");
+    fs::create_dir(room.path("moved")).unwrap();
+    let run = "spectrum run.toml --set propagators=kept";
+    room.json(&format!("{run} cfg.1.ildg --out out"));
+    let line = lines(&room, "out").swap_remove(0);
+    for (file, schema) in
+        [("out/correlators.json", "ferrite.correlator-axes/1"), ("kept/cfg.1.ildg.json", "ferrite.propagator/1")]
+    {
+        let about: Value = serde_json::from_str(&fs::read_to_string(room.path(file)).unwrap()).unwrap();
+        assert_eq!(about["schema"], schema);
+    }
+    assert_eq!(line["content"]["bytes"], fs::metadata(room.path("cfg.1.ildg")).unwrap().len());
+    // Moved, and copied, which changes its time: the propagator is read, and a line is not made again.
+    for (from, to) in [("cfg.1.ildg", "moved/cfg.1.ildg"), ("moved/cfg.1.ildg", "cfg.1.ildg")] {
+        fs::copy(room.path(from), room.path(to)).unwrap();
+        fs::remove_file(room.path(from)).unwrap();
+        let out = if to.starts_with("moved") { "second" } else { "third" };
+        room.json(&format!("{run} {to} --out {out}"));
+        assert_eq!(lines(&room, out)[0]["correlators"], line["correlators"]);
+        assert!(lines(&room, out)[0]["iterations"].is_null());
+        assert_eq!(room.json(&format!("{run} {to} --out out"))["configurations"].as_array().unwrap().len(), 1);
+    }
+    // A file of a version before, which noted names: taken by the name, unless the file is younger.
+    let without = |path: &str| {
+        let text = fs::read_to_string(room.path(path)).unwrap();
+        let mut value: Value = serde_json::from_str(&text).unwrap();
+        value.as_object_mut().unwrap().remove("content");
+        if !path.ends_with("jsonl") {
+            value.as_object_mut().unwrap().remove("schema");
+        }
+        fs::write(room.path(path), format!("{value}\n")).unwrap();
+    };
+    for folder in ["old", "old-kept"] {
+        fs::create_dir(room.path(folder)).unwrap();
+    }
+    fs::copy(room.path("out/correlators.jsonl"), room.path("old/correlators.jsonl")).unwrap();
+    for file in ["cfg.1.ildg.npy", "cfg.1.ildg.json"] {
+        fs::copy(room.path(&format!("kept/{file}")), room.path(&format!("old-kept/{file}"))).unwrap();
+    }
+    without("old/correlators.jsonl");
+    without("old-kept/cfg.1.ildg.json");
+    let old = room.run("spectrum run.toml cfg.1.ildg --out old --backend cpu");
+    assert!(old.code == Some(0) && old.stderr.contains("line 1: of an earlier version"), "{}", old.stderr);
+    let old = room.run("spectrum run.toml cfg.1.ildg --set propagators=old-kept --out fourth --backend cpu");
+    assert!(old.code == Some(0) && old.stderr.contains("old-kept/cfg.1.ildg.json is of an earlier version"));
+    assert!(lines(&room, "fourth")[0]["iterations"].is_null());
+
+    // Made again with other links.
+    weak(2, "cfg.1.ildg");
+    let cpu = "--backend cpu cfg.1.ildg";
+    for out in ["out", "old"] {
+        let parts = ["cfg.1.ildg holds other links than when line 1 of", "name another folder"];
+        room.fails(2, &format!("spectrum run.toml {cpu} --out {out}"), &parts);
+    }
+    for kept in ["kept", "old-kept"] {
+        let command = format!("spectrum run.toml {cpu} --set propagators={kept} --out fifth");
+        room.fails(2, &command, &["cfg.1.ildg.npy was made with another configuration", "name another folder"]);
+    }
+    // The same links under another name are a chain that repeats itself, and count.
+    fs::copy(room.path("cfg.1.ildg"), room.path("cfg.2.ildg")).unwrap();
+    room.json("spectrum run.toml cfg.1.ildg cfg.2.ildg --out chain");
+    assert_eq!(lines(&room, "chain").len(), 2);
+}
+
+/// What would fail after hours fails before the first solve.
+#[test]
+fn propagators_need_names_of_their_own() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    for (seed, folder) in [(1, "a"), (2, "b")] {
+        fs::create_dir(room.path(folder)).unwrap();
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} -o {folder}/cfg.ildg"));
+    }
+    let both = "spectrum run.toml a/cfg.ildg b/cfg.ildg --backend cpu --out out";
+    let parts = ["a/cfg.ildg and b/cfg.ildg would both keep", "kept/cfg.ildg.npy"];
+    room.fails(2, &format!("{both} --set propagators=kept"), &parts);
+    assert!(!room.path("out").exists() && !room.path("kept").exists());
+    assert_eq!(room.run(both).code, Some(0));
+    // A propagator of another mass, of the second configuration.
+    fs::copy(room.path("b/cfg.ildg"), room.path("b/other.ildg")).unwrap();
+    room.json("spectrum run.toml b/other.ildg --set propagators=kept --set solve.mass=0.4 --out other");
+    let late = "spectrum run.toml a/cfg.ildg b/other.ildg --backend cpu --set propagators=kept --out late";
+    room.fails(2, late, &["kept/other.ildg.npy", "another input.solve.mass"]);
+    assert!(!room.path("late").exists());
+}
+
+/// A key that is given with its default, or a number in other words, is the same input.
+#[test]
+fn inputs_are_the_same_by_value() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    let run = "spectrum run.toml cfg.ildg --out out";
+    room.json(run);
+    for same in ["bc-time=antiperiodic", "mass=0.300", "tol=0.000001", "xi=1.0", "record=0", "reunitarise=false"] {
+        room.json(&format!("{run} --set solve.{same}"));
+    }
+    assert_eq!(lines(&room, "out").len(), 1);
+    room.fails(2, &format!("{run} --set solve.bc-time=periodic"), &["made with another solve.bc-time"]);
+}
+
+/// Lines that do not hold what they should are refused with their place.
+#[test]
+fn damaged_lines_have_places() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    room.json("spectrum run.toml cfg.ildg --out out");
+    let good = lines(&room, "out").swap_remove(0);
+    let refused = |change: &dyn Fn(&mut Value), part: &str| {
+        let mut line = good.clone();
+        change(&mut line);
+        fs::write(room.path("out/correlators.jsonl"), format!("{line}\n")).unwrap();
+        let place = "out/correlators.jsonl, line 1: ";
+        room.fails(2, "spectrum run.toml cfg.ildg --out out --backend cpu", &[place, part]);
+    };
+    let values = |line: &mut Value, k: usize, n: usize| {
+        line["correlators"][k]["values"].as_array_mut().unwrap().truncate(n);
+    };
+    refused(&|line| values(line, 15, 3), "g5 has 3 values, but 1 has 4");
+    refused(&|line| values(line, 0, 2), "gx has 4 values, but 1 has 2");
+    refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
+    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is no object");
+    refused(&|line| line["correlators"] = json!([]), "there are no correlators");
 }

@@ -5,10 +5,12 @@ pub mod apply;
 mod batch;
 pub mod bench;
 pub mod check;
+mod configured;
 pub mod convert;
 mod device;
 mod failure;
 mod fields;
+pub mod fix_gauge;
 mod forecast;
 mod formats;
 pub mod generate;
@@ -131,6 +133,8 @@ pub enum Command {
     Verify(verify::Arguments),
     /// Write a gauge or fermion field in another format
     Convert(convert::Arguments),
+    /// Put a configuration into Coulomb or Landau gauge
+    FixGauge(fix_gauge::Arguments),
     /// Solve M x = b
     Solve(Box<solve::Arguments>),
     /// Apply a Dirac operator to a field

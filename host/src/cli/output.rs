@@ -35,6 +35,10 @@ impl Output {
             self.write(&text())
         }
     }
+    /// Prints a part of a result as soon as it is there, for people; with JSON everything is one object at the end.
+    pub fn part(&self, text: &str) -> Outcome {
+        if self.json { Ok(()) } else { self.write(text) }
+    }
     /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON was asked
     /// for and no result has been printed.
     pub fn failure(&self, failure: &Failure) {

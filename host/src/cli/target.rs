@@ -65,6 +65,23 @@ pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
     written.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
+/// Takes half a line off the end of a file, which was being written when the machine went down; a file that is not there
+/// has none.
+pub fn cut_half_line(path: &Path) -> Result<(), String> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(format!("{} cannot be read: {why}", path.display())),
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole == bytes.len() {
+        return Ok(());
+    }
+    tracing::warn!("{}: half a line at the end is taken off", path.display());
+    let cut = std::fs::OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole as u64));
+    cut.map_err(|why| format!("{} cannot be written: {why}", path.display()))
+}
+
 /// Writes a text, whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     let fill = |file: &mut std::io::BufWriter<std::fs::File>| {

@@ -11,6 +11,8 @@ pub struct Values {
     pub logarithmic: bool,
     /// For each place a mean and its error, which may be no number.
     pub at: Vec<[f64; 2]>,
+    /// What of the axis to show; `None`: all. Points outside are left out, bars end at its ends.
+    pub range: Option<[f64; 2]>,
 }
 
 /// Panels above the same places.
@@ -21,6 +23,8 @@ pub struct Compared {
     pub subtitle: String,
     /// Names of the places.
     pub places: Vec<String>,
+    /// Name of the horizontal axis, if it has one.
+    pub horizontal: Option<String>,
     /// The panels.
     pub panels: Vec<Values>,
 }
@@ -58,17 +62,30 @@ fn draw(plot: &Compared) -> Result<String, Box<dyn std::error::Error>> {
         };
         let power = |y: &f64| format!("{:.1e}", 10f64.powf(*y));
         for (j, (area, values)) in below.split_evenly((count, 1)).iter().zip(&plot.panels).enumerate() {
-            let points: Vec<(f64, [f64; 3])> =
+            let mut points: Vec<(f64, [f64; 3])> =
                 values.at.iter().enumerate().filter_map(|(k, at)| Some((k as f64, ends(values, *at)?))).collect();
-            let mut chart =
-                ChartBuilder::on(area).margin(12).x_label_area_size(28).y_label_area_size(96).build_cartesian_2d(
-                    -0.5..plot.places.len() as f64 - 0.5,
-                    range(points.iter().flat_map(|(_, ends)| *ends)),
-                )?;
+            let vertical = match values.range {
+                Some(ends) => range(ends.into_iter()),
+                None => range(points.iter().flat_map(|(_, ends)| *ends)),
+            };
+            points.retain(|(_, [_, middle, _])| vertical.contains(middle));
+            for (_, [low, _, high]) in &mut points {
+                (*low, *high) = (low.max(vertical.start), high.min(vertical.end));
+            }
+            let below = if plot.horizontal.is_some() { 46 } else { 28 };
+            let places = plot.places.len().max(1) as f64;
+            let mut chart = ChartBuilder::on(area)
+                .margin(12)
+                .x_label_area_size(below)
+                .y_label_area_size(96)
+                .build_cartesian_2d(-0.5..places - 0.5, vertical)?;
             let mut mesh = chart.configure_mesh();
             mesh.max_light_lines(1).light_line_style(WHITE).label_style(("sans-serif", 14)).disable_x_mesh();
             mesh.y_desc(values.axis.as_str()).y_labels(6);
             mesh.x_labels(2 * plot.places.len() + 2).x_label_formatter(&name);
+            if let Some(name) = &plot.horizontal {
+                mesh.x_desc(name.as_str());
+            }
             if values.logarithmic {
                 mesh.y_label_formatter(&power);
             }
@@ -94,18 +111,24 @@ mod tests {
             axis: axis.into(),
             logarithmic,
             at: vec![[1.0, 0.1], [2e-3, f64::NAN], [0.5, 0.7], [f64::NAN, 1.0]],
+            range: None,
         };
         let plot = Compared {
             title: "title".into(),
             subtitle: "subtitle".into(),
             places: ["alpha", "beta", "gamma", "delta"].map(String::from).into(),
+            horizontal: Some("place".into()),
             panels: vec![values("plain", false), values("powers", true)],
         };
         let svg = draw(&plot).unwrap();
-        for word in ["title", "subtitle", "alpha", "beta", "gamma", "delta", "plain", "powers"] {
+        for word in ["title", "subtitle", "alpha", "beta", "gamma", "delta", "plain", "powers", ">\nplace\n<"] {
             assert!(svg.contains(word), "{word}");
         }
         // Three values in each of two panels.
         assert_eq!(svg.matches("<circle").count(), 6);
+        // Only what is in the range is drawn.
+        let near = Values { range: Some([0.4, 0.6]), ..values("near", false) };
+        let svg = draw(&Compared { panels: vec![near], ..plot }).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 1);
     }
 }

@@ -1,8 +1,9 @@
 //! The correlators of one configuration, and what is told of how they were made.
+use super::super::configured::{Configured, Content};
 use super::super::world::World;
 use super::super::{Failure, Outcome, solve};
 use super::input::Input;
-use super::quarks::{Configured, Propagator, lattice};
+use super::quarks::{Propagator, lattice};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::spectrum::mesons::Mesons;
@@ -54,7 +55,7 @@ impl Correlators {
                 }
             }
         }
-        Self::sum(all, about(propagator), world)
+        Self::sum(all, about(propagator, input), world)
     }
     /// *Collective.* Local mesons of staggered quarks.
     pub fn staggered(propagator: &Propagator<ColourVector>, input: &Input, world: &World) -> Outcome<Self> {
@@ -64,7 +65,7 @@ impl Correlators {
             momentum: [0; 3],
             values: values.into_iter().map(Complex64::from).collect(),
         };
-        Self::sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator), world)
+        Self::sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator, input), world)
     }
     fn sum(mut all: Vec<Correlator>, about: Value, world: &World) -> Outcome<Self> {
         let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
@@ -100,6 +101,7 @@ impl Correlators {
             "schema": SCHEMA,
             "configuration": configuration.typed,
             "file": configuration.canonical,
+            "content": configuration.content.as_ref().map(Content::json),
             "input": input.of_correlators(),
         });
         if let (Value::Object(line), Value::Object(about)) = (&mut line, &self.about) {
@@ -133,15 +135,31 @@ impl Correlators {
         if all.is_empty() {
             return Err("there are no correlators".into());
         }
-        let configuration = Configured { typed: text(line, "configuration")?.into(), canonical: text(line, "file")? };
-        Ok((configuration, Correlators { all, about: Value::Null }))
+        if let Some(first) = all.first() {
+            let times = first.values.len();
+            if times < 2 {
+                return Err(format!("{} has {times} values, a correlator has one for each time", first.name));
+            }
+            if let Some(other) = all.iter().find(|c| c.values.len() != times) {
+                let (name, own) = (&other.name, other.values.len());
+                return Err(format!("{name} has {own} values, but {} has {times}", first.name));
+            }
+        }
+        let configuration = Configured {
+            typed: text(line, "configuration")?.into(),
+            canonical: text(line, "file")?,
+            stamp: None,
+            content: Content::from_json(&line["content"])?,
+        };
+        Ok((configuration, Correlators { all, about: json!({ "lattice": line["lattice"] }) }))
     }
 }
 
-fn about<T>(propagator: &Propagator<T>) -> Value {
+fn about<T>(propagator: &Propagator<T>, input: &Input) -> Value {
     let (report, batches) = propagator.solved.as_ref().map(|(report, batches)| (report, batches)).unzip();
     json!({
         "lattice": lattice(propagator).size(),
+        "source_sites": input.source_sites(lattice(propagator)),
         "plaquette": propagator.plaquette,
         "true_residual": report.map(solve::worst),
         "iterations": report.map(|report| report.info.iterations),

@@ -1,14 +1,16 @@
 //! The input of `ferrite spectrum`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::staggered;
+use super::super::staggered::{self, FOREIGN_KEYS};
 use super::super::{Context, Failure, Outcome};
 use super::Arguments;
 use crate::config::{Kind, Schema, Settings};
 use ferrite::lattice::Lattice;
+use ferrite::spectrum::gamma::{COUNT, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tracing::warn;
 
 /// Its own keys; those of `ferrite solve` are in a table `solve`.
 const SCHEMA: Schema = &[
@@ -21,6 +23,8 @@ const SCHEMA: Schema = &[
     ("nucleon", Kind::Switch),
     ("propagators", Kind::Text),
     ("batch", Kind::Count),
+    ("bin", Kind::Count),
+    ("plot", Kind::Texts),
     ("shell.width", Kind::Number),
     ("shell.steps", Kind::Count),
     ("shell.ape-weight", Kind::Number),
@@ -121,6 +125,10 @@ pub struct Input {
     pub propagators: Option<PathBuf>,
     /// How many components of a source go together.
     pub batch: BatchChoice,
+    /// Configurations of a bin of the jackknife.
+    pub bin: usize,
+    /// Names of further correlators whose effective masses are shown.
+    pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
     /// Where it is computed.
@@ -164,15 +172,27 @@ impl Input {
         let most = s.count("momenta", 0..=12).unwrap_or(0) as i32;
         let seed = s.count("seed", 0..=usize::MAX).unwrap_or(1) as u64;
         let shell = shell(&mut s, source == SourceKind::Shell || shell_sink);
+        if let Some(note) = shell.and_then(|shell| shell.note(staggered)) {
+            warn!("{note}");
+        }
         let possible = !staggered && source != SourceKind::Noise;
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
-        let why_staggered = "staggered quarks have points at both ends, and local mesons without momentum";
+        if staggered {
+            for key in FOREIGN_KEYS {
+                if let Some(setting) = solve.get(key) {
+                    s.wrong(&setting, "is for Wilson and clover quarks: take it out for staggered ones");
+                }
+            }
+        }
+        let no_nucleon = "nucleons are made of Wilson and clover quarks: take it out, or say false, for staggered ones";
         for (key, refused, why) in [
-            ("source", staggered && source != SourceKind::Point, why_staggered),
-            ("sink", staggered && shell_sink, why_staggered),
-            ("momenta", staggered && most > 0, why_staggered),
-            ("nucleon", staggered && nucleon, why_staggered),
+            (
+                "momenta",
+                staggered && most > 0,
+                "local mesons of staggered quarks are made without momentum: take it out",
+            ),
+            ("nucleon", staggered && nucleon, no_nucleon),
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
             ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
@@ -182,6 +202,8 @@ impl Input {
             }
         }
         let batch = BatchChoice::from_settings(&mut s, "batch");
+        let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
+        let plot = plot(&mut s, staggered, nucleon);
         let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
         s.finish(&args.input.display().to_string())?;
         Ok(Input {
@@ -195,6 +217,8 @@ impl Input {
             nucleon,
             propagators,
             batch,
+            bin,
+            plot,
             staggered,
             device,
             solve,
@@ -236,6 +260,26 @@ impl Input {
         all["nucleon"] = json!(self.nucleon);
         all
     }
+    /// Operator, mass, source and sink, for people.
+    pub fn title(&self) -> String {
+        let of = |key: &str, shown: &str| {
+            let text = self.solve.get(key).map(|setting| setting.text().to_string());
+            text.map_or(String::new(), |text| format!("{shown}{text}"))
+        };
+        let source = SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| *name);
+        let sink = if self.shell_sink { "shell" } else { "point" };
+        format!("{}{}{}, {source} to {sink}", of("operator", ""), of("mass", ", m = "), of("kappa", ", kappa = "))
+    }
+    /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
+    /// over so many points.
+    pub fn source_sites(&self, lattice: Lattice) -> usize {
+        let space: usize = lattice.size()[..3].iter().product();
+        match self.source {
+            SourceKind::Point | SourceKind::Shell => 1,
+            SourceKind::Wall | SourceKind::Noise if self.staggered => space / 8,
+            SourceKind::Wall | SourceKind::Noise => space,
+        }
+    }
     /// Whether source and momenta are on the lattice.
     pub fn check(&self, lattice: Lattice) -> Outcome {
         let size = lattice.size();
@@ -253,6 +297,20 @@ impl Input {
 }
 
 impl Shell {
+    /// A sentence, where the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has
+    /// eigenvalues from (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
+    fn note(self, staggered: bool) -> Option<String> {
+        let Shell { width, steps, .. } = self;
+        let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
+        (steps as f64 <= lowest * square).then(|| {
+            format!(
+                "shell.steps = {steps}: a shell of width {width} is no Gaussian with {} steps or less, which make the highest \
+                 modes larger; good ones have more than {}",
+                (lowest * square).floor(),
+                (2.0 * lowest * square).floor(),
+            )
+        })
+    }
     fn json(self) -> Value {
         let Shell { width, steps, ape_weight, ape_steps } = self;
         json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps })
@@ -268,6 +326,23 @@ fn momenta(most: i32) -> Vec<[i32; 3]> {
     let mut all: Vec<[i32; 3]> = all.filter(|p| square(p) <= most).collect();
     all.sort_by_key(|p| (square(p), *p));
     all
+}
+
+/// Correlators that are to be shown besides the usual hadrons.
+fn plot(s: &mut Settings, staggered: bool, nucleon: bool) -> Vec<String> {
+    let mut names: Vec<String> = if staggered { Vec::new() } else { (0..COUNT).map(name).collect() };
+    if nucleon && !staggered {
+        names.extend(["nucleon.positive", "nucleon.negative"].map(String::from));
+    }
+    let all = s.all("plot");
+    for setting in &all {
+        if staggered {
+            s.wrong(setting, "local mesons of staggered quarks but the pion alternate in time: take it out");
+        } else if !names.iter().any(|name| name == setting.text()) {
+            s.wrong(setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
+        }
+    }
+    all.iter().map(|setting| setting.text().to_string()).collect()
 }
 
 /// The smearing, if some is `needed`.
@@ -292,6 +367,17 @@ fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where (1 − 3 w²/n)ⁿ is −1 or less.
+    #[test]
+    fn few_steps_are_no_gaussian() {
+        let note = |width, steps, staggered| Shell { width, steps, ape_weight: 2.5, ape_steps: 0 }.note(staggered);
+        assert!(
+            note(2.0, 6, false).is_some_and(|note| note.contains("6 steps or less") && note.contains("more than 12"))
+        );
+        assert_eq!((note(2.0, 7, false), note(2.0, 2, true)), (None, None));
+        assert!(note(2.0, 1, true).is_some());
+    }
 
     #[test]
     fn momenta_come_in_shells() {

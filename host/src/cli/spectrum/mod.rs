@@ -1,22 +1,26 @@
 //! `ferrite spectrum`.
 mod correlators;
 mod input;
+mod kept;
 mod quarks;
 mod result;
+mod summary;
 
 use super::check::{Checked, any_layout};
-use super::world::World;
+use super::configured::Configured;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
 pub use correlators::Correlators;
 use input::Input;
-use quarks::Configured;
+use kept::Kept;
 pub use quarks::Solver;
 use rayon::prelude::*;
-pub use result::{HADRONS, LINES};
+pub use result::LINES;
+pub use summary::HADRONS;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use summary::Summary;
 use tracing::info;
 
 const EXAMPLES: &str = "\
@@ -78,22 +82,6 @@ pub fn check(
     Ok((checked, solve, input.configurations.len()))
 }
 
-/// *Collective.* The configurations with their names from the root, as the first process finds them.
-fn configured(input: &Input, world: &World) -> Outcome<Vec<Configured>> {
-    let (mut mine, mut lost) = (Vec::new(), Vec::new());
-    for path in &input.configurations {
-        match std::fs::canonicalize(path) {
-            Ok(found) => mine.push(found),
-            Err(why) => lost.push(format!("{} cannot be read: {why}", path.display())),
-        }
-    }
-    world.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
-    let text: Vec<String> = mine.iter().map(|path| path.display().to_string()).collect();
-    let first = world.texts(&text.join("\n"))?.swap_remove(0);
-    let pairs = input.configurations.iter().zip(first.lines());
-    Ok(pairs.map(|(typed, canonical)| Configured { typed: typed.clone(), canonical: canonical.into() }).collect())
-}
-
 /// Solves, contracts and prints.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (world, what) = (&context.world, args.input.display().to_string());
@@ -101,9 +89,9 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     quarks::layout_choice(&input, world.size())?;
     let mut file = result::File::read(&args.out, &input, world)?;
     let mut missing: Vec<Configured> = Vec::new();
-    for configuration in configured(&input, world)? {
+    for mut configuration in Configured::all(&input.configurations, world)? {
         let again = missing.iter().any(|other| other.canonical == configuration.canonical);
-        if again || file.has(&configuration) {
+        if again || file.has(&mut configuration, world)? {
             info!("{}: is done", configuration.typed.display());
         } else {
             missing.push(configuration);
@@ -114,11 +102,15 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     if !all.is_empty() {
         world.agree(quarks::check(&input, &all, &what))?;
     }
+    Kept::check_all(&input, &mut missing, world)?;
     let device = input.device.open(world)?;
     file.open(&input, world)?;
     interrupt::listen();
-    for (number, configuration) in missing.iter().enumerate() {
+    let count = missing.len();
+    for (number, configuration) in missing.iter_mut().enumerate() {
         let begin = Instant::now();
+        // Before the links are read for the solve: these are what the result is of.
+        configuration.hold(world)?;
         let found = if input.staggered {
             let propagator = quarks::staggered(&input, configuration, &what, (&device, context))?;
             Correlators::staggered(&propagator, &input, world)?
@@ -130,21 +122,24 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         };
         file.add(configuration, found, &input, world)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());
-        info!("{} of {} configurations; this one took {time}", number + 1, missing.len());
-        if number + 1 < missing.len() && interrupt::asked_any(world, 0) {
+        info!("{} of {} configurations; this one took {time}", number + 1, count);
+        if number + 1 < count && interrupt::asked_any(world, 0) {
             let why = format!("ended after {}; the same command goes on", configuration.typed.display());
             return Err(Failure::new(Code::Interrupted, why).shared());
         }
     }
-    let masses = result::masses(&file);
-    let files = result::write(&args.out, &file, &masses, world)?;
+    let summary = Summary::of(&file, &input);
+    let files = result::write(&args.out, &file, (&input, &summary), world)?;
+    let [masses, correlators, jackknife] = summary.json();
     let object = json!({
         "output": args.out,
         "configurations": file.names(),
         "files": files,
-        "effective_masses": masses.iter().map(result::Masses::json).collect::<Vec<_>>(),
+        "effective_masses": masses,
+        "correlators": correlators,
+        "jackknife": jackknife,
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.spectrum/1", object, || result::text(&args.out, &file, &masses))
+    context.output.result("ferrite.spectrum/1", object, || summary.text(&args.out, context.global.verbose > 0))
 }

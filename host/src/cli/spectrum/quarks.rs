@@ -1,26 +1,28 @@
 //! Propagators: solved, or read where they are kept.
 use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
+use super::super::configured::Configured;
 use super::super::device::{Device, on_device};
 use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
-use super::super::staggered::{StaggeredSolve, one_mass, read_links};
+use super::super::staggered::{HostLinks, StaggeredSolve, one_mass, read_links};
 use super::super::world::World;
-use super::super::{Code, Context, Failure, Outcome, fields, target};
-use super::input::{Input, SourceKind};
+use super::super::{Code, Context, Failure, Outcome, fields};
+use super::input::{Input, Shell, SourceKind};
+use super::kept::Kept;
 use crate::config::Settings;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::gauge_fixing::relax::{Gauge, theta};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
-use ferrite::spectrum::sources::{noise_wall, wall};
+use ferrite::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::{generate, smear};
 use rayon::prelude::*;
-use serde_json::{Value, json};
 use solvers::SolveError;
-use std::path::{Path, PathBuf};
-use tracing::info;
+use std::path::Path;
+use tracing::{info, warn};
 
 /// The solutions for all components of a source.
 pub struct Propagator<T> {
@@ -107,7 +109,7 @@ pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<(La
 /// *Collective.* Propagators of Wilson quarks on a configuration, smeared at the sink where that is asked for.
 pub fn wilson(
     input: &Input,
-    configuration: &Configured,
+    configuration: &mut Configured,
     what: &str,
     (device, context): (&Device, &Context),
 ) -> Outcome<Propagator<Spinor>> {
@@ -121,12 +123,13 @@ pub fn wilson(
     world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
     let boundary = plan.operator.wilson().boundary;
     let kept = Kept::of(input, configuration);
-    let there = kept.as_ref().map(|kept| kept.read(12, &layout, world)).transpose()?.flatten();
+    let there = kept.as_ref().map(|kept| kept.read(configuration, (12, &layout), world)).transpose()?.flatten();
     if let (Some(fields), None) = (&there, input.shell) {
         let fields = fields.clone();
         return Ok(Propagator { fields, layout, boundary, plaquette: None, solved: None });
     }
     let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
+    look_at_gauge(input, (&file.gauge, &layout), configuration, world)?;
     let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
@@ -154,7 +157,7 @@ pub fn wilson(
         let (solutions, report, error) = solve::ended(result)?;
         finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
         if let Some(kept) = kept {
-            kept.write(&solutions, "quark propagator", &layout, world)?;
+            kept.write(configuration, (&solutions, "quark propagator"), &layout, world)?;
         }
         (solutions, Some((report, batches)))
     };
@@ -167,10 +170,10 @@ pub fn wilson(
     Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), solved })
 }
 
-/// *Collective.* Propagators of staggered quarks from a point.
+/// *Collective.* Propagators of staggered quarks on a configuration, smeared at the sink where that is asked for.
 pub fn staggered(
     input: &Input,
-    configuration: &Configured,
+    configuration: &mut Configured,
     what: &str,
     (device, context): (&Device, &Context),
 ) -> Outcome<Propagator<ColourVector>> {
@@ -178,28 +181,46 @@ pub fn staggered(
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(StaggeredSolve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
-    let layout = plan.cut(&input.device, world)?;
-    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 2 * 576, "propagators and links"))?;
+    let layout = layout_choice(input, world.size())?.cut(world, plan.lattice, plan.hops())?;
+    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 4 * 576, "propagators and links"))?;
     let (boundary, plaquette) = (plan.boundary, None);
     let kept = Kept::of(input, configuration);
-    if let Some(fields) = kept.as_ref().map(|kept| kept.read(3, &layout, world)).transpose()?.flatten() {
-        return Ok(Propagator { fields, layout, boundary, plaquette, solved: None });
+    let there = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten();
+    let smeared = match input.shell {
+        Some(shell) if there.is_none() || input.shell_sink => {
+            let file = fields::read_gauge(&configuration.typed, &plan.read, &layout, world)?;
+            Some((smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps), shell))
+        }
+        _ => None,
+    };
+    let at_sink = |fields: Vec<HostColour>| match &smeared {
+        Some((links, shell)) if input.shell_sink => {
+            fields.iter().map(|chi| smear::gaussian_staggered(links, chi, shell.width, shell.steps)).collect()
+        }
+        _ => fields,
+    };
+    if let Some(fields) = there {
+        return Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: None });
     }
     let needs = |together: usize| solve.memory(layout.cut(), together);
     let task = format!("the solve on {}", plan.lattice);
     let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
     info!("{}: {}", configuration.typed.display(), batches.describe());
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
-    let sources: Vec<HostColour> = plan.fields(&plan.sources, &layout)?;
+    if let HostLinks::Thin(gauge) = &links {
+        look_at_gauge(input, (gauge, &layout), configuration, world)?;
+    }
+    let source = |colour| colour_source(input, &layout, smeared.as_ref(), (configuration, colour));
+    let sources: Vec<HostColour> = (0..3).map(source).collect();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let of_sources = (&batches.sizes[..], &sources[..], None);
     let (fields, report, error) =
         one_mass(&solve, (device, &layout), (&links, reconstruction, u0), of_sources, &mut watch)?;
     finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
     if let Some(kept) = kept {
-        kept.write(&fields, "staggered quark propagator", &layout, world)?;
+        kept.write(configuration, (&fields, "staggered quark propagator"), &layout, world)?;
     }
-    Ok(Propagator { fields, layout, boundary, plaquette, solved: Some((report, batches)) })
+    Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: Some((report, batches)) })
 }
 
 /// Says what a solver did; an error unless it converged.
@@ -241,95 +262,52 @@ fn spinor_source(
     }
 }
 
-/// A configuration by both of its names.
-#[derive(Clone, Debug)]
-pub struct Configured {
-    /// As typed.
-    pub typed: PathBuf,
-    /// From the root, without links: the same for the same file.
-    pub canonical: String,
-}
-
-impl Configured {
-    /// The end of its name.
-    fn file(&self) -> String {
-        self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-    }
-    /// A number that goes with the end of its name, wherever the file is.
-    fn hash(&self) -> u64 {
-        u64::from(crc32fast::hash(self.file().as_bytes())) << 32
-    }
-}
-
-/// A propagator in a folder: an array, and what it is.
-struct Kept {
-    array: PathBuf,
-    about: PathBuf,
-    identity: Value,
-}
-
-impl Kept {
-    /// Where that of a configuration is kept, if they are.
-    fn of(input: &Input, configuration: &Configured) -> Option<Self> {
-        let folder = input.propagators.as_ref()?;
-        let place = |ending: &str| folder.join(format!("{}.{ending}", configuration.file()));
-        let identity = json!({ "configuration": configuration.canonical, "input": input.of_propagator() });
-        Some(Kept { array: place("npy"), about: place("json"), identity })
-    }
-    /// *Collective.* The fields, if they are there; refused where they are of another configuration or input.
-    fn read<T: Fermion>(&self, count: usize, layout: &Layout, world: &World) -> Outcome<Option<Vec<HostField<T>>>> {
-        let there = self.array.is_file() && self.about.is_file();
-        if world.largest(f64::from(u8::from(!there)))? > 0.0 {
-            return Ok(None);
+/// The source of staggered quarks with this colour. Walls and noise are at one corner of the hypercubes, that of the origin.
+fn colour_source(
+    input: &Input,
+    layout: &Layout,
+    smeared: Option<&(HostGauge, Shell)>,
+    (configuration, colour): (&Configured, usize),
+) -> HostColour {
+    let (section, origin) = (layout.section, input.origin);
+    let point =
+        || generate::point_colour_source(section, origin, colour).unwrap_or_else(|| HostColour::zero(section.local));
+    match (input.source, smeared) {
+        (SourceKind::Shell, Some((links, shell))) => {
+            smear::gaussian_staggered(links, &point(), shell.width, shell.steps)
         }
-        world.agree(self.check())?;
-        info!("{}: the propagator is read", self.array.display());
-        let source = fields::Source::File(self.array.clone(), 0);
-        let all = world.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
-        if all.len() != count {
-            let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
-            return Err(Failure::refused(why).shared());
-        }
-        all.iter().map(|one| one.field(layout)).collect::<Outcome<_>>().map(Some)
-    }
-    fn check(&self) -> Outcome {
-        let shown = self.about.display();
-        let text = std::fs::read_to_string(&self.about);
-        let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
-        let known: Value =
-            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is no JSON: {why}")))?;
-        match difference(&known, &self.identity) {
-            None => Ok(()),
-            Some(what) => {
-                let why = format!("{} was made with another {what}: name another folder", self.array.display());
-                Err(Failure::refused(why))
-            }
-        }
-    }
-    /// *Collective.* Writes the fields, and then what they are.
-    fn write<T: Fermion>(&self, fields: &[HostField<T>], title: &str, layout: &Layout, world: &World) -> Outcome {
-        fields::write_fermions(&self.array, fields, title, layout)?;
-        world.once(|| target::write_text(&self.about, &format!("{:#}\n", self.identity)).map_err(Failure::failed))
+        (SourceKind::Wall, _) => corner_wall(section, origin, colour),
+        (SourceKind::Noise, _) => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
+        _ => point(),
     }
 }
 
-/// The first key, with those that it is in, by which two objects differ.
-pub fn difference(old: &Value, new: &Value) -> Option<String> {
-    match (old, new) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.filter_map(|key| {
-                let [x, y] = [a, b].map(|object| object.get(key).unwrap_or(&Value::Null));
-                difference(x, y).map(|below| match below.as_str() {
-                    "" => key.clone(),
-                    below => format!("{key}.{below}"),
-                })
-            })
-            .next()
-        }
-        _ if old == new => None,
-        _ => Some(String::new()),
+/// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
+const IN_COULOMB_GAUGE: f64 = 1e-5;
+
+/// *Collective.* Says so where a wall is on links that are not in Coulomb gauge. Of a lattice that is cut in space nothing is
+/// said: the divergence would need the neighbours' links.
+fn look_at_gauge(
+    input: &Input,
+    (gauge, layout): (&HostGauge, &Layout),
+    configuration: &Configured,
+    world: &World,
+) -> Outcome {
+    if input.source != SourceKind::Wall || layout.local().size()[..3] != layout.lattice().size()[..3] {
+        return Ok(());
     }
+    let share = layout.local().volume() as f64 / layout.lattice().volume() as f64;
+    let mut sum = [theta(gauge, Gauge::Coulomb) * share];
+    world.sum(&mut sum)?;
+    if sum[0] > IN_COULOMB_GAUGE {
+        warn!(
+            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall all but the sum over points is noise then; `ferrite \
+             fix-gauge` makes links in Coulomb gauge",
+            configuration.typed.display(),
+            sum[0]
+        );
+    }
+    Ok(())
 }
 
 /// Steps of the longest hop of Wilson quarks.
@@ -354,21 +332,4 @@ pub fn layout_choice(input: &Input, processes: usize) -> Outcome<LayoutChoice> {
 /// The lattice of a propagator.
 pub fn lattice<T>(propagator: &Propagator<T>) -> Lattice {
     propagator.layout.lattice()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_have_the_names_of_keys() {
-        let a = json!({ "source": "point", "solve": { "mass": "0.1", "tol": "1e-9" } });
-        let mut b = a.clone();
-        assert_eq!(difference(&a, &b), None);
-        b["solve"]["mass"] = json!("0.2");
-        assert_eq!(difference(&a, &b).as_deref(), Some("solve.mass"));
-        b["solve"]["mass"] = json!("0.1");
-        b["solve"]["csw"] = json!("1");
-        assert_eq!(difference(&a, &b).as_deref(), Some("solve.csw"));
-    }
 }

@@ -1,17 +1,19 @@
 //! The folder of a spectrum: a line for each configuration, arrays, effective masses.
+use super::super::configured::{Configured, Match};
 use super::super::world::World;
 use super::super::{Failure, Outcome, target};
 use super::correlators::Correlators;
 use super::input::Input;
-use super::quarks::{Configured, difference};
-use crate::plot::compared::{Compared, Values, write_compared};
+use super::kept::{difference, written};
+use super::summary::Summary;
+use crate::plot::compared::write_compared;
 use ferrite::files::npy;
-use ferrite::spectrum::effective::{Estimate, Shape, effective_masses, jackknife};
 use num_complex::Complex64;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tracing::warn;
 
 /// One line for each configuration.
 pub const LINES: &str = "correlators.jsonl";
@@ -20,6 +22,8 @@ pub const LINES: &str = "correlators.jsonl";
 pub struct File {
     folder: PathBuf,
     done: Vec<(Configured, Correlators)>,
+    /// When lines were last added before this run; on the first process.
+    written: Option<SystemTime>,
     /// Keeps other processes away as long as it is open; with rank 0.
     lock: Option<fs::File>,
 }
@@ -39,7 +43,7 @@ impl File {
         })?;
         // What the first process sees, all see.
         let text = world.texts(&text)?.swap_remove(0);
-        let mut file = File { folder: folder.into(), done: Vec::new(), lock: None };
+        let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lock: None };
         // Half a line is that of a configuration which is not done.
         for (number, line) in text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
@@ -55,7 +59,7 @@ impl File {
     }
     /// Whether a configuration may come behind those that are there.
     fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
-        if self.has(configuration) {
+        if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
             return Err(format!("{} is there twice", configuration.typed.display()));
         }
         match self.done.first() {
@@ -78,12 +82,44 @@ impl File {
             *lock = Some(target::lock(folder).map_err(Failure::refused)?);
             let path = folder.join(LINES);
             target::check(&path).map_err(Failure::refused)?;
-            cut_half_line(&path).map_err(|why| Failure::failed(format!("{} cannot be written: {why}", path.display())))
+            target::cut_half_line(&path).map_err(Failure::failed)
         })
     }
-    /// Whether a configuration has a line.
-    pub fn has(&self, configuration: &Configured) -> bool {
-        self.done.iter().any(|(other, _)| other.canonical == configuration.canonical)
+    /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
+    /// other links.
+    pub fn has(&self, configuration: &mut Configured, world: &World) -> Outcome<bool> {
+        let mut mine = false;
+        world.once(|| {
+            let path = self.folder.join(LINES);
+            for (number, (other, _)) in self.done.iter().enumerate() {
+                let known = other.content.as_ref();
+                match configuration.compare(&other.canonical, known, self.written)? {
+                    Match::Other => {}
+                    Match::Same => {
+                        if known.is_none() {
+                            let (path, typed, line) = (path.display(), configuration.typed.display(), number + 1);
+                            warn!(
+                                "{path}, line {line}: of an earlier version, which noted the name of {typed} but not what \
+                                 it held"
+                            );
+                        }
+                        mine = true;
+                        return Ok(());
+                    }
+                    Match::Replaced => {
+                        return Err(Failure::refused(format!(
+                            "{} holds other links than when line {} of {} was made of it: name another folder with \
+                             --out, or take the line away to measure it again",
+                            configuration.typed.display(),
+                            number + 1,
+                            path.display()
+                        )));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(world.largest(f64::from(u8::from(mine)))? > 0.0)
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, configuration: &Configured, found: Correlators, input: &Input, world: &World) -> Outcome {
@@ -97,73 +133,18 @@ impl File {
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
     }
+    /// How many configurations there are.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
     /// Real parts of the mean of some correlators without momentum, for each configuration; `None` where one is not there.
-    fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
+    pub fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
         self.done.iter().map(|(_, found)| found.mean(names)).collect()
     }
 }
 
-/// Takes half a line off the end, which was being written when the machine went down.
-fn cut_half_line(path: &Path) -> std::io::Result<()> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(why),
-    };
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if whole < bytes.len() {
-        tracing::warn!("{}: half a line at the end is taken off", path.display());
-        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
-    }
-    Ok(())
-}
-
-/// Effective masses of a hadron.
-pub struct Masses {
-    /// For people.
-    pub name: &'static str,
-    /// From each time to the next.
-    pub values: Vec<Option<Estimate>>,
-}
-
-/// Hadrons whose effective masses are shown: names of their correlators, and how they fall. Other staggered mesons have
-/// states that alternate in time, and no effective mass of this kind.
-pub const HADRONS: [(&str, &[&str], Shape); 4] = [
-    ("pion", &["g5"], Shape::Cosh),
-    ("rho", &["gx", "gy", "gz"], Shape::Cosh),
-    ("nucleon", &["nucleon.positive"], Shape::Exponential),
-    ("Goldstone pion", &["pion"], Shape::Cosh),
-];
-
-/// Effective masses with errors over configurations.
-pub fn masses(file: &File) -> Vec<Masses> {
-    let of = |(name, parts, shape): &(&'static str, &[&str], Shape)| {
-        let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
-        // Those of the nucleon fall for less than half of the extent.
-        let masses = |mean: &[f64]| {
-            let mut all = effective_masses(mean, *shape);
-            all.truncate(mean.len() / 2);
-            all
-        };
-        Some(Masses { name, values: jackknife(&samples, masses) })
-    };
-    HADRONS.iter().filter_map(of).collect()
-}
-
-impl Masses {
-    /// For `--json`.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let one = |estimate: &Option<Estimate>| match estimate {
-            Some(Estimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
-            None => Value::Null,
-        };
-        json!({ "hadron": self.name, "masses": self.values.iter().map(one).collect::<Vec<_>>() })
-    }
-}
-
 /// *Collective.* Writes the arrays and the picture; answers with their names.
-pub fn write(folder: &Path, file: &File, masses: &[Masses], world: &World) -> Outcome<Vec<PathBuf>> {
+pub fn write(folder: &Path, file: &File, (input, summary): (&Input, &Summary), world: &World) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
     let (array, names, picture) =
@@ -175,48 +156,14 @@ pub fn write(folder: &Path, file: &File, masses: &[Masses], world: &World) -> Ou
         npy::write_complex(&array, &shape, &values)
             .map_err(|why| Failure::failed(format!("{}: {why}", array.display())))?;
         let axes = json!({
+            "schema": "ferrite.correlator-axes/1",
             "axes": ["configuration", "correlator", "time"],
             "configurations": file.names(),
             "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
         });
         target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
-        let plot = Compared {
-            title: "Effective masses".into(),
-            subtitle: format!("{}; errors by the jackknife", super::super::text::count(file.done.len(), "configuration")),
-            places: (0..times / 2).map(|t| t.to_string()).collect(),
-            panels: masses
-                .iter()
-                .map(|masses| Values {
-                    axis: masses.name.into(),
-                    logarithmic: false,
-                    at: masses.values.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
-                })
-                .collect(),
-        };
+        let plot = summary.picture(&input.title(), &first.about["lattice"]);
         write_compared(&picture, &plot).map_err(Failure::failed)
     })?;
     Ok(vec![folder.join(LINES), array, names, picture])
-}
-
-/// For a terminal.
-pub fn text(folder: &Path, file: &File, masses: &[Masses]) -> String {
-    let mut text = format!("{}: {}\n", folder.display(), super::super::text::count(file.done.len(), "configuration"));
-    let _ = write!(text, "{:>4}", "t");
-    for hadron in masses {
-        let _ = write!(text, "  {:>20}", hadron.name);
-    }
-    text += "\n";
-    for t in 0..masses.iter().map(|m| m.values.len()).max().unwrap_or(0) {
-        let _ = write!(text, "{t:>4}");
-        for hadron in masses {
-            let cell = match hadron.values.get(t).copied().flatten() {
-                Some(Estimate { value, error }) if error.is_finite() => format!("{value:.5} ± {error:.5}"),
-                Some(Estimate { value, .. }) => format!("{value:.5}"),
-                None => "–".into(),
-            };
-            let _ = write!(text, "  {cell:>20}");
-        }
-        text += "\n";
-    }
-    text
 }

@@ -6,7 +6,7 @@ mod result;
 
 pub use apply::apply;
 pub use links::{HostLinks, configuration, improvement};
-pub use plan::{Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
+pub use plan::{FOREIGN_KEYS, Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole, has_inverses};
 pub use result::merged;
 
 use super::batch::{Needs, RIGHT_HAND_SIDE};

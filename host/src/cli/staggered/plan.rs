@@ -23,7 +23,7 @@ pub const PHASES: [(&str, StaggeredPhases); 2] =
 pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
     [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
 /// Keys of other operators.
-const FOREIGN_KEYS: [&str; 7] = ["kappa", "xi", "nu", "csw", "clover-r", "clover-t", "schur"];
+pub const FOREIGN_KEYS: [&str; 7] = ["kappa", "xi", "nu", "csw", "clover-r", "clover-t", "schur"];
 
 /// The tadpole factor of asqtad.
 #[derive(Clone, Copy, Debug, PartialEq)]

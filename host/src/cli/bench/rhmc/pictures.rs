@@ -22,6 +22,7 @@ pub fn write(study: &Study, rows: &[Row]) -> Outcome<Vec<PathBuf>> {
             title: title.into(),
             subtitle: format!("{}, {}", study.lattice(size), study.title()),
             places: of(rows, size).iter().map(|row| row.setting.name.clone()).collect(),
+            horizontal: None,
             panels,
         };
         write_compared(&path(number), &plot).map_err(Failure::failed)?;
@@ -38,7 +39,7 @@ fn of(rows: &[Row], size: Size) -> Vec<&Row> {
 }
 
 fn panel(rows: &[&Row], axis: &str, logarithmic: bool, value: impl Fn(&Row) -> [f64; 2]) -> Values {
-    Values { axis: axis.into(), logarithmic, at: rows.iter().map(|row| value(row)).collect() }
+    Values { axis: axis.into(), logarithmic, at: rows.iter().map(|row| value(row)).collect(), range: None }
 }
 
 fn observables(rows: &[&Row]) -> Vec<Values> {

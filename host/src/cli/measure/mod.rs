@@ -1,29 +1,36 @@
 //! `ferrite measure`.
-use super::device::on_device;
-use super::fields::{lattice_of, read_gauge};
+mod record;
+
+use super::configured::Configured;
+use super::device::{Device, DeviceChoice, on_device};
+use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::world::World;
-use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
+use super::{Code, Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::lattice::Lattice;
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use indicatif::ProgressBar;
+use record::Record;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use tracing::info;
 
 const EXAMPLES: &str = "\
 Examples:
   ferrite measure cfg.000100.ildg
   ferrite measure cfg.000100.ildg --flow 4 --flow-step 0.02
-  ferrite measure run/cfg.*.ildg --flow 2 --flow-action symanzik --json
+  ferrite measure run/cfg.*.ildg --flow 2 --flow-action symanzik -o flow.jsonl
 
 Plaquette, rectangle, Polyakov loop, and energy density and topological charge by the clover-leaf field strength; with
---flow the last two along the gradient flow (Luescher 2010), with t0 and w0 where they are reached.";
+--flow the last two along the gradient flow (Luescher 2010), with t0 and w0 where they are reached. Each configuration is
+printed when it is done; with -o the same command goes on where it ended.";
 
 /// Arguments of `measure`.
 #[derive(Args)]
@@ -41,10 +48,10 @@ pub struct Arguments {
     /// Whose gradient [default: wilson]
     #[arg(long, value_name = "NAME", value_enum)]
     flow_action: Option<Action>,
-    /// Look at the links after every so many steps [default: 1]
+    /// Show energy and charge after every so many steps; t0 and w0 come from all steps [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     flow_every: Option<u32>,
-    /// Add a line of JSON for each configuration to this file, as soon as it is measured
+    /// Add a line of JSON for each configuration to this file, as soon as it is measured; those that have one are left out
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -96,6 +103,13 @@ impl Course {
         let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
         Ok(Some(Course { end, step, action, every }))
     }
+    fn json(&self) -> Value {
+        let action = match self.action {
+            FlowAction::Wilson => "wilson",
+            FlowAction::Symanzik => "symanzik",
+        };
+        json!({ "end": self.end, "step": self.step, "action": action, "every": self.every })
+    }
     fn steps(&self) -> u64 {
         (self.end / self.step - 1e-9).ceil().max(1.0) as u64
     }
@@ -105,45 +119,97 @@ impl Course {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let course = world.agree(Course::of(args))?;
-    let course = course.as_ref();
-    if let Some(path) = &args.output {
-        world.once(|| target::check(path).map_err(Failure::refused))?;
-    }
+    let reading = args.read.reading();
     // All headers before the work.
-    let lattice = |path: &PathBuf| lattice_of(path, &args.read.reading(), world);
+    let lattice = |path: &PathBuf| lattice_of(path, &reading, world);
     let lattices = args.files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
+    let configurations = Configured::all(&args.files, world)?;
     let device = choice.open(world)?;
-    interrupt::listen();
-    let (mut objects, mut text) = (Vec::new(), String::new());
-    for (path, lattice) in args.files.iter().zip(lattices) {
-        // Rectangles reach two steps.
-        let layout = choice.layout.cut(world, lattice, 2)?;
-        let file = read_gauge(path, &args.read.reading(), &layout, world)?;
-        let sites = layout.local().half_volume();
-        let links = 2 * ThinGauge::<Cpu>::bytes_for(sites);
-        let needs = [("links as read from the host", 1152 * sites), ("links in double and their momenta", 3 * links)];
-        device.require_all(world, &needs, "the measurement")?;
-        let bar = progress::bar(course.map_or(0, Course::steps), context.shows_progress());
-        let found =
-            on_device!(&device, backend => measure(&layout.domain(backend)?, &file.gauge, course, (&bar, world)));
-        bar.finish_and_clear();
-        let found = found?;
-        let mut object = found.json();
-        object["file"] = json!(path);
-        object["lattice"] = json!(lattice.size());
-        if let Some(path) = &args.output {
-            world.once(|| target::append_line(path, &object).map_err(Failure::failed))?;
+    let input = json!({
+        "flow": course.as_ref().map(Course::json),
+        "reunitarise": reading.options.reunitarise,
+        "record": reading.options.record,
+    });
+    let record = args.output.clone().map(|path| Record::open(path, input, world)).transpose()?;
+    // What is there, before the first is measured.
+    let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
+    for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
+        let there = record.as_ref().map(|record| record.find(&mut configuration, world)).transpose()?.flatten();
+        if record.is_some() && rest.iter().any(|(other, ..)| other.canonical == configuration.canonical) {
+            info!("{}: is named twice", configuration.typed.display());
+            continue;
         }
-        objects.push(object);
-        let _ = writeln!(text, "{} on {lattice}", path.display());
-        text += &found.text();
+        rest.push((configuration, lattice, there));
+    }
+    interrupt::listen();
+    let mut objects = Vec::new();
+    let mut ended = Ok(());
+    for (mut configuration, lattice, there) in rest {
+        if let Some(line) = there {
+            info!("{}: is done", configuration.typed.display());
+            objects.push(line);
+            continue;
+        }
+        let one = Task { choice: &choice, device: &device, reading: &reading, course: course.as_ref(), context };
+        match one.measure(&mut configuration, lattice, record.as_ref()) {
+            Ok(object) => objects.push(object),
+            Err(failure) => {
+                ended = Err(failure);
+                break;
+            }
+        }
+    }
+    // What was measured before a failure is a result.
+    if ended.is_err() && objects.is_empty() {
+        return ended;
     }
     let object = json!({
         "configurations": objects,
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.measure/1", object, || text)
+    context.output.result("ferrite.measure/1", object, String::new).and(ended)
+}
+
+/// How each configuration is measured.
+struct Task<'a> {
+    choice: &'a DeviceChoice,
+    device: &'a Device,
+    reading: &'a Reading,
+    course: Option<&'a Course>,
+    context: &'a Context,
+}
+
+impl Task<'_> {
+    /// *Collective.* Measures one, and prints and notes it.
+    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&Record>) -> Outcome<Value> {
+        let (world, path) = (&self.context.world, configuration.typed.clone());
+        // Rectangles reach two steps.
+        let layout = self.choice.layout.cut(world, lattice, 2)?;
+        if record.is_some() {
+            configuration.hold(world)?;
+        }
+        let file = read_gauge(&path, self.reading, &layout, world)?;
+        let sites = layout.local().half_volume();
+        let links = 2 * ThinGauge::<Cpu>::bytes_for(sites);
+        let needs = [("links as read from the host", 1152 * sites), ("links in double and their momenta", 3 * links)];
+        self.device.require_all(world, &needs, "the measurement")?;
+        let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
+        let found = on_device!(self.device, backend => {
+            measure(&layout.domain(backend)?, &file.gauge, self.course, (&bar, world))
+        });
+        bar.finish_and_clear();
+        let found = found?;
+        let mut object = found.json();
+        object["file"] = json!(path);
+        object["lattice"] = json!(lattice.size());
+        let object = match record {
+            Some(record) => record.add(configuration, &object, world)?,
+            None => object,
+        };
+        self.context.output.part(&format!("{} on {lattice}\n{}", path.display(), found.text()))?;
+        Ok(object)
+    }
 }
 
 /// What was found of a configuration.
@@ -151,8 +217,10 @@ struct Found {
     plaquette: [f64; 3],
     rectangle: f64,
     polyakov: [f64; 2],
-    /// At the start, and along the flow.
+    /// At the start, and after each step of the flow.
     points: Vec<FlowPoint>,
+    /// Which of them are shown.
+    shown: Vec<usize>,
     flowed: bool,
 }
 
@@ -164,7 +232,7 @@ fn measure<B: Backend>(
 ) -> Outcome<Found> {
     let thin = ThinGauge::upload(domain, gauge)?;
     let (plaquette, _) = thin.plaquette()?;
-    let mut points = vec![FlowPoint::of(&thin, 0.0)?];
+    let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
     let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
     let traces = mean_traces(&thin, &rectangles)?;
     let polyakov = polyakov_loop(&thin)?;
@@ -176,10 +244,13 @@ fn measure<B: Backend>(
             flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
             bar.set_position(number);
             if interrupt::asked_any(world, number as usize) {
-                return Err(Failure::new(Code::Interrupted, format!("ended at t = {:.4} of the flow", flow.time())));
+                let why = format!("ended at t = {:.4} of the flow", flow.time());
+                return Err(Failure::new(Code::Interrupted, why).shared());
             }
+            // At every step, so that t0 and w0 do not depend on how many are shown.
+            points.push(flow.look()?);
             if number.is_multiple_of(u64::from(course.every)) || number == steps {
-                points.push(flow.look()?);
+                shown.push(points.len() - 1);
             }
         }
     }
@@ -189,10 +260,14 @@ fn measure<B: Backend>(
         polyakov: [polyakov.re, polyakov.im],
         flowed: course.is_some(),
         points,
+        shown,
     })
 }
 
 impl Found {
+    fn shown(&self) -> impl Iterator<Item = &FlowPoint> {
+        self.shown.iter().map(|k| &self.points[*k])
+    }
     fn json(&self) -> Value {
         let [mean, spatial, temporal] = self.plaquette;
         let point = |p: &FlowPoint| {
@@ -211,7 +286,7 @@ impl Found {
             "charge": self.points[0].clover.charge,
         });
         if self.flowed {
-            object["flow"] = self.points.iter().map(point).collect();
+            object["flow"] = self.shown().map(point).collect();
             object["t0"] = json!(scale_t0(&self.points, 0.3));
             object["w0"] = json!(scale_w0(&self.points, 0.3));
         }
@@ -231,12 +306,13 @@ impl Found {
         );
         if self.flowed {
             let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", "t", "E", "t^2 E", "charge");
-            for p in &self.points {
+            for p in self.shown() {
                 let (energy, scaled, charge) = (p.clover.energy(), p.scaled(), p.clover.charge);
                 let _ = writeln!(text, "{:>10.4} {energy:>12.8} {scaled:>12.8} {charge:>+12.6}", p.time);
             }
-            for (name, scale) in [("t0", scale_t0(&self.points, 0.3)), ("w0", scale_w0(&self.points, 0.3))] {
-                let value = scale.map_or("not reached".into(), |scale| format!("{scale:.6}"));
+            let scales = [("t0", scale_t0(&self.points, 0.3), "a^2"), ("w0", scale_w0(&self.points, 0.3), "a")];
+            for (name, scale, unit) in scales {
+                let value = scale.map_or("not reached".into(), |scale| format!("{scale:.6} {unit}"));
                 let _ = writeln!(text, "{name}                   {value}");
             }
         }

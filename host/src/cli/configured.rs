@@ -1,0 +1,239 @@
+//! Which configuration a result is of: by what its file holds. The path alone would not do: a run that was started again
+//! writes other links under the same names, and folders move.
+//!
+//! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
+//! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
+//! counts.
+use super::world::World;
+use super::{Failure, Outcome};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Length and time of change of a file, which tell without reading it that it is as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// When it was last written, in nanoseconds since 1970; as text, because such numbers do not fit into a double.
+    pub modified: String,
+}
+
+/// What a file held when a result was made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Its length and time.
+    pub stamp: Stamp,
+    /// CRC-32 of all its bytes.
+    pub crc32: String,
+}
+
+/// A configuration.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// As typed.
+    pub typed: PathBuf,
+    /// From the root, without links: the same for the same file.
+    pub canonical: String,
+    /// The file as it is found; `None` of a line of an earlier version.
+    pub stamp: Option<Stamp>,
+    /// What it holds, once that was read; `None` likewise.
+    pub content: Option<Content>,
+}
+
+/// What is known of a configuration that a result was made of before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// Of another configuration.
+    Other,
+    /// Of this one.
+    Same,
+    /// Of a file at the same place, which held other links.
+    Replaced,
+}
+
+impl Content {
+    /// For a file of results.
+    pub fn json(&self) -> Value {
+        let Content { stamp: Stamp { bytes, modified }, crc32 } = self;
+        json!({ "bytes": bytes, "crc32": crc32, "modified_ns": modified })
+    }
+    /// From such a file: `Ok(None)` if an earlier version wrote it, which noted the path only.
+    pub fn from_json(value: &Value) -> Result<Option<Self>, String> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let text = |key: &str| value[key].as_str().map(String::from);
+        let found = || {
+            let stamp = Stamp { bytes: value["bytes"].as_u64()?, modified: text("modified_ns")? };
+            Some(Content { stamp, crc32: text("crc32")? })
+        };
+        found().map(Some).ok_or_else(|| "content is no object of bytes, crc32 and modified_ns".into())
+    }
+    fn is_of_same_bytes(&self, other: &Self) -> bool {
+        self.stamp.bytes == other.stamp.bytes && self.crc32 == other.crc32
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let about = std::fs::metadata(path)?;
+        Ok(Stamp { bytes: about.len(), modified: nanoseconds(about.modified()?).to_string() })
+    }
+    /// Whether the file was written after a time.
+    pub fn is_after(&self, time: SystemTime) -> bool {
+        self.modified.parse::<u128>().is_ok_and(|modified| modified > nanoseconds(time))
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> u128 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
+}
+
+fn crc32_of(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut piece, mut sum) = (File::open(path)?, vec![0; 1 << 22], crc32fast::Hasher::new());
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("{:08x}", sum.finalize())),
+            n => sum.update(&piece[..n]),
+        }
+    }
+}
+
+impl Configured {
+    /// *Collective.* Files as the first process finds them; all that cannot be read are named.
+    pub fn all(paths: &[PathBuf], world: &World) -> Outcome<Vec<Self>> {
+        let (mut mine, mut lost) = (Vec::new(), Vec::new());
+        for path in paths {
+            match std::fs::canonicalize(path).and_then(|found| Ok((Stamp::of(&found)?, found))) {
+                Ok((stamp, found)) => mine.push(json!([found.display().to_string(), stamp.bytes, stamp.modified])),
+                Err(why) => lost.push(format!("{} cannot be read: {why}", path.display())),
+            }
+        }
+        world.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
+        let first = world.texts(&Value::from(mine).to_string())?.swap_remove(0);
+        let all: Vec<(String, u64, String)> =
+            serde_json::from_str(&first).map_err(|why| Failure::failed(format!("names of files were lost: {why}")))?;
+        let one = |(typed, (canonical, bytes, modified)): (&PathBuf, (String, u64, String))| {
+            let stamp = Some(Stamp { bytes, modified });
+            Configured { typed: typed.clone(), canonical, stamp, content: None }
+        };
+        Ok(paths.iter().zip(all).map(one).collect())
+    }
+    /// The end of its name.
+    pub fn file(&self) -> String {
+        let path = Path::new(&self.canonical);
+        path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+    /// A number that goes with the end of its name as typed, wherever the file is.
+    pub fn hash(&self) -> u64 {
+        let name = self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        u64::from(crc32fast::hash(name.as_bytes())) << 32
+    }
+    /// *Collective.* Reads what the file holds, if that was not done before. The first process does: it is the one that
+    /// writes results.
+    pub fn hold(&mut self, world: &World) -> Outcome<&Content> {
+        let mut mine = String::new();
+        world.once(|| {
+            let content = self.content.take().map_or_else(|| self.read(), Ok)?;
+            mine = content.json().to_string();
+            Ok(())
+        })?;
+        let first = world.texts(&mine)?.swap_remove(0);
+        let found = serde_json::from_str(&first).map_err(|why| why.to_string());
+        self.content = found.and_then(|value| Content::from_json(&value)).map_err(Failure::failed)?;
+        self.content.as_ref().ok_or_else(|| Failure::failed(format!("{} was not read", self.typed.display())))
+    }
+    fn read(&self) -> Outcome<Content> {
+        let path = Path::new(&self.canonical);
+        let cannot = |why| Failure::refused(format!("{} cannot be read: {why}", self.typed.display()));
+        let stamp = Stamp::of(path).map_err(cannot)?;
+        Ok(Content { stamp, crc32: crc32_of(path).map_err(cannot)? })
+    }
+    /// What a result, whose configuration was at `canonical` and held `content`, is of; `made` is when the result was
+    /// written. Reads the file where its length and time do not tell. On one process.
+    pub fn compare(&mut self, canonical: &str, content: Option<&Content>, made: Option<SystemTime>) -> Outcome<Match> {
+        let (same_place, same_name) = (canonical == self.canonical, {
+            let other = Path::new(canonical).file_name().map(|name| name.to_string_lossy().into_owned());
+            other.is_some_and(|other| other == self.file())
+        });
+        let Some(content) = content else {
+            // Earlier versions noted the path alone. A file that was written after its result is another one.
+            let newer = |made| self.stamp.as_ref().is_some_and(|stamp| stamp.is_after(made));
+            return Ok(match (same_place, made.is_some_and(newer)) {
+                (false, _) => Match::Other,
+                (true, true) => Match::Replaced,
+                (true, false) => Match::Same,
+            });
+        };
+        if !same_name {
+            return Ok(Match::Other);
+        }
+        if same_place && self.stamp.as_ref() == Some(&content.stamp) {
+            return Ok(Match::Same);
+        }
+        let differs = if same_place { Match::Replaced } else { Match::Other };
+        if self.stamp.as_ref().is_some_and(|stamp| stamp.bytes != content.stamp.bytes) {
+            return Ok(differs);
+        }
+        if self.content.is_none() {
+            self.content = Some(self.read()?);
+        }
+        let same = self.content.as_ref().is_some_and(|own| own.is_of_same_bytes(content));
+        Ok(if same { Match::Same } else { differs })
+    }
+    /// Whether both are the same configuration, as far as their lines tell.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_bytes = match (&self.content, &other.content) {
+            (Some(own), Some(its)) => own.is_of_same_bytes(its),
+            _ => false,
+        };
+        self.canonical == other.canonical || self.file() == other.file() && same_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &Path) -> Configured {
+        let stamp = Some(Stamp::of(path).unwrap());
+        Configured { typed: path.into(), canonical: path.display().to_string(), stamp, content: None }
+    }
+
+    #[test]
+    fn files_are_what_they_hold() {
+        let room = std::env::temp_dir().join(format!("ferrite-configured-{}", std::process::id()));
+        let (first, moved) = (room.join("cfg"), room.join("there/cfg"));
+        std::fs::create_dir_all(room.join("there")).unwrap();
+        std::fs::write(&first, "links").unwrap();
+        std::fs::write(&moved, "links").unwrap();
+        let known = found(&first).read().unwrap();
+        assert_eq!(Content::from_json(&known.json()), Ok(Some(known.clone())));
+        // crc32 of "links", as zlib has it.
+        assert_eq!((known.crc32.as_str(), known.stamp.bytes), ("d182a118", 5));
+        let at = first.display().to_string();
+        let seen = |path: &Path| found(path).compare(&at, Some(&known), None).unwrap();
+        assert_eq!((seen(&first), seen(&moved)), (Match::Same, Match::Same));
+        // As long as before, but other bytes.
+        std::fs::write(&moved, "lines").unwrap();
+        std::fs::write(&first, "lines").unwrap();
+        assert_eq!((seen(&first), seen(&moved)), (Match::Replaced, Match::Other));
+        // Of the same bytes under another name: a chain may repeat its links.
+        let other = room.join("cfg2");
+        std::fs::write(&other, "links").unwrap();
+        assert_eq!(seen(&other), Match::Other);
+        // Results of earlier versions: by place and time.
+        let before = SystemTime::now() - std::time::Duration::from_secs(3600);
+        let after = SystemTime::now() + std::time::Duration::from_secs(3600);
+        for (path, made, expected) in
+            [(&first, before, Match::Replaced), (&first, after, Match::Same), (&moved, after, Match::Other)]
+        {
+            assert_eq!(found(path).compare(&at, None, Some(made)).unwrap(), expected);
+        }
+        assert!(Content::from_json(&json!({ "bytes": 5 })).is_err());
+        std::fs::remove_dir_all(room).unwrap();
+    }
+}

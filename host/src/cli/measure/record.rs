@@ -1,0 +1,110 @@
+//! The file of `--output`: a line for each configuration that was measured, so that the same command goes on.
+use super::super::configured::{Configured, Content, Match};
+use super::super::world::World;
+use super::super::{Failure, Outcome, target};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The schema of a line.
+const SCHEMA: &str = "ferrite.measurement/1";
+
+/// A file of lines.
+pub struct Record {
+    path: PathBuf,
+    /// What decides what is measured.
+    input: Value,
+    /// Lines that were there.
+    lines: Vec<Value>,
+}
+
+impl Record {
+    /// *Collective.* What is there. Refused where a line was made with another input.
+    pub fn open(path: PathBuf, input: Value, world: &World) -> Outcome<Self> {
+        let mut text = String::new();
+        world.once(|| {
+            target::check(&path).map_err(Failure::refused)?;
+            target::cut_half_line(&path).map_err(Failure::failed)?;
+            match std::fs::read_to_string(&path) {
+                Ok(there) => text = there,
+                Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+                Err(why) => return Err(Failure::refused(format!("{} cannot be read: {why}", path.display()))),
+            }
+            Ok(())
+        })?;
+        // What the first process sees, all see.
+        let text = world.texts(&text)?.swap_remove(0);
+        let mut record = Record { path, input, lines: Vec::new() };
+        for line in text.lines() {
+            let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is no JSON: {why}")))?;
+            record.lines.push(record.checked(value)?);
+        }
+        Ok(record)
+    }
+    /// Something is wrong with the line behind the last one.
+    fn wrong(&self, why: String) -> Failure {
+        Failure::refused(format!("{}, line {}: {why}", self.path.display(), self.lines.len() + 1)).shared()
+    }
+    fn checked(&self, line: Value) -> Outcome<Value> {
+        if line["schema"].is_null() && line["plaquette"].is_object() {
+            let why = "an earlier version measured this and did not note what the file held: name another file";
+            return Err(self.wrong(why.into()));
+        }
+        if line["schema"] != SCHEMA {
+            return Err(self.wrong(format!("the schema is not {SCHEMA}: name another file")));
+        }
+        let keys = self.input.as_object().into_iter().flatten();
+        if let Some((key, _)) = keys.into_iter().find(|(key, value)| line["input"][key.as_str()] != **value) {
+            return Err(self.wrong(format!("it was made with another {key}: name another file")));
+        }
+        match Content::from_json(&line["content"]) {
+            Ok(Some(_)) if line["absolute"].is_string() => Ok(line),
+            Ok(_) => Err(self.wrong("absolute or content is missing".into())),
+            Err(why) => Err(self.wrong(why)),
+        }
+    }
+    /// *Collective.* The line of a configuration, if it has one. Refused where it is of a file at this place which held
+    /// other links.
+    pub fn find(&self, configuration: &mut Configured, world: &World) -> Outcome<Option<Value>> {
+        let mut found = None;
+        world.once(|| {
+            for (number, line) in self.lines.iter().enumerate() {
+                let content = Content::from_json(&line["content"]).map_err(Failure::failed)?;
+                let place = line["absolute"].as_str().unwrap_or_default();
+                match configuration.compare(place, content.as_ref(), None)? {
+                    Match::Other => {}
+                    Match::Same => {
+                        found = Some(number);
+                        return Ok(());
+                    }
+                    Match::Replaced => {
+                        return Err(Failure::refused(format!(
+                            "{} holds other links than when line {} of {} was made of it: name another file, or take \
+                             the line away to measure it again",
+                            configuration.typed.display(),
+                            number + 1,
+                            self.path.display()
+                        )));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let number = world.texts(&found.map_or(String::new(), |number| number.to_string()))?.swap_remove(0);
+        Ok(number.parse::<usize>().ok().and_then(|number| self.lines.get(number).cloned()))
+    }
+    /// *Collective.* Adds what was found of a configuration.
+    pub fn add(&self, configuration: &mut Configured, object: &Value, world: &World) -> Outcome<Value> {
+        let content = configuration.hold(world)?.json();
+        let mut line = json!({
+            "schema": SCHEMA,
+            "absolute": configuration.canonical,
+            "content": content,
+            "input": self.input,
+        });
+        if let (Value::Object(line), Value::Object(object)) = (&mut line, object) {
+            line.extend(object.clone());
+        }
+        world.once(|| target::append_line(&self.path, &line).map_err(Failure::failed))?;
+        Ok(line)
+    }
+}

@@ -1,0 +1,247 @@
+//! Propagators in a folder, and whether results are of the same input.
+use super::super::configured::{Configured, Content, Match};
+use super::super::layout::Layout;
+use super::super::world::World;
+use super::super::{Failure, Outcome, fields, target};
+use super::input::Input;
+use ferrite::field::host::{Fermion, HostField};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tracing::{info, warn};
+
+/// A propagator in a folder: an array, and what it is.
+pub struct Kept {
+    array: PathBuf,
+    about: PathBuf,
+    input: Value,
+}
+
+impl Kept {
+    /// Where that of a configuration is kept, if they are.
+    pub fn of(input: &Input, configuration: &Configured) -> Option<Self> {
+        let folder = input.propagators.as_ref()?;
+        let place = |ending: &str| folder.join(format!("{}.{ending}", typed_name(configuration)));
+        Some(Kept { array: place("npy"), about: place("json"), input: input.of_propagator() })
+    }
+    /// *Collective.* Before the first solve: whether each configuration has a name of its own in the folder, and what is
+    /// there was made of its links and with this input.
+    pub fn check_all(input: &Input, configurations: &mut [Configured], world: &World) -> Outcome {
+        let Some(folder) = &input.propagators else { return Ok(()) };
+        let mut names: HashMap<String, &Path> = HashMap::new();
+        for configuration in configurations.iter() {
+            let name = typed_name(configuration);
+            if let Some(first) = names.insert(name.clone(), &configuration.typed) {
+                let (first, second, folder) = (first.display(), configuration.typed.display(), folder.display());
+                let why = format!(
+                    "{first} and {second} would both keep their propagator as {folder}/{name}.npy: measure them in two \
+                     runs with different propagators = \"FOLDER\""
+                );
+                return Err(Failure::refused(why).shared());
+            }
+        }
+        world.once(|| {
+            for configuration in configurations.iter_mut() {
+                if let Some(kept) = Kept::of(input, configuration).filter(Kept::is_there) {
+                    kept.check(configuration)?;
+                }
+            }
+            Ok(())
+        })
+    }
+    fn is_there(&self) -> bool {
+        self.array.is_file() && self.about.is_file()
+    }
+    /// *Collective.* The fields, if they are there; refused where they are of another configuration or input.
+    pub fn read<T: Fermion>(
+        &self,
+        configuration: &mut Configured,
+        (count, layout): (usize, &Layout),
+        world: &World,
+    ) -> Outcome<Option<Vec<HostField<T>>>> {
+        if world.largest(f64::from(u8::from(!self.is_there())))? > 0.0 {
+            return Ok(None);
+        }
+        world.once(|| self.check(configuration))?;
+        info!("{}: the propagator is read", self.array.display());
+        let source = fields::Source::File(self.array.clone(), 0);
+        let all = world.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
+        if all.len() != count {
+            let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
+            return Err(Failure::refused(why).shared());
+        }
+        all.iter().map(|one| one.field(layout)).collect::<Outcome<_>>().map(Some)
+    }
+    /// On one process.
+    fn check(&self, configuration: &mut Configured) -> Outcome {
+        let shown = self.about.display();
+        let text = std::fs::read_to_string(&self.about);
+        let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
+        let known: Value =
+            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is no JSON: {why}")))?;
+        if let Some(what) = difference(&known["input"], &self.input) {
+            let why = format!("{} was made with another input.{what}: name another folder", self.array.display());
+            return Err(Failure::refused(why));
+        }
+        let content =
+            Content::from_json(&known["content"]).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
+        let canonical = known["configuration"].as_str().unwrap_or_default();
+        match configuration.compare(canonical, content.as_ref(), written(&self.array))? {
+            Match::Same if content.is_none() => {
+                warn!(
+                    "{shown} is of an earlier version, which noted the name of the configuration but not what it held"
+                );
+                Ok(())
+            }
+            Match::Same => Ok(()),
+            Match::Other | Match::Replaced => {
+                let why = format!(
+                    "{} was made with another configuration: {canonical}, with other links than {} has now; name another \
+                     folder, or take the propagator away",
+                    self.array.display(),
+                    configuration.typed.display()
+                );
+                Err(Failure::refused(why))
+            }
+        }
+    }
+    /// *Collective.* Writes the fields, and then what they are.
+    pub fn write<T: Fermion>(
+        &self,
+        configuration: &mut Configured,
+        (fields, title): (&[HostField<T>], &str),
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome {
+        let content = configuration.hold(world)?.json();
+        fields::write_fermions(&self.array, fields, title, layout)?;
+        let about = json!({
+            "schema": "ferrite.propagator/1",
+            "configuration": configuration.canonical,
+            "content": content,
+            "input": self.input,
+        });
+        world.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
+    }
+}
+
+/// When a file was last written, if that can be told.
+pub fn written(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|about| about.modified()).ok()
+}
+
+/// The end of the name as typed.
+fn typed_name(configuration: &Configured) -> String {
+    configuration.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The first key, with those that it is in, by which two inputs differ in what they mean: the values of `solve`, which are
+/// texts as typed, are numbers, and keys that are not there have their defaults.
+pub fn difference(old: &Value, new: &Value) -> Option<String> {
+    match [old, new].map(resolved) {
+        [a, b] => differing_key(&a, &b),
+    }
+}
+
+fn differing_key(old: &Value, new: &Value) -> Option<String> {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.filter_map(|key| {
+                let [x, y] = [a, b].map(|object| object.get(key).unwrap_or(&Value::Null));
+                differing_key(x, y).map(|below| match below.as_str() {
+                    "" => key.clone(),
+                    below => format!("{key}.{below}"),
+                })
+            })
+            .next()
+        }
+        _ if old == new => None,
+        _ => Some(String::new()),
+    }
+}
+
+/// Keys of an operator that need not be given, and what they are then; those of all come last.
+const DEFAULTS: [(&[&str], &str, &str); 10] = [
+    (&["wilson", "clover"], "xi", "1"),
+    (&["wilson", "clover"], "nu", "1"),
+    (&["asqtad"], "u0", "1"),
+    (&["hisq"], "naik-epsilon", "0"),
+    (&["staggered", "asqtad", "hisq"], "phases", "milc"),
+    (&["staggered", "asqtad", "hisq"], "spread-boundary", "false"),
+    (&[], "bc-time", "antiperiodic"),
+    (&[], "record", "0"),
+    (&[], "reunitarise", "false"),
+    (&[], "tol", "1e-10"),
+];
+
+/// The same input with all defaults of the solve, and numbers as such.
+fn resolved(input: &Value) -> Value {
+    let mut input = input.clone();
+    let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) else { return input };
+    let operator = solve.get("operator").and_then(Value::as_str).unwrap_or_default().to_string();
+    for (operators, key, default) in DEFAULTS {
+        if operators.is_empty() || operators.contains(&operator.as_str()) {
+            solve.entry(key).or_insert_with(|| json!(default));
+        }
+    }
+    // u₀ goes with c_sw; on anisotropic lattices both coefficients are given.
+    if operator == "clover" && solve.contains_key("csw") {
+        solve.entry("u0").or_insert_with(|| json!("1"));
+    }
+    for value in solve.values_mut() {
+        if let Some(number) = value.as_str().and_then(|text| text.replace('_', "").parse::<f64>().ok()) {
+            *value = json!(number);
+        }
+    }
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_the_names_of_keys() {
+        let a = json!({ "source": "point", "solve": { "mass": "0.1", "tol": "1e-9" } });
+        let mut b = a.clone();
+        assert_eq!(difference(&a, &b), None);
+        b["solve"]["mass"] = json!("0.2");
+        assert_eq!(difference(&a, &b).as_deref(), Some("solve.mass"));
+        b["solve"]["mass"] = json!("0.1");
+        b["solve"]["csw"] = json!("1");
+        assert_eq!(difference(&a, &b).as_deref(), Some("solve.csw"));
+    }
+
+    /// As typed, 0.050 and 5e-2 differ, and so does a default from nothing.
+    #[test]
+    fn inputs_are_compared_by_what_they_mean() {
+        let input = |solve: Value| json!({ "source": "point", "solve": solve });
+        for (a, b) in [
+            (json!({ "operator": "wilson", "mass": "0.05" }), json!({ "operator": "wilson", "mass": "0.050" })),
+            (
+                json!({ "operator": "clover", "csw": "1", "mass": "5e-2" }),
+                json!({ "operator": "clover", "csw": "1.0", "mass": "0.05", "u0": "1", "xi": "1.0", "nu": "1" }),
+            ),
+            (
+                json!({ "operator": "asqtad", "mass": "0.1" }),
+                json!({ "operator": "asqtad", "mass": "0.1", "bc-time": "antiperiodic", "phases": "milc", "u0": "1",
+                        "spread-boundary": "false", "tol": "1e-10", "record": "0", "reunitarise": "false" }),
+            ),
+            (
+                json!({ "operator": "hisq", "mass": "0.1" }),
+                json!({ "operator": "hisq", "mass": "0.1", "naik-epsilon": "0.0" }),
+            ),
+        ] {
+            assert_eq!(difference(&input(a), &input(b)), None);
+        }
+        let plain = json!({ "operator": "asqtad", "mass": "0.1" });
+        for (key, value) in [("bc-time", "periodic"), ("u0", "plaquette"), ("u0", "0.9"), ("tol", "1e-9"), ("csw", "1")]
+        {
+            let mut other = plain.clone();
+            other[key] = json!(value);
+            assert_eq!(difference(&input(plain.clone()), &input(other)), Some(format!("solve.{key}")));
+        }
+    }
+}

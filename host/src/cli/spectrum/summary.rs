@@ -1,0 +1,176 @@
+//! What is said of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
+use super::super::text::count;
+use super::input::Input;
+use super::result::File;
+use crate::plot::compared::{Compared, Values};
+use ferrite::spectrum::effective::{Estimate, Shape, bins, effective_masses, jackknife};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A hadron, or a correlator that was asked for.
+pub struct Hadron {
+    /// For people.
+    name: String,
+    /// C(t), of a hadron with several parts their mean.
+    correlator: Vec<Option<Estimate>>,
+    /// From each time to the next.
+    masses: Vec<Option<Estimate>>,
+}
+
+/// All of them.
+pub struct Summary {
+    hadrons: Vec<Hadron>,
+    configurations: usize,
+    /// Configurations of a bin, bins, and configurations at the end that fill none.
+    bin: usize,
+    bins: usize,
+    left_out: usize,
+}
+
+/// Hadrons that are shown: names of their correlators, and how they fall. Other staggered mesons have states that alternate
+/// in time, and no effective mass of this kind.
+pub const HADRONS: [(&str, &[&str], Shape); 4] = [
+    ("pion", &["g5"], Shape::Cosh),
+    ("rho", &["gx", "gy", "gz"], Shape::Cosh),
+    ("nucleon", &["nucleon.positive"], Shape::Exponential),
+    ("Goldstone pion", &["pion"], Shape::Cosh),
+];
+
+/// Points whose error is not more than this share of their value decide what a panel shows.
+const SURE: f64 = 0.25;
+
+fn json_of(estimates: &[Option<Estimate>]) -> Vec<Value> {
+    let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+    let one = |estimate: &Option<Estimate>| match estimate {
+        Some(Estimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
+        None => Value::Null,
+    };
+    estimates.iter().map(one).collect()
+}
+
+impl Summary {
+    /// With errors by the jackknife over bins of configurations.
+    pub fn of(file: &File, input: &Input) -> Self {
+        let hadron = |(name, parts, shape): (&str, &[&str], Shape)| {
+            let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
+            let samples = bins(&samples, input.bin);
+            // Those of the nucleon fall for less than half of the extent.
+            let masses = |mean: &[f64]| {
+                let mut all = effective_masses(mean, shape);
+                all.truncate(mean.len() / 2);
+                all
+            };
+            let correlator = jackknife(&samples, |mean| mean.iter().map(|c| Some(*c)).collect());
+            Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses) })
+        };
+        let more = input.plot.iter().map(|name| {
+            let shape = if name.starts_with("nucleon") { Shape::Exponential } else { Shape::Cosh };
+            hadron((name, &[name], shape))
+        });
+        let hadrons = HADRONS.into_iter().map(hadron).chain(more).flatten().collect();
+        let configurations = file.len();
+        let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
+        let left_out = if bins * input.bin > configurations { 0 } else { configurations - bins * input.bin };
+        Summary { hadrons, configurations, bin: input.bin, bins, left_out }
+    }
+    /// For `--json`: effective masses, correlators, and what errors are over.
+    pub fn json(&self) -> [Value; 3] {
+        let masses = |h: &Hadron| json!({ "hadron": h.name, "masses": json_of(&h.masses) });
+        let values = |h: &Hadron| json!({ "hadron": h.name, "values": json_of(&h.correlator) });
+        let all = |one: &dyn Fn(&Hadron) -> Value| self.hadrons.iter().map(one).collect();
+        [all(&masses), all(&values), json!({ "bin": self.bin, "bins": self.bins, "left_out": self.left_out })]
+    }
+    /// `8 configurations in 4 bins of 2`
+    fn counts(&self) -> String {
+        let all = count(self.configurations, "configuration");
+        match (self.bin, self.left_out) {
+            (1, _) => all,
+            (bin, 0) => format!("{all} in {} of {bin}", count(self.bins, "bin")),
+            (bin, rest) => format!("{all} in {} of {bin}, the last {rest} left out", count(self.bins, "bin")),
+        }
+    }
+    /// Effective masses, one panel below the other.
+    pub fn picture(&self, title: &str, lattice: &Value) -> Compared {
+        let extents: Vec<String> = lattice.as_array().into_iter().flatten().map(Value::to_string).collect();
+        let on = if extents.is_empty() { String::new() } else { format!(" on {}", extents.join("×")) };
+        let panel = |hadron: &Hadron| Values {
+            axis: hadron.name.clone(),
+            logarithmic: false,
+            at: hadron.masses.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
+            range: sure_range(&hadron.masses),
+        };
+        let times = self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0);
+        Compared {
+            title: format!("Effective masses, {title}{on}"),
+            subtitle: format!("{}; errors by the jackknife", self.counts()),
+            places: (0..times).map(|t| t.to_string()).collect(),
+            horizontal: Some("t / a".into()),
+            panels: self.hadrons.iter().map(panel).collect(),
+        }
+    }
+    /// For a terminal: effective masses, C(t) of the first hadron or of all, and where the rest is.
+    pub fn text(&self, folder: &Path, all: bool) -> String {
+        let mut text = format!("{}: {}\n", folder.display(), self.counts());
+        let shown = if all { &self.hadrons[..] } else { &self.hadrons[..self.hadrons.len().min(1)] };
+        let masses: Vec<(&str, &[Option<Estimate>])> =
+            self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..])).collect();
+        let correlators: Vec<(&str, &[Option<Estimate>])> =
+            shown.iter().map(|h| (h.name.as_str(), &h.correlator[..])).collect();
+        text += &table("t", &masses, |x, error| match error {
+            Some(error) => format!("{x:.5} ± {error:.5}"),
+            None => format!("{x:.5}"),
+        });
+        text += &table("C(t)", &correlators, |x, error| match error {
+            Some(error) => format!("{x:.6e} ± {error:.1e}"),
+            None => format!("{x:.6e}"),
+        });
+        if self.configurations > 0 {
+            let folder = folder.display();
+            let _ = writeln!(
+                text,
+                "all correlators: {folder}/correlators.npy, their names: {folder}/correlators.json\n\
+                 effective masses: {folder}/effective-masses.svg"
+            );
+        }
+        text
+    }
+}
+
+/// Columns by time, with the errors that there are.
+fn table(corner: &str, columns: &[(&str, &[Option<Estimate>])], cell: impl Fn(f64, Option<f64>) -> String) -> String {
+    let width = if corner == "t" { 20 } else { 24 };
+    let mut text = format!("{corner:>4}");
+    columns.iter().for_each(|(name, _)| text += &format!("  {name:>width$}"));
+    text += "\n";
+    for t in 0..columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0) {
+        let _ = write!(text, "{t:>4}");
+        for (_, values) in columns {
+            let estimate = values.get(t).copied().flatten();
+            let shown = estimate.map(|e| cell(e.value, Some(e.error).filter(|error| error.is_finite())));
+            let _ = write!(text, "  {:>width$}", shown.unwrap_or_else(|| "–".into()));
+        }
+        text += "\n";
+    }
+    text
+}
+
+/// What the points with small errors, and their bars, take up; `None` where there are no errors, or none small.
+fn sure_range(masses: &[Option<Estimate>]) -> Option<[f64; 2]> {
+    let sure = masses.iter().flatten().filter(|m| m.error <= SURE * m.value.abs());
+    sure.map(|m| [m.value - m.error, m.value + m.error]).reduce(|[a, b], [low, high]| [a.min(low), b.max(high)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_noisy_point_does_not_flatten_the_rest() {
+        let at = |value, error| Some(Estimate { value, error });
+        let masses = [at(0.5, 0.01), at(0.4, 0.02), None, at(0.3, 0.9), at(7.0, 5.0), at(0.4, f64::NAN)];
+        let [low, high] = sure_range(&masses).unwrap();
+        assert!((low - 0.38).abs() < 1e-15 && (high - 0.51).abs() < 1e-15, "{low} {high}");
+        assert_eq!(sure_range(&masses[3..]), None);
+    }
+}
