@@ -80,7 +80,8 @@ pub fn measure<B: Backend, T: Element>(
                     }
                 }
                 let tol = input.measure.condensate_tol;
-                let all = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::failed)?;
+                let all =
+                    condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::course::failed)?;
                 found.extend(all);
             }
             condensates.push((quarks.mass, found));
