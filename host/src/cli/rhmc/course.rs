@@ -7,6 +7,7 @@ use super::folder::{Folder, State};
 use super::input::{Group, Input};
 use super::record::{self, Record};
 use super::replay::{self, Replay};
+use super::settings;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
@@ -59,7 +60,8 @@ impl Run<'_> {
             Some(state) => state,
             None => {
                 let bounds = vec![0.0; input.groups.len()];
-                State { trajectory: 0, accepted: 0, seed: input.plan.seed, bounds }
+                let (seed, start) = (input.plan.seed, Some(settings::start(input)));
+                State { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
@@ -74,11 +76,13 @@ impl Run<'_> {
                 }
             }
         }
-        let quarks = self.quarks(&domain, &state)?;
+        let quarks = self.quarks(&domain, &mut state)?;
+        state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
         drop(thin);
         if fresh {
-            folder.keep(&state, &self.download(&chain)?, self.layout, world)?;
+            let links = folder.write_links(0, &self.download(&chain)?, self.layout, world)?;
+            folder.keep(&state, &links, world)?;
         }
         let first = state.trajectory;
         let bar = progress::bar(u64::from(input.trajectories), self.context.shows_progress());
@@ -114,7 +118,8 @@ impl Run<'_> {
             if number.is_multiple_of(input.save_every) {
                 folder.save(number, &links, self.layout, world)?;
             }
-            folder.keep(&state, &links, self.layout, world)?;
+            let links = folder.write_links(number, &links, self.layout, world)?;
+            folder.keep(&state, &links, world)?;
             bar.set_position(u64::from(number));
             bar.set_message(record.message());
             info!("{}", record.message());
@@ -127,23 +132,18 @@ impl Run<'_> {
         bar.finish_and_clear();
         Ok(End { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &State) -> Outcome<Vec<Pseudofermions<B>>> {
+    fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &mut State) -> Outcome<Vec<Pseudofermions<B>>> {
         let mut first = 0;
         let mut all = Vec::new();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
         let mut given = self.context.world.agree(given)?.flatten().unwrap_or_default().into_iter();
-        for (group, bound) in self.input.groups.iter().zip(&state.bounds) {
+        let known = std::mem::take(&mut state.poles);
+        for (number, (group, bound)) in self.input.groups.iter().zip(&state.bounds).enumerate() {
             let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
             let (name, solvers) = (group.name.clone(), self.input.solvers.clone());
             let poles = functions.dynamics.poles.len();
-            let given = solvers[0].tol.len();
-            // Later on, spectra may have asked for other functions than those that the numbers were made for.
-            if given != 1 && given != poles && state.trajectory == 0 {
-                let why = format!(
-                    "precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles: one for each"
-                );
-                return Err(Failure::refused(why).shared());
-            }
+            let known = if state.trajectory == 0 { Some(poles) } else { known.get(number).copied() };
+            state.poles.push(residuals(group, solvers[0].tol.len(), poles, known)?);
             let count = (first, group.pseudofermions);
             all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, count)?);
             first += group.pseudofermions as u32;
@@ -212,6 +212,24 @@ impl Run<'_> {
         Ok(late || interrupt::asked_any(&self.context.world, 0))
     }
 }
+/// For how many poles residuals of molecular dynamics are given, of which there are `given` now, and for which `known` says
+/// the same of the start before. Refuses other numbers than 1 and that of the poles; but a spectrum that has grown may have
+/// asked for other functions than those that the numbers were made for.
+fn residuals(group: &Group, given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
+    if given == 1 || given == poles {
+        return Ok(poles);
+    }
+    let name = &group.name;
+    if known.is_some_and(|known| known != given) {
+        let why =
+            format!("precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles: one for each");
+        return Err(Failure::refused(why).shared());
+    }
+    let what = if given > poles { "the first of them are used" } else { "the last one is that of all others" };
+    warn!("precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles by now: {what}");
+    Ok(given)
+}
+
 /// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
 const WORSE: f64 = 10.0;
 

@@ -120,13 +120,20 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End> {
     let Job { input, layout, device, out, resume, max_hours } = *job;
     let (world, begin) = (&context.world, Instant::now());
-    let batches = needs::batches(input, layout, (device, world))?;
     let precision = if input.single_links { Precision::Single } else { Precision::Double };
+    let found = if resume { Some(Folder::find(out, precision, world)?) } else { None };
+    let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
+    let batches = needs::batches(input, split_before, layout, (device, world))?;
     let names = [device.name().to_string(), device.describe()];
-    let settings = settings::settings(input, &names, layout, &batches);
-    let (folder, state, gauge) = if resume {
-        let goes_on = |state: &State| resume::goes_on(state, input, out, &settings, world);
-        let (folder, state, gauge) = Folder::open(out, precision, layout, world, goes_on)?;
+    let mut settings = settings::settings(input, &names, layout, &batches);
+    if let Some(replay) = &replay {
+        // Told only where it is used, so that runs of other versions compare.
+        settings["replay"] = replay.folder().into();
+    }
+    let (folder, state, gauge) = if let Some((mut folder, mut saved)) = found {
+        world.agree(resume::goes_on(&mut saved.state, input, out, &mut settings, world))?;
+        let gauge = folder.go_on(&saved, layout, world)?;
+        let state = saved.state;
         info!("going on after trajectory {}", state.trajectory);
         let State { trajectory, accepted, .. } = state;
         if trajectory >= input.trajectories {

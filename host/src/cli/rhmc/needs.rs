@@ -21,11 +21,17 @@ fn noise_vectors(input: &Input) -> usize {
     if input.groups.is_empty() { 0 } else { input.measure.condensate }
 }
 
-/// *Collective.* How the noise vectors of a condensate are split, if the run fits at all.
-pub fn batches(input: &Input, layout: &Layout, (device, world): (&Device, &World)) -> Outcome<Batches> {
+/// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
+/// so that a run that goes on rounds as it would have without a break.
+pub fn batches(
+    input: &Input,
+    before: &[usize],
+    layout: &Layout,
+    (device, world): (&Device, &World),
+) -> Outcome<Batches> {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.local(), together);
-    let found = input.measure.batch.on((device, world), n, needs, ("the run", NOISE_VECTOR))?;
+    let found = input.measure.batch.on_as((device, world), (n, before), needs, ("the run", NOISE_VECTOR))?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
     }

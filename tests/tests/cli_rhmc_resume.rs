@@ -1,0 +1,191 @@
+//! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
+mod program;
+
+use program::*;
+use serde_json::{Value, json};
+use std::fs;
+
+const GAUGE: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 3
+seed = 12
+thermalise = 3
+[gauge]
+action = "wilson"
+beta = 5.6
+[trajectory]
+length = 0.5
+steps = 4
+"#;
+
+const QUARKS: &str = r#"
+lattice = [2, 2, 4, 4]
+trajectories = 3
+seed = 11
+start = "hot"
+[gauge]
+action = "wilson"
+beta = 5.5
+[trajectory]
+length = 0.2
+steps = 2
+[[fermion]]
+operator = "naive"
+mass = [0.4]
+flavours = [2]
+[precision]
+dynamics = "double"
+"#;
+
+fn room(input: &str) -> Room {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), input).unwrap();
+    room
+}
+fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+/// The lines without what depends on the clock and on where a run went on.
+fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let mut all = all_lines(room, folder);
+    for line in &mut all {
+        let line = line.as_object_mut().unwrap();
+        line.retain(|key, _| !key.starts_with("seconds") && key != "kernels" && key != "run");
+    }
+    all
+}
+fn copy(room: &Room, from: &str, to: &str) {
+    fs::create_dir(room.path(to)).unwrap();
+    for entry in fs::read_dir(room.path(from)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), room.path(to).join(entry.file_name())).unwrap();
+    }
+}
+/// Takes lines with these keys out of a state.
+fn without(room: &Room, folder: &str, keys: &[&str]) {
+    let path = room.path(folder).join("state.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let kept: Vec<&str> =
+        text.lines().filter(|line| !keys.iter().any(|key| line.starts_with(&format!("{key} = ")))).collect();
+    fs::write(path, kept.join("\n") + "\n").unwrap();
+}
+/// What is written on standard error by a run that succeeds.
+fn told(room: &Room, arguments: &str) -> String {
+    let run = room.run(&format!("{arguments} --backend cpu"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.stderr
+}
+
+/// A folder that is copied while the run goes on may have links of another trajectory than its state.
+#[test]
+fn links_of_another_trajectory_are_refused() {
+    let room = room(GAUGE);
+    room.json("rhmc run.toml --out run");
+    copy(&room, "run", "mixed");
+    // Two trajectories later, the name has other links.
+    fs::copy(room.path("run/state.0.ildg"), room.path("mixed/state.1.ildg")).unwrap();
+    let before = fs::read(room.path("mixed/trajectories.jsonl")).unwrap();
+    let on = "--resume --set trajectories=4";
+    room.fails(
+        2,
+        &format!("rhmc run.toml --out mixed {on} --backend cpu"),
+        &["mixed/state.1.ildg does not have the links of trajectory 3", "its checksum is", "Copy it again"],
+    );
+    assert_eq!(fs::read(room.path("mixed/trajectories.jsonl")).unwrap(), before);
+    // A state of a version that knew neither checksum nor start.
+    copy(&room, "run", "old");
+    without(&room, "old", &["checksum", "start", "poles", "batches"]);
+    room.json(&format!("rhmc run.toml --out old {on}"));
+    room.json("rhmc run.toml --out whole --set trajectories=4");
+    assert_eq!(lines(&room, "old"), lines(&room, "whole"));
+    assert_eq!(all_lines(&room, "old")[3]["run"]["start"], json!("cold"));
+}
+
+/// The start of a run is that of its first links, whatever an input says later.
+#[test]
+fn a_start_stays_what_it_was() {
+    let room = room(GAUGE);
+    room.json("generate unit --lattice 4,4,4,4 -o first.npy");
+    let run = "rhmc run.toml --out run";
+    room.json(&format!("{run} --set start=first.npy --set trajectories=0"));
+    for other in ["hot", "cold"] {
+        room.fails(
+            2,
+            &format!("{run} --resume --backend cpu --set start={other}"),
+            &["has begun with start = first.npy", &format!("the input says {other}"), "another folder"],
+        );
+    }
+    // The same file by another name.
+    let absolute = room.path("first.npy").display().to_string();
+    let said = told(&room, &format!("{run} --resume --set trajectories=1 --set start={absolute}"));
+    assert!(!said.contains("warning"), "{said}");
+    let said = told(&room, &format!("{run} --resume --set trajectories=2 --set start=hot"));
+    assert!(said.contains("start = hot has no effect") && said.contains("began with start = first.npy"), "{said}");
+    let starts: Vec<Value> = all_lines(&room, "run").iter().map(|line| line["run"]["start"].clone()).collect();
+    assert_eq!(starts, [json!("first.npy"), json!("first.npy")]);
+}
+
+/// Residuals one for each pole are as many as there are poles, also when a run goes on.
+#[test]
+fn residuals_of_poles_are_counted_when_a_run_goes_on() {
+    let room = room(QUARKS);
+    let run = "rhmc run.toml --out run --set trajectories";
+    room.json(&format!("{run}=1"));
+    let list = "--set precision.dynamics-tol=1e-7,1e-8 --resume --backend cpu";
+    room.fails(2, &format!("{run}=2 {list}"), &["precision.dynamics-tol has 2 numbers", "poles: one for each"]);
+    assert_eq!(lines(&room, "run").len(), 1);
+    // Of a version that did not count them, a run goes on, and says what it does.
+    without(&room, "run", &["poles"]);
+    let said = told(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
+    assert!(said.contains("2 numbers") && said.contains("the last one is that of all others"), "{said}");
+}
+
+/// A run that took its numbers from files does not take others without a word.
+#[test]
+fn the_end_of_a_replay_is_told() {
+    let room = room(GAUGE);
+    fs::create_dir(room.path("given")).unwrap();
+    for number in 1..=2 {
+        room.json(&format!("generate random --lattice 4,4,4,4 --seed {number} -o given/momenta.{number}.npy"));
+    }
+    let run = "rhmc run.toml --out run --set trajectories";
+    room.json(&format!("{run}=1 --replay given"));
+    assert_eq!(all_lines(&room, "run")[0]["run"]["replay"], json!("given"));
+    let said = told(&room, &format!("{run}=2 --resume --replay given"));
+    assert!(!said.contains("warning"), "{said}");
+    let said = told(&room, &format!("{run}=3 --resume"));
+    assert!(said.contains("from trajectory 3 on, settings are others than before: replay"), "{said}");
+    assert!(all_lines(&room, "run")[2]["run"].get("replay").is_none());
+}
+
+/// Sums over noise vectors are rounded otherwise in other batches: these stay as they were.
+#[test]
+fn batches_of_noise_vectors_stay_as_they_were() {
+    let room = room(&format!("{QUARKS}[measure]\ncondensate = 5\n"));
+    room.json("rhmc run.toml --out whole --set trajectories=2 --set measure.batch=2");
+    room.json("rhmc run.toml --out parts --set trajectories=1 --set measure.batch=2");
+    room.json("rhmc run.toml --out parts --set trajectories=2 --resume");
+    let all = all_lines(&room, "parts");
+    assert_eq!(all[1]["run"]["measure"]["batches"], json!([2, 2, 1]));
+    assert_eq!(lines(&room, "parts"), lines(&room, "whole"));
+    // What is asked for is done.
+    room.json("rhmc run.toml --out parts --resume --set measure.batch=5");
+    assert_eq!(all_lines(&room, "parts")[2]["run"]["measure"]["batches"], json!([5]));
+    // Another number of vectors is split anew.
+    room.json("rhmc run.toml --out parts --resume --set trajectories=4 --set measure.condensate=3");
+    assert_eq!(all_lines(&room, "parts")[3]["run"]["measure"]["batches"], json!([3]));
+}
+
+/// Quarks of one mass in one group are the same quarks, however they are counted.
+#[test]
+fn equal_masses_are_one_mass() {
+    let room = room(QUARKS);
+    room.json("rhmc run.toml --out one --set trajectories=1 --set fermion.0.flavours=4");
+    room.json("rhmc run.toml --out two --set trajectories=1 --set fermion.0.mass=0.4,0.4 --set fermion.0.flavours=2,2");
+    let [one, two] = ["one", "two"].map(|folder| lines(&room, folder).swap_remove(0));
+    assert_eq!(
+        (&one["delta_h"], &one["start"], &one["plaquette"]),
+        (&two["delta_h"], &two["start"], &two["plaquette"])
+    );
+}
