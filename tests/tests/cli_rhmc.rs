@@ -58,7 +58,7 @@ fn lines(room: &Room, folder: &str) -> Vec<Value> {
     let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap();
-        for key in ["seconds", "seconds_with_observables", "kernels", "run"] {
+        for key in ["seconds", "seconds_with_observables", "seconds_of_files", "kernels", "run"] {
             value.as_object_mut().unwrap().remove(key);
         }
         value

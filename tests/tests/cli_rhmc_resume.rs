@@ -1,6 +1,7 @@
 //! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
 mod program;
 
+use ferrite::files::{ReadOptions, read_gauge};
 use program::*;
 use serde_json::{Value, json};
 use std::fs;
@@ -188,4 +189,68 @@ fn equal_masses_are_one_mass() {
         (&one["delta_h"], &one["start"], &one["plaquette"]),
         (&two["delta_h"], &two["start"], &two["plaquette"])
     );
+}
+
+/// Configurations and states share a file where both are wanted, and none of them depends on the other.
+#[test]
+#[cfg(unix)]
+fn links_are_written_once() {
+    use std::os::unix::fs::MetadataExt;
+    let room = room(GAUGE);
+    let report = room.json("rhmc run.toml --out run");
+    assert!(report["summary"]["seconds_of_files_per_trajectory"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(all_lines(&room, "run").iter().all(|line| line["seconds_of_files"].as_f64().unwrap() > 0.0));
+    let at = |name: &str| {
+        let there = fs::metadata(room.path("run").join(name)).unwrap();
+        (there.ino(), there.nlink())
+    };
+    for (number, state) in [(2, 0), (3, 1)] {
+        let kept = at(&format!("cfg.{number:06}.ildg"));
+        assert_eq!((kept, kept.1), (at(&format!("state.{state}.ildg")), 2));
+    }
+    assert_eq!(at("cfg.000001.ildg").1, 1);
+    (1..=3).for_each(|number| drop(room.json(&format!("verify run/cfg.{number:06}.ildg"))));
+    // A run goes on without its configurations, and no later state is written into one.
+    fs::create_dir(room.path("archive")).unwrap();
+    for number in 1..=3 {
+        let name = format!("cfg.{number:06}.ildg");
+        fs::rename(room.path("run").join(&name), room.path("archive").join(&name)).unwrap();
+    }
+    let archived = || (1..=3).map(|k| fs::read(room.path(&format!("archive/cfg.{k:06}.ildg"))).unwrap());
+    let before: Vec<_> = archived().collect();
+    room.json("rhmc run.toml --out run --resume --set trajectories=5 --set save-every=4");
+    assert!(archived().eq(before));
+    room.json("rhmc run.toml --out whole --set trajectories=5");
+    assert_eq!(lines(&room, "run"), lines(&room, "whole"));
+    let links = |name: &str| read_gauge(&room.path(name), &ReadOptions::default()).unwrap().gauge;
+    assert!(links("run/cfg.000004.ildg") == links("whole/cfg.000004.ildg"));
+    assert_eq!(at("state.1.ildg").1, 1);
+    assert!(links("run/state.1.ildg") == links("whole/cfg.000005.ildg"));
+}
+
+/// Of each start, the share of the time outside kernels is known.
+#[test]
+fn time_outside_kernels_is_measured() {
+    let room = room(GAUGE);
+    let run = "rhmc run.toml --out run";
+    let report = room.json(&format!("{run} --set trajectories=3"));
+    let share = |value: &Value| value.as_f64().filter(|share| (0.0..1.0).contains(share));
+    let outside = share(&report["summary"]["outside_kernels"]).unwrap();
+    let timed = |lines: &[Value]| lines.iter().map(|line| line.get("kernels").is_some()).collect::<Vec<_>>();
+    let all = all_lines(&room, "run");
+    assert_eq!(timed(&all), [false, true, false]);
+    assert!((1.0 - share(&all[1]["kernels"]["share"]).unwrap() - outside).abs() < 1e-12);
+    // Without a second one the first is taken; as asked for, or never.
+    room.json(&format!("{run} --resume --set trajectories=4"));
+    room.json(&format!("{run} --resume --set trajectories=6 --set measure.kernels=0"));
+    let text = room.run(&format!("{run} --resume --set trajectories=8 --set measure.kernels=4 --backend cpu")).stdout;
+    assert!(text.contains("outside kernels      ") && text.contains("% of the time of one trajectory"), "{text}");
+    assert_eq!(timed(&all_lines(&room, "run")[3..]), [true, false, false, false, true]);
+    let page = room.json("report run");
+    let row = page["observables"].as_array().unwrap().iter().find(|row| row["name"] == "kernels.share").unwrap();
+    // None of the first trajectories is left out.
+    assert_eq!(row["measurements"], json!(3));
+    let html = fs::read_to_string(room.path("run/report.html")).unwrap();
+    assert!(html.contains("Outside kernels: ") && html.contains("of the time of 3 trajectories"), "no share");
+    assert!(room.run("report run").stdout.contains("Outside kernels: "));
 }

@@ -4,7 +4,7 @@ use super::super::layout::Layout;
 use super::super::{Context, Failure, Outcome, interrupt, progress};
 use super::End;
 use super::folder::{Folder, State};
-use super::input::{Group, Input};
+use super::input::{Group, Input, Timed};
 use super::record::{self, Record};
 use super::replay::{self, Replay};
 use super::settings;
@@ -81,17 +81,21 @@ impl Run<'_> {
         let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
         drop(thin);
         if fresh {
-            let links = folder.write_links(0, &self.download(&chain)?, self.layout, world)?;
+            let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, world)?;
             folder.keep(&state, &links, world)?;
         }
         let first = state.trajectory;
         let bar = progress::bar(u64::from(input.trajectories), self.context.shows_progress());
-        let (mut records, mut interrupted) = (Vec::new(), false);
+        let (mut records, mut interrupted) = (Vec::<Record>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
             let clock = Instant::now();
             let nth = |every: usize| every > 0 && (number as usize).is_multiple_of(every);
-            if nth(input.measure.kernels) {
+            let timed = match input.measure.kernels {
+                Timed::Every(every) => nth(every),
+                Timed::Second => records.len() == 1 || (records.is_empty() && number == input.trajectories),
+            };
+            if timed {
                 backend.start_profile()?;
             }
             let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
@@ -100,13 +104,17 @@ impl Run<'_> {
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
             let residuals: Vec<f64> = chain.quarks().map(|quarks| quarks.take_residual()).collect();
             let seconds = clock.elapsed().as_secs_f64();
-            let kernels = nth(input.measure.kernels).then(|| backend.end_profile()).transpose()?;
+            let kernels = timed.then(|| backend.end_profile()).transpose()?;
             state.trajectory = number;
             state.accepted += u32::from(outcome.accepted);
             let largest = self.look_at_spectrum(&mut chain, &mut state)?;
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
             let whole = clock.elapsed().as_secs_f64();
-            let record = Record { outcome, seconds, largest, residuals, measured, kernels, whole };
+            let clock = Instant::now();
+            let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
+            let links = folder.write_links(number, &gauge, save, self.layout, world)?;
+            let files = clock.elapsed().as_secs_f64();
+            let record = Record { outcome, seconds, largest, residuals, measured, kernels, whole, files };
             self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
@@ -114,11 +122,7 @@ impl Run<'_> {
                 line["run"] = self.settings.clone();
             }
             folder.add(&line, world)?;
-            let links = self.download(&chain)?;
-            if number.is_multiple_of(input.save_every) {
-                folder.save(number, &links, self.layout, world)?;
-            }
-            let links = folder.write_links(number, &links, self.layout, world)?;
+            // Not before its links and its line are there.
             folder.keep(&state, &links, world)?;
             bar.set_position(u64::from(number));
             bar.set_message(record.message());

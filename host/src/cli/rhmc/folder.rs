@@ -25,6 +25,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 const FORMAT: &str = "ferrite.rhmc-state/1";
 
@@ -87,12 +88,14 @@ pub struct Folder {
     bytes: u64,
     /// Keeps other processes away as long as it is open; with rank 0.
     lock: Option<File>,
+    /// How a file gets a second name.
+    link: fn(&Path, &Path) -> std::io::Result<()>,
 }
 
 impl Folder {
     /// *Collective.* A folder for a new run; made if it is not there.
     pub fn create(path: &Path, precision: Precision, world: &World) -> Outcome<Self> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| {
             if folder.file("state.toml").exists() {
                 let why = "has a run already: go on with it by --resume, or name another folder";
@@ -114,7 +117,7 @@ impl Folder {
     }
     /// *Collective.* The folder of a run that goes on, and its state.
     pub fn find(path: &Path, precision: Precision, world: &World) -> Outcome<(Self, Saved)> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| folder.lock())?;
         let saved = world.agree(folder.state())?;
         // What they were made with is in there, too.
@@ -236,10 +239,32 @@ impl Folder {
         let state = State { trajectory, accepted, seed, bounds, poles, start, batches };
         Ok(Saved { state, links: Links { name: links.text().into(), checksum }, bytes })
     }
-    /// *Collective.* Writes links to go on from, under the name that the last state does not use.
-    pub fn write_links(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome<Links> {
+    /// *Collective.* Writes links to go on from, under the name that the last state does not use; with `save` they are kept as
+    /// a configuration, too. That is one file with two names where the file system can do it, else two. Either name may go
+    /// or get other links later: the file stays under the other one, and no file is ever written into once it has a name.
+    pub fn write_links(
+        &self,
+        trajectory: u32,
+        gauge: &HostGauge,
+        save: bool,
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome<Links> {
         let name = format!("state.{}.ildg", trajectory % 2);
-        let checksum = self.write(&self.file(&name), gauge, trajectory, layout, world)?;
+        let path = self.file(&name);
+        if save {
+            let kept = self.file(&format!("cfg.{trajectory:06}.ildg"));
+            let checksum = self.write(&kept, gauge, trajectory, layout, world)?;
+            // What was read back is what gets the name.
+            let linked = if world.speaks() { (self.link)(&kept, &path) } else { Ok(()) };
+            if let Err(why) = &linked {
+                debug!("{} is written twice: it cannot have two names: {why}", kept.display());
+            }
+            if world.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
+                return Ok(Links { name, checksum });
+            }
+        }
+        let checksum = self.write(&path, gauge, trajectory, layout, world)?;
         Ok(Links { name, checksum })
     }
     /// *Collective.* Makes the state with these links, which were read back, the one to go on from.
@@ -266,10 +291,6 @@ impl Folder {
         }
         let _ = write!(text, "links = \"{name}\"\nbytes = {}\n", self.bytes);
         world.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
-    }
-    /// *Collective.* Keeps a configuration.
-    pub fn save(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
-        self.write(&self.file(&format!("cfg.{trajectory:06}.ildg")), gauge, trajectory, layout, world).map(drop)
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, line: &Value, world: &World) -> Outcome {
@@ -307,4 +328,39 @@ impl Folder {
 /// The checksum of a file, as its header prints it.
 fn checksum(file: &GaugeFile) -> Option<String> {
     file.header.checksum.map(|(kind, sum)| kind.print(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::layout::LayoutChoice;
+    use super::*;
+    use ferrite::generate;
+
+    /// Where files cannot have two names, there are two files.
+    #[test]
+    fn links_are_there_with_and_without_second_names() {
+        let world = World::of(comms::Solo::new());
+        let lattice = ferrite::lattice::Lattice::new([2; 4]).unwrap();
+        let layout = LayoutChoice::from_settings(&mut Settings::of(&[])).cut(&world, lattice, 1).unwrap();
+        let gauge = generate::random(layout.section, 1);
+        let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
+        for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
+            let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
+            let mut folder = Folder::create(&path, Precision::Double, &world).unwrap();
+            folder.link = link;
+            let links = folder.write_links(3, &gauge, true, &layout, &world).unwrap();
+            assert_eq!(links.name, "state.1.ildg");
+            let [kept, state] = ["cfg.000003.ildg", "state.1.ildg"].map(|name| {
+                let file = fields::read_gauge(&path.join(name), &Reading::default(), &layout, &world).unwrap();
+                assert_eq!(checksum(&file), links.checksum, "{name}");
+                fs::read(path.join(name)).unwrap()
+            });
+            assert!(links.checksum.is_some() && kept == state);
+            // Links of a later trajectory leave the configuration as it is.
+            folder.write_links(5, &generate::random(layout.section, 2), false, &layout, &world).unwrap();
+            assert!(fs::read(path.join("cfg.000003.ildg")).unwrap() == kept);
+            assert!(fs::read(path.join("state.1.ildg")).unwrap() != kept);
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
 }

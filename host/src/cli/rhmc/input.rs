@@ -98,8 +98,18 @@ pub struct Measure {
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
     pub reversibility: usize,
-    /// Times of kernels in every so many trajectories; 0 for never.
-    pub kernels: usize,
+    /// When times of kernels are taken.
+    pub kernels: Timed,
+}
+
+/// Trajectories whose kernels are timed, which makes them slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// The second one after each start of the program; the first, in which memory is taken and kernels are loaded for the
+    /// first time, only where there is no second one.
+    Second,
+    /// Every so many; 0 for never.
+    Every(usize),
 }
 
 /// The input.
@@ -186,7 +196,7 @@ impl Input {
             batch: BatchChoice::from_settings(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
-            kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),
+            kernels: s.count("measure.kernels", 0..=last).map_or(Timed::Second, Timed::Every),
         };
         if tables == 0 {
             without_quarks(s);
