@@ -305,16 +305,34 @@ fn runs_end_in_time() {
     assert!(out.stderr.contains("go on with --resume"), "{}", out.stderr);
     let first = lines(&room, "run").len();
     assert!(first > 0);
-    let mut child =
-        room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Of a terminal, of mpirun and batch systems, and of a terminal that closes.
+    for signal in ["INT", "TERM", "HUP"] {
+        let first = lines(&room, "run").len();
+        let mut child =
+            room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(800));
+        send(signal, child.id());
+        let start = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(lines(&room, "run").len() > first, "{signal}");
+    }
+    // A hang-up that nohup has made the system ignore stays ignored.
+    let program = program::ferrite().display().to_string();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("trap '' HUP; exec {program} {run} --resume")]).current_dir(room.path(""));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(800));
-    let interrupt = format!("kill -INT {}", child.id());
-    let interrupt = std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap();
-    assert!(interrupt.success());
-    let start = Instant::now();
+    send("HUP", child.id());
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(child.try_wait().unwrap(), None);
+    send("TERM", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(start.elapsed() < Duration::from_secs(10));
-    assert!(lines(&room, "run").len() > first);
+}
+
+fn send(signal: &str, process: u32) {
+    let sent = std::process::Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().unwrap();
+    assert!(sent.success());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is seen of a running solve: a bar on a terminal, events for the plot, and Ctrl-C.
+//! What is seen of a running solve: a bar on a terminal, events for the plot, and signals that ask for an end.
 use super::interrupt;
 use super::world::World;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -37,8 +37,8 @@ Examples:
   ferrite rhmc run.toml --out run --resume --set trajectories=500
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
-Ctrl-C, and the end of --max-hours, end the run after the trajectory at hand; --resume goes on from there, or from the
-last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
+Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the trajectory at hand; --resume goes on from there,
+or from the last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
 trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page
 of it, at any time.";
 
