@@ -254,3 +254,32 @@ fn time_outside_kernels_is_measured() {
     assert!(html.contains("Outside kernels: ") && html.contains("of the time of 3 trajectories"), "no share");
     assert!(room.run("report run").stdout.contains("Outside kernels: "));
 }
+
+/// Groups with other numbers of poles have residuals of their own.
+#[test]
+fn residuals_of_groups() {
+    let second = "[[fermion]]\noperator = \"naive\"\nmass = [1.5]\nflavours = [1]\n";
+    let room = room(&QUARKS.replace("[precision]", &format!("{second}[precision]")));
+    let run = |folder: &str, sets: &str| format!("rhmc run.toml --out {folder} --set trajectories=1 {sets}");
+    let key = "--set fermion.1.dynamics-tol";
+    let refused = room.fails(
+        2,
+        &run("no", &format!("{key}=1e-7,1e-7 --backend cpu")),
+        &["fermion.1.dynamics-tol has 2 numbers", "poles: one for each"],
+    );
+    let (_, rest) = refused.stderr.split_once(" have ").unwrap();
+    let poles: usize = rest.split_once(" poles").unwrap().0.parse().unwrap();
+    assert!(poles > 2);
+    room.json(&run("one", &format!("{key}=1e-7")));
+    room.json(&run("list", &format!("{key}={}", vec!["1e-7"; poles].join(","))));
+    room.json(&run("default", ""));
+    let [one, list, default] = ["one", "list", "default"].map(|folder| lines(&room, folder).swap_remove(0));
+    assert_eq!(one, list);
+    assert_ne!(one["delta_h"], default["delta_h"]);
+    assert_eq!(one["quarks"][0]["iterations"]["action"], default["quarks"][0]["iterations"]["action"]);
+    let told = |folder: &str| all_lines(&room, folder)[0]["run"]["quarks"].clone();
+    assert_eq!((&told("one")[1]["dynamics_tol"], told("one")[0].get("dynamics_tol")), (&json!([1e-7]), None));
+    // As for all groups, a solver in single precision has its limit.
+    let single = run("no", &format!("{key}=1e-9 --set precision.dynamics=single --backend cpu"));
+    room.fails(2, &single, &["fermion.1.dynamics-tol is 1e-9", "5e-8 or more"]);
+}

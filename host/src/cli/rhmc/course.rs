@@ -85,7 +85,8 @@ impl Run<'_> {
             folder.keep(&state, &links, world)?;
         }
         let first = state.trajectory;
-        let bar = progress::bar(u64::from(input.trajectories), self.context.shows_progress());
+        let bar = progress::bar(PARTS * u64::from(input.trajectories), self.context.shows_progress());
+        bar.set_position(PARTS * u64::from(first));
         let (mut records, mut interrupted) = (Vec::<Record>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
@@ -101,6 +102,13 @@ impl Run<'_> {
             let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
             let given = given.transpose()?;
             let noise = given.as_ref().map(replay::Given::noise);
+            if !bar.is_hidden() {
+                let bar = bar.clone();
+                chain.on_move(move |done, all| {
+                    bar.set_position(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64);
+                    bar.set_message(format!("trajectory {number}, {} % of its way", 100 * done / all));
+                });
+            }
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
             let residuals: Vec<f64> = chain.quarks().map(|quarks| quarks.take_residual()).collect();
             let seconds = clock.elapsed().as_secs_f64();
@@ -124,8 +132,8 @@ impl Run<'_> {
             folder.add(&line, world)?;
             // Not before its links and its line are there.
             folder.keep(&state, &links, world)?;
-            bar.set_position(u64::from(number));
-            bar.set_message(record.message());
+            bar.set_position(PARTS * u64::from(number));
+            bar.set_message(format!("after trajectory {number}"));
             info!("{}", record.message());
             records.push(record);
             if number < input.trajectories && self.is_asked_to_end()? {
@@ -144,10 +152,14 @@ impl Run<'_> {
         let known = std::mem::take(&mut state.poles);
         for (number, (group, bound)) in self.input.groups.iter().zip(&state.bounds).enumerate() {
             let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
-            let (name, solvers) = (group.name.clone(), self.input.solvers.clone());
+            let (name, solvers) = (group.name.clone(), self.input.solvers_of(group));
             let poles = functions.dynamics.poles.len();
             let known = if state.trajectory == 0 { Some(poles) } else { known.get(number).copied() };
-            state.poles.push(residuals(group, solvers[0].tol.len(), poles, known)?);
+            let key = match group.dynamics_tol {
+                Some(_) => format!("fermion.{number}.dynamics-tol"),
+                None => "precision.dynamics-tol".into(),
+            };
+            state.poles.push(residuals((&key, &name), solvers[0].tol.len(), poles, known)?);
             let count = (first, group.pseudofermions);
             all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, count)?);
             first += group.pseudofermions as u32;
@@ -216,21 +228,22 @@ impl Run<'_> {
         Ok(late || interrupt::asked_any(&self.context.world, 0))
     }
 }
+/// Steps of the bar for each trajectory.
+const PARTS: u64 = 1000;
+
 /// For how many poles residuals of molecular dynamics are given, of which there are `given` now, and for which `known` says
 /// the same of the start before. Refuses other numbers than 1 and that of the poles; but a spectrum that has grown may have
 /// asked for other functions than those that the numbers were made for.
-fn residuals(group: &Group, given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
+fn residuals((key, name): (&str, &str), given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
     if given == 1 || given == poles {
         return Ok(poles);
     }
-    let name = &group.name;
     if known.is_some_and(|known| known != given) {
-        let why =
-            format!("precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles: one for each");
+        let why = format!("{key} has {given} numbers, and the {name} have {poles} poles: one for each");
         return Err(Failure::refused(why).shared());
     }
     let what = if given > poles { "the first of them are used" } else { "the last one is that of all others" };
-    warn!("precision.dynamics-tol has {given} numbers, and the {name} have {poles} poles by now: {what}");
+    warn!("{key} has {given} numbers, and the {name} have {poles} poles by now: {what}");
     Ok(given)
 }
 

@@ -81,7 +81,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 
 fn quarks(group: &Group) -> Value {
     let params = &group.operator.params;
-    json!({
+    let mut all = json!({
         "name": group.name,
         "operator": if group.operator.paths.is_some() { "asqtad" } else { "naive" },
         "mass": group.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
@@ -100,7 +100,12 @@ fn quarks(group: &Group) -> Value {
             StaggeredPhases::Milc => "milc",
             StaggeredPhases::Lexicographic => "lexicographic",
         },
-    })
+    });
+    if let Some(own) = &group.dynamics_tol {
+        // Told only where it is given, so that runs of other versions compare.
+        all["dynamics_tol"] = json!(own);
+    }
+    all
 }
 
 fn precision(single: bool) -> &'static str {

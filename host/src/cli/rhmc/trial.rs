@@ -34,9 +34,6 @@ fn trial_in<B: Backend, T: Element, const N: usize>(
     for group in &input.groups {
         all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
     }
-    let mut solvers = input.solvers.clone();
-    // There may be more of them than poles of these functions.
-    solvers[0].tol.truncate(1);
     let mut seconds = [0.0; N];
     for (seconds, steps) in seconds.iter_mut().zip(steps) {
         let mut plan = input.plan.clone();
@@ -47,7 +44,10 @@ fn trial_in<B: Backend, T: Element, const N: usize>(
         let mut quarks = Vec::new();
         for (group, functions) in input.groups.iter().zip(&all) {
             let (name, count) = (group.name.clone(), (0, group.pseudofermions));
-            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers.clone(), count)?);
+            let mut solvers = input.solvers_of(group);
+            // There may be more of them than poles of these functions.
+            solvers[0].tol.truncate(1);
+            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, count)?);
         }
         let mut chain = Chain::<B, T>::new(plan, &thin, quarks).map_err(failed)?;
         let begin = Instant::now();
