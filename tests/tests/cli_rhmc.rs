@@ -525,6 +525,32 @@ gauge-force = "double"
     room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");
 }
 
+/// Inputs of measurements are inputs, with the changes that their comments name.
+#[test]
+fn examples_are_inputs() {
+    let room = Room::new();
+    for name in ["rhmc-32x4", "rhmc-32x64"] {
+        let input = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../examples/{name}.toml"));
+        fs::copy(input, room.path("run.toml")).unwrap();
+        // On the lattice of the file there has to be memory for it; the small one is free everywhere.
+        let small = "check run.toml --set lattice=8,8,8,4";
+        let checked = room.json(small);
+        assert_eq!((&checked["kind"], &checked["ok"]), (&json!("rhmc"), &json!(true)), "{name}");
+        // All --set of the comments, as they are typed in a shell.
+        let text = fs::read_to_string(room.path("run.toml")).unwrap().replace("\\\n#", "");
+        let commands = text.lines().filter(|line| line.starts_with("#   ") && line.contains(" --set "));
+        let mut tried = 0;
+        for command in commands {
+            let words: Vec<&str> = command.split('#').nth(1).unwrap().split_whitespace().collect();
+            let sets = words.windows(2).filter(|pair| pair[0] == "--set").map(|pair| pair.join(" "));
+            let sets = sets.map(|set| if set.contains("start=") { "--set start=hot".into() } else { set });
+            room.json(&format!("{small} {}", sets.collect::<Vec<_>>().join(" ")));
+            tried += 1;
+        }
+        assert_eq!(tried, 1, "{name}");
+    }
+}
+
 /// MILC's run with asqtad quarks, from its own numbers.
 #[test]
 fn milcs_trajectories() {
@@ -585,7 +611,16 @@ condensate-tol = 1e-13
     );
     fs::write(room.path("run.toml"), input).unwrap();
     room.json("rhmc run.toml --out run --replay milc");
-    for (line, milc) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()) {
+    let exact = answers["independent_numpy_rerun"]["traj"].as_array().unwrap();
+    assert_eq!((lines(&room, "run").len(), exact.len()), (2, 2));
+    for ((line, milc), exact) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()).zip(exact) {
+        for (k, end) in ["start", "end"].into_iter().enumerate() {
+            for (j, part) in ["gauge", "kinetic", "fermions"].into_iter().enumerate() {
+                // Of 1e4, with rounding errors of 1e-12 that molecular dynamics spreads.
+                let (ours, expected) = (number(&line[end][part]), number(&exact["actions_g_h_f"][k][j]));
+                assert!((ours - expected).abs() < 2e-7, "{end}, {part}: {ours} instead of {expected}");
+            }
+        }
         // Its solver stopped at 2e-7, and for condensates at 1e-6.
         assert!((number(&line["delta_h"]) - number(&milc["deltaS"])).abs() < 1e-5, "{line}");
         let plaquettes = [&line["plaquette"]["spatial"], &line["plaquette"]["temporal"]].map(number);
