@@ -1,10 +1,13 @@
 //! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
 mod program;
 
+use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
 use program::*;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 const GAUGE: &str = r#"
 lattice = [4, 4, 4, 4]
@@ -282,4 +285,64 @@ fn residuals_of_groups() {
     // As for all groups, a solver in single precision has its limit.
     let single = run("no", &format!("{key}=1e-9 --set precision.dynamics=single --backend cpu"));
     room.fails(2, &single, &["fermion.1.dynamics-tol is 1e-9", "5e-8 or more"]);
+}
+
+/// Links that a run has kept after this trajectory.
+fn links(room: &Room, folder: &str, number: u32) -> HostGauge {
+    let path = room.path(folder).join(format!("cfg.{number:06}.ildg"));
+    read_gauge(&path, &ReadOptions::default()).unwrap().gauge
+}
+
+/// Killed at any moment, a run with quarks loses the trajectory at hand at most, and no bit of what follows.
+#[test]
+fn a_killed_run_with_quarks_goes_on() {
+    let room = room(QUARKS);
+    room.json("rhmc run.toml --out whole --set trajectories=16");
+    let state = room.path("killed/state.toml");
+    let last = || {
+        let text = fs::read_to_string(&state).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("trajectory = "))?;
+        Some(line.parse::<u32>().unwrap())
+    };
+    let (mut sure, mut halfway) = (0, 0);
+    for kill in 0..12 {
+        let resume = if state.exists() { " --resume" } else { "" };
+        let run = format!("rhmc run.toml --out killed --set trajectories=16 --backend cpu{resume}");
+        let mut child = room.command(&run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Some time after it has come one or two trajectories further, however fast the machine is.
+        let (begin, aim) = (Instant::now(), (sure + 1 + kill % 2).min(16));
+        while last().is_none_or(|now| now < aim) && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(7 * u64::from(kill)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = last().unwrap();
+        assert!(now >= sure, "{now} after {sure}");
+        halfway += u32::from((1..16).contains(&now) && now > sure);
+        sure = now;
+    }
+    assert!(halfway >= 3, "{halfway} kills met a run on its way");
+    let resume = if state.exists() { " --resume" } else { "" };
+    room.json(&format!("rhmc run.toml --out killed --set trajectories=16{resume}"));
+    assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
+    for number in 1..=16 {
+        assert!(links(&room, "killed", number) == links(&room, "whole", number), "links after trajectory {number}");
+    }
+}
+
+/// Files of links in single precision hold all of their bits.
+#[test]
+fn single_links_go_on_to_the_bit() {
+    let room = room(QUARKS);
+    let run = "rhmc run.toml --set precision.preset=F --out";
+    room.json(&format!("{run} whole --set trajectories=4"));
+    room.json(&format!("{run} parts --set trajectories=1"));
+    room.json(&format!("{run} parts --set trajectories=2 --resume"));
+    room.json(&format!("{run} parts --set trajectories=4 --resume"));
+    assert_eq!(all_lines(&room, "whole")[0]["run"]["links"], json!("single"));
+    assert_eq!(lines(&room, "parts"), lines(&room, "whole"));
+    for number in 1..=4 {
+        assert!(links(&room, "parts", number) == links(&room, "whole", number), "links after trajectory {number}");
+    }
 }
