@@ -58,7 +58,7 @@ fn lines(room: &Room, folder: &str) -> Vec<Value> {
     let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap();
-        for key in ["seconds", "seconds_with_observables", "kernels", "run"] {
+        for key in ["seconds", "seconds_with_observables", "seconds_of_files", "kernels", "run"] {
             value.as_object_mut().unwrap().remove(key);
         }
         value
@@ -305,16 +305,34 @@ fn runs_end_in_time() {
     assert!(out.stderr.contains("go on with --resume"), "{}", out.stderr);
     let first = lines(&room, "run").len();
     assert!(first > 0);
-    let mut child =
-        room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Of a terminal, of mpirun and batch systems, and of a terminal that closes.
+    for signal in ["INT", "TERM", "HUP"] {
+        let first = lines(&room, "run").len();
+        let mut child =
+            room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(800));
+        send(signal, child.id());
+        let start = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(lines(&room, "run").len() > first, "{signal}");
+    }
+    // A hang-up that nohup has made the system ignore stays ignored.
+    let program = program::ferrite().display().to_string();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("trap '' HUP; exec {program} {run} --resume")]).current_dir(room.path(""));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(800));
-    let interrupt = format!("kill -INT {}", child.id());
-    let interrupt = std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap();
-    assert!(interrupt.success());
-    let start = Instant::now();
+    send("HUP", child.id());
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(child.try_wait().unwrap(), None);
+    send("TERM", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(start.elapsed() < Duration::from_secs(10));
-    assert!(lines(&room, "run").len() > first);
+}
+
+fn send(signal: &str, process: u32) {
+    let sent = std::process::Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().unwrap();
+    assert!(sent.success());
 }
 
 #[test]
@@ -511,6 +529,32 @@ gauge-force = "double"
     room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");
 }
 
+/// Inputs of measurements are inputs, with the changes that their comments name.
+#[test]
+fn examples_are_inputs() {
+    let room = Room::new();
+    for name in ["rhmc-32x4", "rhmc-32x64"] {
+        let input = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../examples/{name}.toml"));
+        fs::copy(input, room.path("run.toml")).unwrap();
+        // On the lattice of the file there has to be memory for it; the small one is free everywhere.
+        let small = "check run.toml --set lattice=8,8,8,4";
+        let checked = room.json(small);
+        assert_eq!((&checked["kind"], &checked["ok"]), (&json!("rhmc"), &json!(true)), "{name}");
+        // All --set of the comments, as they are typed in a shell.
+        let text = fs::read_to_string(room.path("run.toml")).unwrap().replace("\\\n#", "");
+        let commands = text.lines().filter(|line| line.starts_with("#   ") && line.contains(" --set "));
+        let mut tried = 0;
+        for command in commands {
+            let words: Vec<&str> = command.split('#').nth(1).unwrap().split_whitespace().collect();
+            let sets = words.windows(2).filter(|pair| pair[0] == "--set").map(|pair| pair.join(" "));
+            let sets = sets.map(|set| if set.contains("start=") { "--set start=hot".into() } else { set });
+            room.json(&format!("{small} {}", sets.collect::<Vec<_>>().join(" ")));
+            tried += 1;
+        }
+        assert_eq!(tried, 1, "{name}");
+    }
+}
+
 /// MILC's run with asqtad quarks, from its own numbers.
 #[test]
 fn milcs_trajectories() {
@@ -571,7 +615,16 @@ condensate-tol = 1e-13
     );
     fs::write(room.path("run.toml"), input).unwrap();
     room.json("rhmc run.toml --out run --replay milc");
-    for (line, milc) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()) {
+    let exact = answers["independent_numpy_rerun"]["traj"].as_array().unwrap();
+    assert_eq!((lines(&room, "run").len(), exact.len()), (2, 2));
+    for ((line, milc), exact) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()).zip(exact) {
+        for (k, end) in ["start", "end"].into_iter().enumerate() {
+            for (j, part) in ["gauge", "kinetic", "fermions"].into_iter().enumerate() {
+                // Of 1e4, with rounding errors of 1e-12 that molecular dynamics spreads.
+                let (ours, expected) = (number(&line[end][part]), number(&exact["actions_g_h_f"][k][j]));
+                assert!((ours - expected).abs() < 2e-7, "{end}, {part}: {ours} instead of {expected}");
+            }
+        }
         // Its solver stopped at 2e-7, and for condensates at 1e-6.
         assert!((number(&line["delta_h"]) - number(&milc["deltaS"])).abs() < 1e-5, "{line}");
         let plaquettes = [&line["plaquette"]["spatial"], &line["plaquette"]["temporal"]].map(number);

@@ -548,6 +548,19 @@ dynamics-tol = 1e-11
         }
         assert_eq!(lines(&out).len(), 3);
     }
+    // On one grid, in parts as without a break, to the bit: lines and links.
+    json(&room, 2, "rhmc run.toml --out whole --grid 1,1,1,2 --set trajectories=3");
+    json(&room, 2, "rhmc run.toml --out parts --grid 1,1,1,2 --set trajectories=1");
+    json(&room, 2, "rhmc run.toml --out parts --grid 1,1,1,2 --set trajectories=3 --resume");
+    let [whole, parts] = ["whole", "parts"].map(|folder| {
+        let mut all = lines(folder);
+        let clock = |key: &str| key.starts_with("seconds") || key == "kernels" || key == "run";
+        all.iter_mut().for_each(|line| line.as_object_mut().unwrap().retain(|key, _| !clock(key)));
+        let path = room.path(folder).join("cfg.000003.ildg");
+        (all, read_gauge(&path, &ReadOptions::default()).unwrap().gauge)
+    });
+    assert_eq!(whole.0, parts.0);
+    assert!(whole.1 == parts.1, "links differ");
     let why = ["has a run already"];
     fails(&room, 2, 2, "rhmc run.toml --out one", &why);
 }

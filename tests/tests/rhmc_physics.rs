@@ -123,6 +123,22 @@ fn the_way_back_leads_to_the_start() {
     assert!(links_single > 1e-9 && links > 1e-18);
 }
 
+/// What a progress line shows: moves of the outermost level, not those inside, nor those of a way back.
+#[test]
+fn moves_are_told_as_they_are_made() {
+    let domain = domain([2; 4]);
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
+    let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
+    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, Vec::new()).unwrap();
+    let told = std::rc::Rc::new(RefCell::new(Vec::new()));
+    let seen = told.clone();
+    chain.on_move(move |done, all| seen.borrow_mut().push((done, all)));
+    chain.trajectory(1, None, true).unwrap();
+    // A kick first, then drift, kick, drift, kick for each of two steps.
+    assert_eq!(*told.borrow(), (1..=9).map(|done| (done, 9)).collect::<Vec<_>>());
+}
+
 /// Where links become unitary at the end only, the H that decides is that of the links that are kept.
 #[test]
 fn the_action_is_that_of_the_links_that_are_kept() {

@@ -30,6 +30,8 @@ enum Limit {
     Memory,
     /// There are more than is good at once, or another number than the sizes of batches.
     Size,
+    /// As they were split before.
+    Before,
 }
 
 /// How right-hand sides are split.
@@ -69,6 +71,31 @@ impl BatchChoice {
         let batches = self.within(free, n, &needs);
         let needs = needs(batches.largest());
         (batches, needs)
+    }
+    /// *Collective.* [`on`](Self::on), but as they were split `before` if nothing else is asked for, their number is that, and
+    /// it still fits all devices; with a warning if it does not.
+    pub fn on_as(
+        self,
+        (device, world): (&Device, &World),
+        (n, before): (usize, &[usize]),
+        needs: impl Fn(usize) -> Needs,
+        (task, noun): (&str, &str),
+    ) -> Outcome<Batches> {
+        if self.asked.is_some() || n == 0 || before.iter().sum::<usize>() != n {
+            return self.on((device, world), n, needs, (task, noun));
+        }
+        let kept = Batches { sizes: before.into(), limit: (before.len() > 1).then_some(Limit::Before) };
+        let free = world.agree(device.memory())?.free;
+        let needed: usize = needs(kept.largest()).iter().map(|(_, bytes)| bytes).sum();
+        if world.largest(f64::from(u8::from(needed > free)))? == 0.0 {
+            return Ok(kept);
+        }
+        let found = self.on((device, world), n, needs, (task, noun))?;
+        if found.sizes != kept.sizes {
+            let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
+            tracing::warn!("{now}, not as before ({then}): the last digits of results differ");
+        }
+        Ok(found)
     }
     /// *Collective.* For `n` right-hand sides of a `task`, which calls them by a `noun`, on the devices of all processes.
     ///
@@ -126,6 +153,7 @@ impl Batches {
             None => all,
             Some(Limit::Asked) => format!("{split}: as asked for"),
             Some(Limit::Memory) => format!("{split}: memory"),
+            Some(Limit::Before) => format!("{split}: as before"),
             Some(Limit::Size) => split,
         }
     }
@@ -139,6 +167,7 @@ impl Batches {
             Limit::Asked => "asked",
             Limit::Memory => "memory",
             Limit::Size => "size",
+            Limit::Before => "before",
         });
         json!({ "batches": self.sizes, "batches_limited_by": limit })
     }

@@ -1,5 +1,7 @@
 //! Notes and warnings on standard error, through `tracing`.
+use super::progress;
 use std::fmt;
+use std::io::Write;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
@@ -25,6 +27,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'stat
     }
 }
 
+/// Standard error, around a bar that is seen there. Lines come whole.
+struct AroundBar;
+
+impl Write for AroundBar {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        progress::beside(|| std::io::stderr().write(bytes))
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
 /// Starts logging. Notes are shown by default; `-v` adds what is done, `-q` leaves only errors.
 pub fn start(verbose: u8, quiet: bool) {
     let level = match (quiet, verbose) {
@@ -33,7 +47,7 @@ pub fn start(verbose: u8, quiet: bool) {
         (_, 1) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let layer = Layer::default().event_format(Plain).with_ansi(false).with_writer(std::io::stderr);
+    let layer = Layer::default().event_format(Plain).with_ansi(false).with_writer(|| AroundBar);
     let subscriber = tracing_subscriber::registry().with(level).with(layer);
     // Fails only if there is a subscriber already, which then does the work.
     let _ = tracing::subscriber::set_global_default(subscriber);

@@ -60,7 +60,7 @@ Exit codes:
   0    done
   1    started and failed: a solve did not converge, a file did not verify, a result could not be written
   2    refused before anything was computed: the command line, an input file, or the machine does not allow it
-  130  interrupted with Ctrl-C
+  130  interrupted with Ctrl-C, SIGTERM or SIGHUP
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 

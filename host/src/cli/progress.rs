@@ -1,10 +1,11 @@
-//! What is seen of a running solve: a bar on a terminal, events for the plot, and Ctrl-C.
+//! What is seen of a running solve: a bar on a terminal, events for the plot, and signals that ask for an end.
 use super::interrupt;
 use super::world::World;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use solvers::{Iteration, Kind, Observer};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 
 /// Steps of the bar for each power of ten of the residual.
 const STEPS: f64 = 100.0;
@@ -31,7 +32,22 @@ pub fn bar(length: u64, visible: bool) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
+    if visible {
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+    }
     bar
+}
+
+/// The bar that is seen, or was last.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Writes to standard error while no bar is in the way.
+pub fn beside<R>(write: impl FnOnce() -> R) -> R {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(bar) if !bar.is_finished() => bar.suspend(write),
+        _ => write(),
+    }
 }
 
 impl Watch {

@@ -76,6 +76,21 @@ fn attempt(
     agree(network, renamed)
 }
 
+/// Gives the finished file `path` a second name `to` in the same file system, in one step: what had that name before is
+/// gone, and the file stays when either name goes. Nobody may write into a file with two names; [`write`] does not, it makes
+/// another file.
+///
+/// # Errors
+/// Of the file system; some cannot do it. What was at `to` is still there then.
+pub fn link(path: &Path, to: &Path) -> io::Result<()> {
+    let temporary = create_by(to, |hidden| fs::hard_link(path, hidden))?.1;
+    fs::rename(&temporary.0, to)?;
+    sync_folder(to);
+    // Two names of one file are not renamed to each other; then the temporary one goes here.
+    drop(temporary);
+    Ok(())
+}
+
 /// A temporary file just made.
 struct Created {
     suffix: String,
@@ -89,15 +104,21 @@ fn make_room(path: &Path, length: u64) -> Result<Created, Trouble> {
     Ok(created)
 }
 
-/// A new file next to `path`, under a name that no other thread or process of this machine has, nor one that was killed:
-/// in a container, numbers of processes begin anew.
 fn create(path: &Path) -> io::Result<Created> {
+    let (suffix, temporary, file) =
+        create_by(path, |hidden| OpenOptions::new().write(true).create_new(true).open(hidden))?;
+    Ok(Created { suffix, temporary, file })
+}
+
+/// A new file next to `path` that `make` makes, under a name that no other thread or process of this machine has, nor one
+/// that was killed: in a container, numbers of processes begin anew.
+fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Result<(String, Temporary, F)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
         let suffix = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let hidden = hidden(path, &suffix).map_err(|problem| io::Error::other(problem.to_string()))?;
-        match OpenOptions::new().write(true).create_new(true).open(&hidden) {
-            Ok(file) => return Ok(Created { suffix, temporary: Temporary(hidden), file }),
+        match make(&hidden) {
+            Ok(file) => return Ok((suffix, Temporary(hidden), file)),
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
             Err(why) => return Err(why),
         }
@@ -201,6 +222,25 @@ mod tests {
         remove_left(&folder, |name| name == "field.0").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
         assert!(others.iter().all(|name| folder.join(name).exists()));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_second_name_is_one_of_the_same_file() {
+        let folder = folder("link");
+        let [path, other] = ["field", "other"].map(|name| folder.join(name));
+        write(&path, |w| w.write_all(b"new").map_err(Problem::io("write"))).unwrap();
+        fs::write(&other, "old").unwrap();
+        // Also where it has that name already.
+        for _ in 0..2 {
+            link(&path, &other).unwrap();
+            assert_eq!((fs::read(&other).unwrap(), fs::read_dir(&folder).unwrap().count()), (b"new".to_vec(), 2));
+        }
+        // Another file under one name leaves the other name as it is.
+        write(&path, |w| w.write_all(b"newer").map_err(Problem::io("write"))).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&other).unwrap()), (b"newer".to_vec(), b"new".to_vec()));
+        assert!(link(&folder.join("none"), &other).is_err());
+        assert_eq!((fs::read(&other).unwrap(), fs::read_dir(&folder).unwrap().count()), (b"new".to_vec(), 2));
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -26,7 +26,8 @@ impl Default for Tolerances {
     }
 }
 
-/// Functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`:
+/// Functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`; equal
+/// masses count as one, with all their flavours:
 /// Π_k (A + 4 m_k²)^{−N_k / (4 n)} for molecular dynamics, its root for the action, and the inverse of that for the heat
 /// bath, which so fits the action exactly. `approximate` is [`rational::approximate_to`], or that of a
 /// [cache](rational::Cache).
@@ -40,6 +41,7 @@ pub fn rational_functions(
     tolerances: Tolerances,
     mut approximate: impl FnMut(&Power, Interval, f64) -> Result<Approximation, Error>,
 ) -> Result<RationalFunctions, Error> {
+    let quarks = &by_mass(quarks)?[..];
     let lightest = quarks.iter().map(|quarks| quarks.mass.abs()).fold(f64::INFINITY, f64::min);
     let origin = 4.0 * lightest * lightest;
     let interval = Interval::new(origin, origin + largest)?;
@@ -67,4 +69,41 @@ pub fn rational_functions(
     };
     let action = approximate(&power(8 * count)?, interval, tolerances.action)?;
     Ok(RationalFunctions { dynamics, heat_bath: moved(action.inverse()), action: moved(action.direct()) })
+}
+
+/// Quarks of equal masses are those of one mass, with all of their flavours.
+fn by_mass(quarks: &[Quarks]) -> Result<Vec<Quarks>, Error> {
+    let mut all: Vec<Quarks> = Vec::new();
+    for one in quarks {
+        match all.iter_mut().find(|other| other.mass.abs() == one.mass.abs()) {
+            Some(same) => same.flavours = sum(same.flavours, one.flavours)?,
+            None => all.push(*one),
+        }
+    }
+    Ok(all)
+}
+
+fn sum(a: Fraction, b: Fraction) -> Result<Fraction, Error> {
+    let [(p, q), (r, s)] = [a, b].map(|x| (i64::from(x.numerator()), i64::from(x.denominator())));
+    Fraction::new(p * s + r * q, q * s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quarks_of_one_mass_are_one_kind_of_quarks() {
+        let made = |quarks: &[(f64, &str)], count| {
+            let one = |(mass, flavours): &(f64, &str)| Quarks { mass: *mass, flavours: flavours.parse().unwrap() };
+            let quarks: Vec<Quarks> = quarks.iter().map(one).collect();
+            let tolerances = Tolerances { dynamics: 1e-5, action: 1e-6 };
+            rational_functions(&quarks, count, 80.0, tolerances, rational::approximate_to).unwrap()
+        };
+        assert_eq!(made(&[(0.2, "1"), (0.2, "1/2"), (0.5, "1")], 1), made(&[(0.2, "3/2"), (0.5, "1")], 1));
+        // Four flavours on one pseudofermion, which need no approximation in molecular dynamics.
+        let four = made(&[(0.2, "2"), (0.2, "2")], 1);
+        assert_eq!(four, made(&[(0.2, "4")], 1));
+        assert_eq!(four.dynamics.poles.len(), 1);
+    }
 }

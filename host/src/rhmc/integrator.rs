@@ -140,7 +140,17 @@ pub struct Dynamics<'a, B: Backend, T> {
 impl<B: Backend, T: Element> Dynamics<'_, B, T> {
     /// *Collective.* Follows the equations of motion for the time `tau`.
     pub fn run(&self, links: &mut MovingLinks<B, T>, momenta: &mut MomentumField<B, T>, tau: f64) -> Result<(), Error> {
-        self.level(0, links, momenta, tau)
+        self.run_watched(links, momenta, tau, &mut |_, _| {})
+    }
+    /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
+    pub fn run_watched(
+        &self,
+        links: &mut MovingLinks<B, T>,
+        momenta: &mut MomentumField<B, T>,
+        tau: f64,
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), Error> {
+        self.level(0, links, momenta, tau, watch)
     }
     fn level(
         &self,
@@ -148,6 +158,7 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
         links: &mut MovingLinks<B, T>,
         momenta: &mut MomentumField<B, T>,
         tau: f64,
+        watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
         let Some(level) = self.levels.get(number) else {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
@@ -156,10 +167,11 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
         let kick = |links: &MovingLinks<B, T>, momenta: &mut MomentumField<B, T>, time: f64| {
             level.forces.iter().try_for_each(|force| force.push(links, time, momenta))
         };
-        for next in level.scheme.moves(tau, level.steps) {
-            match next {
+        let moves = level.scheme.moves(tau, level.steps);
+        for (done, next) in moves.iter().enumerate() {
+            match *next {
                 Move::Kick(time) => kick(links, momenta, time)?,
-                Move::Drift(time) => self.level(number + 1, links, momenta, time)?,
+                Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {})?,
                 Move::GradientKick(time, shift) => {
                     let mut aside = MomentumField::zero(momenta.domain())?;
                     kick(links, &mut aside, shift)?;
@@ -169,6 +181,7 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
                     links.own_mut().copy_from(&here)?;
                 }
             }
+            watch(done + 1, moves.len());
         }
         Ok(())
     }

@@ -104,6 +104,7 @@ pub struct Chain<B: Backend, T> {
     momenta: MomentumField<B, T>,
     quarks: Vec<RefCell<Pseudofermions<B>>>,
     gauge: GaugeDrive,
+    watch: Box<dyn FnMut(usize, usize)>,
 }
 
 impl<B: Backend, T: Element> Chain<B, T> {
@@ -112,7 +113,12 @@ impl<B: Backend, T: Element> Chain<B, T> {
         let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
         let momenta = MomentumField::zero(links.domain())?;
         let quarks = quarks.into_iter().map(RefCell::new).collect();
-        Ok(Chain { plan, links: MovingLinks::new(links)?, momenta, quarks, gauge })
+        Ok(Chain { plan, links: MovingLinks::new(links)?, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
+    }
+    /// From now on `watch` is told, after each move of the outermost level of a trajectory, how many are made, and of how
+    /// many; not on a way back.
+    pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
+        self.watch = Box::new(watch);
     }
     /// Where it lives.
     pub fn domain(&self) -> &Domain<B> {
@@ -155,7 +161,7 @@ impl<B: Backend, T: Element> Chain<B, T> {
         let before = self.links.own().copied()?;
         let mut iterations = self.count();
         let first_momenta = if and_back { Some(self.momenta.copied()?) } else { None };
-        self.dynamics()?;
+        self.dynamics(true)?;
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
         }
@@ -192,8 +198,8 @@ impl<B: Backend, T: Element> Chain<B, T> {
         }
         Ok(energies)
     }
-    fn dynamics(&mut self) -> Result<(), Error> {
-        let Chain { plan, links, momenta, quarks, gauge } = self;
+    fn dynamics(&mut self, watched: bool) -> Result<(), Error> {
+        let Chain { plan, links, momenta, quarks, gauge, watch } = self;
         let level = |level: &LevelPlan| Level {
             forces: level
                 .gauge
@@ -205,13 +211,18 @@ impl<B: Backend, T: Element> Chain<B, T> {
             steps: level.steps,
         };
         let levels: Vec<_> = plan.levels.iter().map(level).collect();
-        Dynamics { levels: &levels, unitarise: plan.unitarise }.run(links, momenta, plan.length)
+        let dynamics = Dynamics { levels: &levels, unitarise: plan.unitarise };
+        if watched {
+            dynamics.run_watched(links, momenta, plan.length, watch)
+        } else {
+            dynamics.run(links, momenta, plan.length)
+        }
     }
     /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
     fn way_back(&mut self, before: &ThinGauge<B, T>, first: &MomentumField<B, T>) -> Result<[f64; 2], Error> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
-        self.dynamics()?;
+        self.dynamics(false)?;
         self.momenta.scale(-1.0)?;
         let off = distance([self.links.own(), before], [&self.momenta, first])?;
         self.links.own_mut().copy_from(&end)?;

@@ -28,6 +28,10 @@ pub struct Trajectory {
     pub seconds: f64,
     /// Seconds with observables.
     pub whole: Option<f64>,
+    /// Seconds of files of links, after that.
+    pub files: Option<f64>,
+    /// Share of the seconds inside kernels, where their times were taken.
+    pub inside: Option<f64>,
     /// Mean, spatial and temporal plaquette.
     pub plaquette: Option<[f64; 3]>,
     /// Mean rectangle.
@@ -142,6 +146,8 @@ impl Run {
             exp_minus_delta: number(line, "exp_minus_delta_h")?,
             seconds: number(line, "seconds")?,
             whole: optional(line, "seconds_with_observables", as_number)?,
+            files: optional(line, "seconds_of_files", as_number)?,
+            inside: optional(line, "kernels", |kernels| number(kernels, "share"))?,
             plaquette: optional(line, "plaquette", |planes| numbers(planes, ["mean", "spatial", "temporal"]))?,
             rectangle: optional(line, "rectangle", as_number)?,
             polyakov: optional(line, "polyakov_loop", |pair| match pair.as_array().map(Vec::as_slice) {

@@ -158,6 +158,15 @@ impl Report {
         }
         text
     }
+    /// How much of the time is spent outside kernels, in a sentence, if their times were ever taken.
+    fn outside(&self) -> Option<String> {
+        let inside = self.of(Kind::Inside).map(|o| o.estimate).filter(|estimate| estimate.count > 0)?;
+        let timed = if inside.count == 1 { "one trajectory".into() } else { format!("{} trajectories", inside.count) };
+        let share = 100.0 * (1.0 - inside.mean);
+        Some(format!(
+            "Outside kernels: {share:.1} % of the time of {timed}, whose kernels were timed, which takes some time itself."
+        ))
+    }
     /// What deserves attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -233,6 +242,9 @@ impl Report {
         }
         if self.observables.iter().any(Observable::is_short) {
             text += "* fewer than fifty times 2 τ_int values: the error is a guess\n";
+        }
+        if let Some(outside) = self.outside() {
+            let _ = writeln!(text, "{outside}");
         }
         for note in self.notes() {
             let _ = writeln!(text, "note: {note}");

@@ -20,6 +20,8 @@ pub enum Kind {
     Iterations,
     /// Seconds.
     Seconds,
+    /// Share of the time inside kernels.
+    Inside,
 }
 
 /// A series of numbers of trajectories.
@@ -86,6 +88,7 @@ type Find<'a> = &'a dyn Fn(&Trajectory) -> Option<f64>;
 /// All that the lines have, in the order of the report; the first `skip` trajectories do not count.
 pub fn collect(run: &Run, skip: usize) -> Vec<Observable> {
     let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.number);
+    use Kind::{Acceptance, Delta, Detail, Exponential, Inside, Iterations, Measured, Seconds};
     let mut all = Vec::new();
     let mut add = |key, name: String, of, kind, find: Find| {
         let points = run.trajectories.iter().filter_map(|t| Some((t.number, find(t)?)));
@@ -93,11 +96,12 @@ pub fn collect(run: &Run, skip: usize) -> Vec<Observable> {
         if points.is_empty() {
             return;
         }
-        let start = points.partition_point(|(number, _)| *number < first);
+        // Times of kernels are few, and the links need not be those of the ensemble: all count.
+        let left_out = |&(number, _): &(u64, f64)| number < first && kind != Inside;
+        let start = points.partition_point(left_out);
         let kept: Vec<f64> = points[start..].iter().map(|p| p.1).filter(|x| x.is_finite()).collect();
         all.push(Observable { key, name, of, kind, points, first: start, estimate: estimate(&kept) });
     };
-    use Kind::{Acceptance, Delta, Detail, Exponential, Iterations, Measured, Seconds};
     let plaquette = |which: usize| move |t: &Trajectory| Some(t.plaquette?[which]);
     add("plaquette.mean", "plaquette".into(), None, Measured, &plaquette(0));
     add("plaquette.spatial", "plaquette, spatial".into(), None, Detail, &plaquette(1));
@@ -126,6 +130,8 @@ pub fn collect(run: &Run, skip: usize) -> Vec<Observable> {
     }
     add("seconds", "seconds".into(), None, Seconds, &|t| Some(t.seconds));
     add("seconds_with_observables", "seconds with observables".into(), None, Seconds, &|t| t.whole);
+    add("seconds_of_files", "seconds of files".into(), None, Seconds, &|t| t.files);
+    add("kernels.share", "share of the time inside kernels".into(), None, Inside, &|t| t.inside);
     let off = |which: usize| move |t: &Trajectory| Some(t.irreversibility?[which]);
     add("irreversibility.links", "irreversibility, links".into(), None, Detail, &off(0));
     add("irreversibility.momenta", "irreversibility, momenta".into(), None, Detail, &off(1));

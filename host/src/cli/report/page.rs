@@ -190,10 +190,13 @@ fn cost(page: &mut String, report: &Report, id: &str) -> Result<(), String> {
             put(page, &figure?);
         }
     }
-    let seconds = all.iter().filter(|o| o.kind == Kind::Seconds).zip(["trajectory", "with observables"]);
+    let seconds = all.iter().filter(|o| o.kind == Kind::Seconds).zip(["trajectory", "with observables", "files"]);
     let seconds: Vec<(&str, &Observable)> = seconds.map(|(observable, name)| (name, observable)).collect();
     if let Some(figure) = together(&seconds, "Seconds", "seconds") {
         put(page, &figure?);
+    }
+    if let Some(outside) = report.outside() {
+        let _ = writeln!(page, "<p>{}</p>", escape(&outside));
     }
     Ok(())
 }

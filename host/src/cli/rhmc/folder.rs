@@ -5,12 +5,13 @@
 //! | `trajectories.jsonl` | one line for each trajectory |
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
 //! | `state.toml` | the number of the last trajectory, and the names of the files that belong to it |
-//! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns |
+//! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns; after a trajectory whose configuration is kept, a second name of that file |
 //! | `.lock` | kept open by the process that works here |
 //! | `report.html` | what `ferrite report` makes of the lines |
 //!
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
-//! of trajectories that it does not know, half a line among them, are cut off when a run goes on.
+//! of trajectories that it does not know, half a line among them, are cut off when a run goes on. It has the checksum of its
+//! links: in a copy of the folder that was made while the run went on, the two may be of different trajectories.
 use super::super::fields::Reading;
 use super::super::layout::Layout;
 use super::super::report::data::FILE;
@@ -18,12 +19,13 @@ use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, Precision, WriteOptions, atomic};
+use ferrite::files::{Format, GaugeFile, Precision, WriteOptions, atomic};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 const FORMAT: &str = "ferrite.rhmc-state/1";
 
@@ -33,7 +35,11 @@ const STATE: Schema = &[
     ("accepted", Kind::Count),
     ("seed", Kind::Text),
     ("bounds", Kind::Numbers),
+    ("poles", Kind::Numbers),
+    ("start", Kind::Text),
+    ("batches", Kind::Numbers),
     ("links", Kind::Text),
+    ("checksum", Kind::Text),
     ("bytes", Kind::Count),
 ];
 
@@ -48,6 +54,29 @@ pub struct State {
     pub seed: u64,
     /// Upper bounds of the spectra that the rational functions of each group are made for.
     pub bounds: Vec<f64>,
+    /// For how many poles of each group's molecular dynamics residuals were given, where they are given one by one; empty in
+    /// states of versions that did not keep it.
+    pub poles: Vec<usize>,
+    /// The links that the run began with, as an input names them; not in states of versions that did not keep it.
+    pub start: Option<String>,
+    /// How the noise vectors of a condensate are split: their sums are rounded otherwise in other batches.
+    pub batches: Vec<usize>,
+}
+
+/// A state, and the files that belong to it.
+pub struct Saved {
+    /// The state.
+    pub state: State,
+    links: Links,
+    /// Length of the lines.
+    bytes: u64,
+}
+
+/// A file with links to go on from.
+pub struct Links {
+    name: String,
+    /// As its header prints it; not in states of versions that did not keep it.
+    checksum: Option<String>,
 }
 
 /// The folder.
@@ -59,12 +88,14 @@ pub struct Folder {
     bytes: u64,
     /// Keeps other processes away as long as it is open; with rank 0.
     lock: Option<File>,
+    /// How a file gets a second name.
+    link: fn(&Path, &Path) -> std::io::Result<()>,
 }
 
 impl Folder {
     /// *Collective.* A folder for a new run; made if it is not there.
     pub fn create(path: &Path, precision: Precision, world: &World) -> Outcome<Self> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| {
             if folder.file("state.toml").exists() {
                 let why = "has a run already: go on with it by --resume, or name another folder";
@@ -84,35 +115,40 @@ impl Folder {
         })?;
         Ok(folder)
     }
-    /// *Collective.* The folder of a run that goes on, if `goes_on` agrees: its state and links. What was written after that
-    /// state is cut off.
-    pub fn open(
-        path: &Path,
-        precision: Precision,
-        layout: &Layout,
-        world: &World,
-        goes_on: impl FnOnce(&State) -> Outcome,
-    ) -> Outcome<(Self, State, HostGauge)> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None };
+    /// *Collective.* The folder of a run that goes on, and its state.
+    pub fn find(path: &Path, precision: Precision, world: &World) -> Outcome<(Self, Saved)> {
+        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| folder.lock())?;
-        let (state, links, bytes) = world.agree(folder.state())?;
+        let saved = world.agree(folder.state())?;
         // What they were made with is in there, too.
-        world.once(|| folder.has_lines(bytes))?;
-        world.agree(goes_on(&state))?;
-        let path = folder.file(&links);
+        world.once(|| folder.has_lines(saved.bytes))?;
+        Ok((folder, saved))
+    }
+    /// *Collective.* The links of a state. What was written after it is cut off.
+    pub fn go_on(&mut self, saved: &Saved, layout: &Layout, world: &World) -> Outcome<HostGauge> {
+        let path = self.file(&saved.links.name);
         let lattice = fields::lattice_of(&path, &Reading::default(), world)?;
         if lattice != layout.lattice() {
             let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
-            return Err(Failure::refused(format!("{}: {why}", folder.path.display())).shared());
+            return Err(Failure::refused(format!("{}: {why}", self.path.display())).shared());
         }
-        let gauge = fields::read_gauge(&path, &Reading::default(), layout, world)?.gauge;
-        folder.bytes = bytes;
+        let file = fields::read_gauge(&path, &Reading::default(), layout, world)?;
+        let (there, trajectory) = (checksum(&file), saved.state.trajectory);
+        if let Some(asked) = saved.links.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
+            let there = there.unwrap_or_else(|| "none".into());
+            let why = format!(
+                "does not have the links of trajectory {trajectory}, which state.toml goes on from: its checksum is {there} \
+                 instead of {asked}. Was the folder copied while the run went on? Copy it again when nothing works in it"
+            );
+            return Err(Failure::refused(format!("{} {why}", path.display())).shared());
+        }
+        self.bytes = saved.bytes;
         world.once(|| {
-            let file = OpenOptions::new().write(true).open(folder.lines());
-            let file = file.map_err(|why| folder.failed(FILE, why))?;
-            file.set_len(bytes).and_then(|()| file.sync_all()).map_err(|why| folder.failed(FILE, why))
+            let lines = OpenOptions::new().write(true).open(self.lines());
+            let lines = lines.map_err(|why| self.failed(FILE, why))?;
+            lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
         })?;
-        Ok((folder, state, gauge))
+        Ok(file.gauge)
     }
     /// Refuses a folder whose lines are not all of those that the state knows.
     fn has_lines(&self, bytes: u64) -> Outcome {
@@ -149,7 +185,7 @@ impl Folder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    fn state(&self) -> Outcome<(State, String, u64)> {
+    fn state(&self) -> Outcome<Saved> {
         let path = self.file("state.toml");
         if !path.exists() {
             let why = match fs::metadata(self.lines()) {
@@ -173,39 +209,88 @@ impl Folder {
         let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
         // As text: numbers of TOML have a sign.
         let seed = s.parsed("seed", str::parse::<u64>);
-        let bounds = match s.get("bounds") {
-            Some(_) => s.numbers("bounds", "a number above 0", |x| x > 0.0),
+        let mut list = |key: &str, fits: &dyn Fn(f64) -> bool| match s.get(key) {
+            Some(_) => s.numbers(key, "a number above 0", fits),
             None => Some(Vec::new()),
         };
+        let bounds = list("bounds", &|x| x > 0.0);
+        let [poles, batches] = ["poles", "batches"].map(|key| {
+            let whole = |x: f64| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
+            list(key, &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
+        });
+        let [start, checksum] = ["start", "checksum"].map(|key| s.get(key).map(|setting| setting.text().into()));
         let (links, bytes) = (s.get("links"), s.count("bytes", 0..=usize::MAX));
         s.finish(&path.display().to_string())?;
-        match (format, trajectory, accepted, seed, bounds, links, bytes) {
-            (Some(()), Some(trajectory), Some(accepted), Some(seed), Some(bounds), Some(links), Some(bytes)) => {
-                let (trajectory, accepted) = (trajectory as u32, accepted as u32);
-                Ok((State { trajectory, accepted, seed, bounds }, links.text().into(), bytes as u64))
-            }
-            _ => Err(Failure::refused(format!("{} is not whole: a key is missing", path.display()))),
-        }
+        let known = (format, trajectory, accepted, seed, bounds, (poles, batches), links, bytes);
+        let (
+            Some(()),
+            Some(trajectory),
+            Some(accepted),
+            Some(seed),
+            Some(bounds),
+            (Some(poles), Some(batches)),
+            Some(links),
+            Some(bytes),
+        ) = known
+        else {
+            return Err(Failure::refused(format!("{} is not whole: a key is missing", path.display())));
+        };
+        let (trajectory, accepted, bytes) = (trajectory as u32, accepted as u32, bytes as u64);
+        let state = State { trajectory, accepted, seed, bounds, poles, start, batches };
+        Ok(Saved { state, links: Links { name: links.text().into(), checksum }, bytes })
     }
-    /// *Collective.* Keeps links and state; only when the links were read back is the state the one to go on from.
-    pub fn keep(&self, state: &State, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
-        let name = format!("state.{}.ildg", state.trajectory % 2);
+    /// *Collective.* Writes links to go on from, under the name that the last state does not use; with `save` they are kept as
+    /// a configuration, too. That is one file with two names where the file system can do it, else two. Either name may go
+    /// or get other links later: the file stays under the other one, and no file is ever written into once it has a name.
+    pub fn write_links(
+        &self,
+        trajectory: u32,
+        gauge: &HostGauge,
+        save: bool,
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome<Links> {
+        let name = format!("state.{}.ildg", trajectory % 2);
         let path = self.file(&name);
-        self.write(&path, gauge, state.trajectory, layout, world)?;
+        if save {
+            let kept = self.file(&format!("cfg.{trajectory:06}.ildg"));
+            let checksum = self.write(&kept, gauge, trajectory, layout, world)?;
+            // What was read back is what gets the name.
+            let linked = if world.speaks() { (self.link)(&kept, &path) } else { Ok(()) };
+            if let Err(why) = &linked {
+                debug!("{} is written twice: it cannot have two names: {why}", kept.display());
+            }
+            if world.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
+                return Ok(Links { name, checksum });
+            }
+        }
+        let checksum = self.write(&path, gauge, trajectory, layout, world)?;
+        Ok(Links { name, checksum })
+    }
+    /// *Collective.* Makes the state with these links, which were read back, the one to go on from.
+    pub fn keep(&self, state: &State, links: &Links, world: &World) -> Outcome {
         let mut text =
             format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
-        let State { trajectory, accepted, seed, bounds } = state;
+        let State { trajectory, accepted, seed, bounds, poles, start, batches } = state;
         let _ = write!(text, "trajectory = {trajectory}\naccepted = {accepted}\nseed = \"{seed}\"\n");
         if !bounds.is_empty() {
             // With all digits.
             let _ = writeln!(text, "bounds = {bounds:?}");
         }
+        for (key, list) in [("poles", poles), ("batches", batches)] {
+            if !list.is_empty() {
+                let _ = writeln!(text, "{key} = {list:?}");
+            }
+        }
+        let Links { name, checksum } = links;
+        for (key, value) in [("start", start), ("checksum", checksum)] {
+            if let Some(value) = value {
+                // JSON escapes as TOML does.
+                let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
+            }
+        }
         let _ = write!(text, "links = \"{name}\"\nbytes = {}\n", self.bytes);
         world.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
-    }
-    /// *Collective.* Keeps a configuration.
-    pub fn save(&self, trajectory: u32, gauge: &HostGauge, layout: &Layout, world: &World) -> Outcome {
-        self.write(&self.file(&format!("cfg.{trajectory:06}.ildg")), gauge, trajectory, layout, world)
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, line: &Value, world: &World) -> Outcome {
@@ -218,17 +303,64 @@ impl Folder {
         self.bytes += text.len() as u64;
         Ok(())
     }
-    /// *Collective.* Writes links and reads them back.
-    fn write(&self, path: &Path, gauge: &HostGauge, trajectory: u32, layout: &Layout, world: &World) -> Outcome {
+    /// *Collective.* Writes links and reads them back; their checksum.
+    fn write(
+        &self,
+        path: &Path,
+        gauge: &HostGauge,
+        trajectory: u32,
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
         let options = WriteOptions { format: Format::Ildg, precision: self.precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
-        let back = fields::read_gauge(path, &Reading::default(), layout, world)?.gauge;
-        let same = if back.links() == gauge.links() {
-            Ok(())
+        let back = fields::read_gauge(path, &Reading::default(), layout, world)?;
+        let same = if back.gauge.links() == gauge.links() {
+            Ok(checksum(&back))
         } else {
             Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
         };
         world.agree(same)
+    }
+}
+
+/// The checksum of a file, as its header prints it.
+fn checksum(file: &GaugeFile) -> Option<String> {
+    file.header.checksum.map(|(kind, sum)| kind.print(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::layout::LayoutChoice;
+    use super::*;
+    use ferrite::generate;
+
+    /// Where files cannot have two names, there are two files.
+    #[test]
+    fn links_are_there_with_and_without_second_names() {
+        let world = World::of(comms::Solo::new());
+        let lattice = ferrite::lattice::Lattice::new([2; 4]).unwrap();
+        let layout = LayoutChoice::from_settings(&mut Settings::of(&[])).cut(&world, lattice, 1).unwrap();
+        let gauge = generate::random(layout.section, 1);
+        let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
+        for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
+            let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
+            let mut folder = Folder::create(&path, Precision::Double, &world).unwrap();
+            folder.link = link;
+            let links = folder.write_links(3, &gauge, true, &layout, &world).unwrap();
+            assert_eq!(links.name, "state.1.ildg");
+            let [kept, state] = ["cfg.000003.ildg", "state.1.ildg"].map(|name| {
+                let file = fields::read_gauge(&path.join(name), &Reading::default(), &layout, &world).unwrap();
+                assert_eq!(checksum(&file), links.checksum, "{name}");
+                fs::read(path.join(name)).unwrap()
+            });
+            assert!(links.checksum.is_some() && kept == state);
+            // Links of a later trajectory leave the configuration as it is.
+            folder.write_links(5, &generate::random(layout.section, 2), false, &layout, &world).unwrap();
+            assert!(fs::read(path.join("cfg.000003.ildg")).unwrap() == kept);
+            assert!(fs::read(path.join("state.1.ildg")).unwrap() != kept);
+            fs::remove_dir_all(&path).unwrap();
+        }
     }
 }

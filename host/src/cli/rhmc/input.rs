@@ -44,6 +44,7 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.phases", Kind::Word),
     ("fermion.*.dynamics-error", Kind::Number),
     ("fermion.*.action-error", Kind::Number),
+    ("fermion.*.dynamics-tol", Kind::Numbers),
     ("precision.preset", Kind::Word),
     ("precision.links", Kind::Word),
     ("precision.gauge-force", Kind::Word),
@@ -83,6 +84,8 @@ pub struct Group {
     pub pseudofermions: usize,
     /// Errors of approximations.
     pub tolerances: Tolerances,
+    /// Residuals of its own solver of molecular dynamics, one or one for each pole, instead of those of all groups.
+    pub dynamics_tol: Option<Vec<f64>>,
 }
 
 /// What is measured.
@@ -98,8 +101,18 @@ pub struct Measure {
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
     pub reversibility: usize,
-    /// Times of kernels in every so many trajectories; 0 for never.
-    pub kernels: usize,
+    /// When times of kernels are taken.
+    pub kernels: Timed,
+}
+
+/// Trajectories whose kernels are timed, which makes them slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// The second one after each start of the program; the first, in which memory is taken and kernels are loaded for the
+    /// first time, only where there is no second one.
+    Second,
+    /// Every so many; 0 for never.
+    Every(usize),
 }
 
 /// The input.
@@ -130,8 +143,8 @@ pub struct Input {
 }
 
 /// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
-/// are in single precision, and the residuals of the two. The paper's residuals are not in the copy that these were
-/// written from; they are of its kind.
+/// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of
+/// its kind.
 const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
     ("A", [true, false, false], [1e-10, 1e-12]),
     ("B", [true, false, false], [1e-8, 1e-12]),
@@ -179,14 +192,14 @@ impl Input {
         let mut groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
         tell_apart(&mut groups);
         let (length, levels, unitarise) = integrator(s, tables);
-        let (single_links, single_gauge_force, solvers) = precisions(s);
+        let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
         let measure = Measure {
             condensate: s.count("measure.condensate", 0..=1000).unwrap_or(1),
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
             batch: BatchChoice::from_settings(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
-            kernels: s.count("measure.kernels", 0..=last).unwrap_or(0),
+            kernels: s.count("measure.kernels", 0..=last).map_or(Timed::Second, Timed::Every),
         };
         if tables == 0 {
             without_quarks(s);
@@ -217,6 +230,14 @@ impl Input {
             measure,
             device,
         })
+    }
+    /// The solvers of a group: of molecular dynamics, and of heat bath and Metropolis step.
+    pub fn solvers_of(&self, group: &Group) -> [ShiftedSolver; 2] {
+        let mut solvers = self.solvers.clone();
+        if let Some(own) = &group.dynamics_tol {
+            solvers[0].tol.clone_from(own);
+        }
+        solvers
     }
     /// Steps of the longest hop or path.
     pub fn hops(&self) -> usize {
@@ -324,6 +345,7 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
         dynamics: approximation(s, &key("dynamics-error")).unwrap_or(default.dynamics),
         action: approximation(s, &key("action-error")).unwrap_or(default.action),
     };
+    let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
     let (asqtad, masses, flavours) = (asqtad?, masses?, flavours?);
     if masses.len() != flavours.len() {
         if let Some(setting) = s.get(&key("flavours")) {
@@ -341,7 +363,8 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
     let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
     let names: Vec<_> = quarks.iter().map(one).collect();
     let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
-    Some(Group { name, operator: QuarkOperator { params, paths }, quarks, pseudofermions, tolerances })
+    let operator = QuarkOperator { params, paths };
+    Some(Group { name, operator, quarks, pseudofermions, tolerances, dynamics_tol })
 }
 
 /// Keys that only quarks make use of.
@@ -414,7 +437,7 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
 }
 
 /// Whether links and gauge force are in single precision, and the solvers.
-fn precisions(s: &mut Settings) -> (bool, bool, [ShiftedSolver; 2]) {
+fn precisions(s: &mut Settings, groups: &[Group]) -> (bool, bool, [ShiftedSolver; 2]) {
     let names = PRESETS.map(|(name, ..)| (name, name));
     let preset =
         s.choice("precision.preset", &names).and_then(|chosen| PRESETS.iter().find(|(name, ..)| *name == chosen));
@@ -433,11 +456,15 @@ fn precisions(s: &mut Settings) -> (bool, bool, [ShiftedSolver; 2]) {
             "links in single precision have forces in single precision",
         );
     }
-    let smallest = dynamics_tol.iter().copied().fold(f64::INFINITY, f64::min);
-    for (part, single, tol) in [("dynamics", dynamics, smallest), ("action", action, action_tol)] {
+    let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
+    let own = groups.iter().enumerate().filter_map(|(k, group)| Some((k, smallest(group.dynamics_tol.as_ref()?))));
+    let own = own.map(|(k, tol)| (format!("fermion.{k}.dynamics-tol"), "dynamics", dynamics, tol));
+    let of_all = [("dynamics", dynamics, smallest(&dynamics_tol)), ("action", action, action_tol)];
+    let of_all = of_all.map(|(part, single, tol)| (format!("precision.{part}-tol"), part, single, tol));
+    for (key, part, single, tol) in of_all.into_iter().chain(own) {
         if single && tol < SINGLE {
             s.missing(format!(
-                "precision.{part}-tol is {tol:e}, which a solver in single precision does not reach: {SINGLE:e} or more, or \
+                "{key} is {tol:e}, which a solver in single precision does not reach: {SINGLE:e} or more, or \
                  precision.{part} = \"double\""
             ));
         }

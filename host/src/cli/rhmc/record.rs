@@ -43,6 +43,8 @@ pub struct Record {
     pub kernels: Option<Vec<KernelTime>>,
     /// Seconds with observables.
     pub whole: f64,
+    /// Seconds after that, in which links are downloaded, written, synced and read back.
+    pub files: f64,
 }
 
 /// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
@@ -80,7 +82,8 @@ pub fn measure<B: Backend, T: Element>(
                     }
                 }
                 let tol = input.measure.condensate_tol;
-                let all = condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::failed)?;
+                let all =
+                    condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::course::failed)?;
                 found.extend(all);
             }
             condensates.push((quarks.mass, found));
@@ -125,6 +128,7 @@ impl Record {
             "quarks": quarks,
             "seconds": self.seconds,
             "seconds_with_observables": self.whole,
+            "seconds_of_files": self.files,
         });
         if let Some([links, momenta]) = irreversibility {
             line["irreversibility"] = json!({ "links": links, "momenta": momenta });
@@ -151,6 +155,10 @@ impl Record {
         }
         line
     }
+    /// The share of the trajectory's time that no kernel took, if kernels were timed.
+    fn outside_kernels(&self) -> Option<f64> {
+        self.kernels.as_ref().map(|kernels| 1.0 - profile::inside(kernels) / self.seconds)
+    }
     /// A few words for a terminal.
     pub fn message(&self) -> String {
         let Outcome { number, delta, accepted, .. } = &self.outcome;
@@ -159,9 +167,9 @@ impl Record {
             format!(", plaquette {:.6}", 0.5 * (spatial + temporal))
         });
         let word = if *accepted { "accepted" } else { "rejected" };
-        let inside = self.kernels.as_ref().map_or(String::new(), |kernels| {
-            format!(", {:.0} % in kernels", 100.0 * profile::inside(kernels) / self.seconds)
-        });
+        let inside = self
+            .outside_kernels()
+            .map_or(String::new(), |outside| format!(" (kernels timed: {:.0} % outside)", 100.0 * outside));
         format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
     }
 }
@@ -174,10 +182,16 @@ pub struct Summary {
     exp_minus_delta_h: [f64; 2],
     plaquette: [f64; 2],
     seconds: f64,
+    /// Of files of links.
+    files: f64,
+    /// The share of the time outside kernels, and how many trajectories it is the mean of.
+    outside: Option<(f64, usize)>,
 }
 
 /// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
 pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
+    // Few trajectories are timed, and the distribution of links does not matter for that: all count.
+    let outside: Vec<f64> = records.iter().filter_map(Record::outside_kernels).collect();
     let first = records.iter().position(|r| r.outcome.number >= metropolis_from).unwrap_or(0);
     let records = &records[first..];
     let of = |values: &dyn Fn(&Record) -> Option<f64>| {
@@ -190,7 +204,13 @@ pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
         exp_minus_delta_h: of(&|r| Some((-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]))),
-        seconds: of(&|r| Some(r.seconds))[0],
+        // Those whose kernels are timed take longer.
+        seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
+            seconds if seconds.is_finite() => seconds,
+            _ => of(&|r| Some(r.seconds))[0],
+        },
+        files: of(&|r| Some(r.files))[0],
+        outside: (!outside.is_empty()).then(|| (average(&outside).mean, outside.len())),
     }
 }
 
@@ -204,6 +224,8 @@ impl Summary {
             "exp_minus_delta_h": pair(self.exp_minus_delta_h),
             "plaquette": pair(self.plaquette),
             "seconds_per_trajectory": number(self.seconds),
+            "seconds_of_files_per_trajectory": number(self.files),
+            "outside_kernels": self.outside.map(|(share, _)| share),
         })
     }
     /// For people.
@@ -213,14 +235,19 @@ impl Summary {
             (true, false) => format!("{mean:.digits$}"),
             _ => "–".into(),
         };
+        let outside = self.outside.map_or(String::new(), |(share, timed)| {
+            let of = if timed == 1 { "one trajectory".into() } else { format!("{timed} trajectories") };
+            format!("outside kernels      {:.1} % of the time of {of}, whose kernels were timed\n", 100.0 * share)
+        });
         format!(
             "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n\
-             time per trajectory  {:.2} s\n",
+             time per trajectory  {:.2} s, and {:.2} s for files\n{outside}",
             self.accepted,
             self.trajectories,
             pair(self.exp_minus_delta_h, 4),
             pair(self.plaquette, 6),
-            self.seconds
+            self.seconds,
+            self.files
         )
     }
 }

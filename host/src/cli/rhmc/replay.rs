@@ -58,6 +58,10 @@ impl Replay {
         }
         Err(Failure::refused(format!("{} is no folder: --replay takes one with momenta and noise", folder.display())))
     }
+    /// As it was named.
+    pub fn folder(&self) -> String {
+        self.folder.display().to_string()
+    }
     fn find(&self, name: &str) -> Option<PathBuf> {
         ENDINGS.iter().map(|ending| self.folder.join(format!("{name}.{ending}"))).find(|path| path.is_file())
     }

@@ -10,8 +10,9 @@ use std::path::Path;
 use tracing::warn;
 
 /// Refuses an input that has other seeds, quarks or actions than the run in `out`, whose links would then be of no
-/// distribution; warns of what only changes how the chain moves. `now` is what the next line will tell of the settings.
-pub fn goes_on(state: &State, input: &Input, out: &Path, now: &Value, world: &World) -> Outcome {
+/// distribution; warns of what only changes how the chain moves, or has no effect. `now` is what the next line will tell of
+/// the settings: its `start` becomes that of the run.
+pub fn goes_on(state: &mut State, input: &Input, out: &Path, now: &mut Value, world: &World) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
     if state.seed != input.plan.seed {
         return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
@@ -19,14 +20,36 @@ pub fn goes_on(state: &State, input: &Input, out: &Path, now: &Value, world: &Wo
     if state.bounds.len() != input.groups.len() {
         return refused("this run has another number of quarks".into());
     }
-    // A run that has made no trajectory yet may still become any.
-    if state.trajectory == 0 || !world.speaks() {
+    let asked = settings::start(input);
+    let other_start = |began: &str| !same_start(began, &asked);
+    // A run that has made no trajectory yet may still become any with the links that it has.
+    if state.trajectory == 0 {
+        return match state.start.get_or_insert_with(|| asked.clone()) {
+            began if other_start(began) => refused(format!(
+                "this run has begun with start = {began}, the input says {asked}: leave that as it was, or begin in another \
+                 folder"
+            )),
+            began => {
+                now["start"] = began.as_str().into();
+                Ok(())
+            }
+        };
+    }
+    if !world.speaks() {
         return Ok(());
     }
     let before = data::read(out)?;
+    let (first, last) = (before.starts.first().map_or(&Value::Null, |(_, first)| first), before.settings());
+    let began =
+        state.start.clone().or_else(|| first["start"].as_str().map(String::from)).unwrap_or_else(|| asked.clone());
+    if other_start(&began) {
+        warn!("start = {asked} has no effect: this run goes on, and began with start = {began}");
+    }
+    now["start"] = began.as_str().into();
+    state.start = Some(began);
     // As they will be when they are read: digits of numbers may be lost on the way.
     let now: Value = serde_json::from_str(&now.to_string()).map_err(Failure::failed)?;
-    let other = settings::sampled_differently(before.settings(), &now);
+    let other = settings::sampled_differently(last, &now);
     if !other.is_empty() {
         return refused(format!(
             "this run was made with {}: leave that as it was, or begin another run in another folder, from one of these \
@@ -34,9 +57,15 @@ pub fn goes_on(state: &State, input: &Input, out: &Path, now: &Value, world: &Wo
             other.join("; ")
         ));
     }
-    let keys = changed(before.settings(), &now);
+    let keys = changed(last, &now);
     if !keys.is_empty() {
         warn!("from trajectory {} on, settings are others than before: {}", state.trajectory + 1, keys.join(", "));
     }
     Ok(())
+}
+
+/// Whether two ways to name a start mean the same: a file may be named from another folder.
+fn same_start(a: &str, b: &str) -> bool {
+    let whole = |name: &str| Path::new(name).canonicalize().ok();
+    a == b || (whole(a).is_some() && whole(a) == whole(b))
 }

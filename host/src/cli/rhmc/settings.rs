@@ -8,20 +8,24 @@ use ferrite::rhmc::integrator::{Scheme, Unitarise};
 use ferrite::rhmc::trajectory::LevelPlan;
 use serde_json::{Value, json};
 
-/// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
-pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
-    let plan = &input.plan;
-    let start = match &input.start {
+/// The first links, as an input names them.
+pub fn start(input: &Input) -> String {
+    match &input.start {
         Start::Cold => "cold".into(),
         Start::Hot => "hot".into(),
         Start::File(path) => path.display().to_string(),
-    };
+    }
+}
+
+/// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
+pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
+    let plan = &input.plan;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "lattice": input.lattice.size(),
         "trajectories": input.trajectories,
         "seed": plan.seed,
-        "start": start,
+        "start": start(input),
         "thermalise": plan.metropolis_from.saturating_sub(1),
         "gauge": {
             "action": input.gauge_action,
@@ -77,7 +81,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 
 fn quarks(group: &Group) -> Value {
     let params = &group.operator.params;
-    json!({
+    let mut all = json!({
         "name": group.name,
         "operator": if group.operator.paths.is_some() { "asqtad" } else { "naive" },
         "mass": group.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
@@ -96,7 +100,12 @@ fn quarks(group: &Group) -> Value {
             StaggeredPhases::Milc => "milc",
             StaggeredPhases::Lexicographic => "lexicographic",
         },
-    })
+    });
+    if let Some(own) = &group.dynamics_tol {
+        // Told only where it is given, so that runs of other versions compare.
+        all["dynamics_tol"] = json!(own);
+    }
+    all
 }
 
 fn precision(single: bool) -> &'static str {

@@ -16,11 +16,12 @@ Examples:
   ferrite bench rhmc --paper 003 --out settings --trajectories 200
   ferrite bench rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
 
-Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in all of the
-paper's settings of precision, A to G, each from the same thermalised configuration, on two lattices. DIR gets a folder
-for each run, and figures 4 to 9 of the paper: observables, irreversibility and energy differences on the small lattice,
-irreversibility on the large one and against the number of gauge updates, and acceptance on the large one. Ctrl-C ends it
-after a trajectory; the same command goes on, with a larger --trajectories for more of them.";
+Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in settings of precision of
+the kind of the paper's A to G (the residuals are ours, its text does not print any), each from the same thermalised
+configuration, on two lattices. DIR gets a folder for each run, and figures 4 to 9 of the paper: observables,
+irreversibility and energy differences on the small lattice, irreversibility on the large one and against the number of
+gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command goes on, with
+a larger --trajectories for more of them.";
 
 /// Which study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

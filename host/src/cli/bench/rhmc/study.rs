@@ -241,6 +241,8 @@ impl<'a> Study<'a> {
             format!("start={start}"),
             format!("save-every={save_every}"),
             "trajectory.length=1".into(),
+            // Seconds are compared.
+            "measure.kernels=0".into(),
             "gauge.action=wilson".into(),
             format!("gauge.beta={}", args.beta),
             "fermion.0.operator=naive".into(),

@@ -1,0 +1,288 @@
+//! The course of a run: trajectory after trajectory.
+use super::super::batch::Batches;
+use super::super::layout::Layout;
+use super::super::{Context, Failure, Outcome, interrupt, progress};
+use super::End;
+use super::folder::{Folder, State};
+use super::input::{Group, Input, Timed};
+use super::record::{self, Record};
+use super::replay::{self, Replay};
+use super::settings;
+use ferrite::backend::Backend;
+use ferrite::domain::Domain;
+use ferrite::field::ThinGauge;
+use ferrite::field::host::HostGauge;
+use ferrite::rhmc::fermions::{Pseudofermions, RationalFunctions};
+use ferrite::rhmc::functions::rational_functions;
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::spectrum;
+use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
+use gpu_kernels::storage::Element;
+use serde_json::Value;
+use solvers::SolveError;
+use std::time::Instant;
+use tracing::{info, warn};
+
+/// A run, as checked.
+pub struct Run<'a> {
+    /// What to make.
+    pub input: &'a Input,
+    /// Which process has which part.
+    pub layout: &'a Layout,
+    /// Processes and output.
+    pub context: &'a Context,
+    /// As the first line of this start tells them.
+    pub settings: Value,
+    /// When it began.
+    pub begin: Instant,
+    /// The hours after which it ends.
+    pub max_hours: Option<f64>,
+    /// Numbers from elsewhere.
+    pub replay: Option<Replay>,
+    /// Noise vectors of a condensate.
+    pub batches: Batches,
+}
+
+impl Run<'_> {
+    /// *Collective.* Makes the trajectories that are missing.
+    pub fn make<B: Backend, T: Element>(
+        &self,
+        backend: &B,
+        mut folder: Folder,
+        state: Option<State>,
+        gauge: &HostGauge,
+    ) -> Outcome<End> {
+        let (input, world) = (self.input, &self.context.world);
+        let domain = self.layout.domain(backend)?;
+        let thin = ThinGauge::upload(&domain, gauge)?;
+        let fresh = state.is_none();
+        let mut state = match state {
+            Some(state) => state,
+            None => {
+                let bounds = vec![0.0; input.groups.len()];
+                let (seed, start) = (input.plan.seed, Some(settings::start(input)));
+                State { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
+            }
+        };
+        // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
+        // these very links were looked at, with the same operators.
+        if state.trajectory == 0 {
+            let links = MovingLinks::<B, T>::new(&thin)?;
+            for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
+                let largest = largest(&links, group, input.plan.seed)?;
+                if largest > *bound {
+                    // An interval has a length, whatever the links are.
+                    *bound = MARGIN * largest.max(1.0);
+                }
+            }
+        }
+        let quarks = self.quarks(&domain, &mut state)?;
+        state.batches.clone_from(&self.batches.sizes);
+        let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
+        drop(thin);
+        if fresh {
+            let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, world)?;
+            folder.keep(&state, &links, world)?;
+        }
+        let first = state.trajectory;
+        let bar = progress::bar(PARTS * u64::from(input.trajectories), self.context.shows_progress());
+        bar.set_position(PARTS * u64::from(first));
+        let (mut records, mut interrupted) = (Vec::<Record>::new(), false);
+        while state.trajectory < input.trajectories {
+            let number = state.trajectory + 1;
+            let clock = Instant::now();
+            let nth = |every: usize| every > 0 && (number as usize).is_multiple_of(every);
+            let timed = match input.measure.kernels {
+                Timed::Every(every) => nth(every),
+                Timed::Second => records.len() == 1 || (records.is_empty() && number == input.trajectories),
+            };
+            if timed {
+                backend.start_profile()?;
+            }
+            let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
+            let given = given.transpose()?;
+            let noise = given.as_ref().map(replay::Given::noise);
+            if !bar.is_hidden() {
+                let bar = bar.clone();
+                chain.on_move(move |done, all| {
+                    bar.set_position(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64);
+                    bar.set_message(format!("trajectory {number}, {} % of its way", 100 * done / all));
+                });
+            }
+            let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
+            let residuals: Vec<f64> = chain.quarks().map(|quarks| quarks.take_residual()).collect();
+            let seconds = clock.elapsed().as_secs_f64();
+            let kernels = timed.then(|| backend.end_profile()).transpose()?;
+            state.trajectory = number;
+            state.accepted += u32::from(outcome.accepted);
+            let largest = self.look_at_spectrum(&mut chain, &mut state)?;
+            let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
+            let whole = clock.elapsed().as_secs_f64();
+            let clock = Instant::now();
+            let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
+            let links = folder.write_links(number, &gauge, save, self.layout, world)?;
+            let files = clock.elapsed().as_secs_f64();
+            let record = Record { outcome, seconds, largest, residuals, measured, kernels, whole, files };
+            self.warn_of(&record);
+            let mut line = record.line(input);
+            if records.is_empty() {
+                // A start may change them, so each one tells them.
+                line["run"] = self.settings.clone();
+            }
+            folder.add(&line, world)?;
+            // Not before its links and its line are there.
+            folder.keep(&state, &links, world)?;
+            bar.set_position(PARTS * u64::from(number));
+            bar.set_message(format!("after trajectory {number}"));
+            info!("{}", record.message());
+            records.push(record);
+            if number < input.trajectories && self.is_asked_to_end()? {
+                interrupted = true;
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(End { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
+    }
+    fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &mut State) -> Outcome<Vec<Pseudofermions<B>>> {
+        let mut first = 0;
+        let mut all = Vec::new();
+        let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
+        let mut given = self.context.world.agree(given)?.flatten().unwrap_or_default().into_iter();
+        let known = std::mem::take(&mut state.poles);
+        for (number, (group, bound)) in self.input.groups.iter().zip(&state.bounds).enumerate() {
+            let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
+            let (name, solvers) = (group.name.clone(), self.input.solvers_of(group));
+            let poles = functions.dynamics.poles.len();
+            let known = if state.trajectory == 0 { Some(poles) } else { known.get(number).copied() };
+            let key = match group.dynamics_tol {
+                Some(_) => format!("fermion.{number}.dynamics-tol"),
+                None => "precision.dynamics-tol".into(),
+            };
+            state.poles.push(residuals((&key, &name), solvers[0].tol.len(), poles, known)?);
+            let count = (first, group.pseudofermions);
+            all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, count)?);
+            first += group.pseudofermions as u32;
+        }
+        Ok(all)
+    }
+    fn measure<B: Backend, T: Element>(&self, chain: &Chain<B, T>, number: u32) -> Outcome<record::Measured> {
+        let given = |which: usize| match &self.replay {
+            Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
+            None => Ok(None),
+        };
+        record::measure(chain, (self.input, &self.batches.sizes), number, given)
+    }
+    /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
+    fn look_at_spectrum<B: Backend, T: Element>(
+        &self,
+        chain: &mut Chain<B, T>,
+        state: &mut State,
+    ) -> Outcome<Vec<f64>> {
+        let mut found = Vec::new();
+        for (number, group) in self.input.groups.iter().enumerate() {
+            let largest = largest(chain.links(), group, self.input.plan.seed)?;
+            found.push(largest);
+            if largest > state.bounds[number] {
+                let (old, new) = (state.bounds[number], MARGIN * largest);
+                if self.replay.as_ref().is_some_and(Replay::has_functions) {
+                    warn!("{}: the spectrum has grown to {largest:.2}; the given functions stay", group.name);
+                    continue;
+                }
+                warn!(
+                    "{}: the spectrum has grown to {largest:.2} beyond {old:.2}; rational functions up to {new:.2} from now on",
+                    group.name
+                );
+                state.bounds[number] = new;
+                let functions = functions(group, new)?;
+                if let Some(quarks) = chain.quarks().nth(number) {
+                    quarks.set_functions(functions);
+                }
+            }
+        }
+        Ok(found)
+    }
+    fn warn_of(&self, record: &Record) {
+        let Trajectory { number, delta, .. } = record.outcome;
+        if !delta.is_finite() {
+            warn!("trajectory {number}: ΔH is no number; shorter steps are needed");
+        }
+        let asked = self.input.solvers[1].tol[0];
+        for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
+            if residual.is_nan() || *residual > WORSE * asked {
+                warn!(
+                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:.1e}; \
+                     precision.action = \"double\" or a larger precision.action-tol is honest",
+                    group.name
+                );
+            }
+        }
+    }
+    fn download<B: Backend, T: Element>(&self, chain: &Chain<B, T>) -> Outcome<HostGauge> {
+        Ok(chain.links().thin::<f64>()?.download()?)
+    }
+    /// *Collective.*
+    fn is_asked_to_end(&self) -> Outcome<bool> {
+        let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
+        let late = self.context.world.largest(f64::from(u8::from(late)))? > 0.0;
+        Ok(late || interrupt::asked_any(&self.context.world, 0))
+    }
+}
+/// Steps of the bar for each trajectory.
+const PARTS: u64 = 1000;
+
+/// For how many poles residuals of molecular dynamics are given, of which there are `given` now, and for which `known` says
+/// the same of the start before. Refuses other numbers than 1 and that of the poles; but a spectrum that has grown may have
+/// asked for other functions than those that the numbers were made for.
+fn residuals((key, name): (&str, &str), given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
+    if given == 1 || given == poles {
+        return Ok(poles);
+    }
+    if known.is_some_and(|known| known != given) {
+        let why = format!("{key} has {given} numbers, and the {name} have {poles} poles: one for each");
+        return Err(Failure::refused(why).shared());
+    }
+    let what = if given > poles { "the first of them are used" } else { "the last one is that of all others" };
+    warn!("{key} has {given} numbers, and the {name} have {poles} poles by now: {what}");
+    Ok(given)
+}
+
+/// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
+const WORSE: f64 = 10.0;
+
+/// How far intervals of rational functions reach beyond the largest eigenvalue.
+pub const MARGIN: f64 = 1.15;
+
+/// *Collective.* What the eigenvalues of −D² are not above.
+pub fn largest<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
+    spectrum::largest(links, &group.operator, seed).map_err(failed)
+}
+
+/// The rational functions of a group for a spectrum with this bound.
+pub fn functions(group: &Group, bound: f64) -> Outcome<RationalFunctions> {
+    let made =
+        rational_functions(&group.quarks, group.pseudofermions, bound, group.tolerances, rational::approximate_to);
+    made.map_err(|why| {
+        let advice = match why {
+            rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
+                "; more pseudofermions may help"
+            }
+            _ => "",
+        };
+        Failure::refused(format!("{}: {why}{advice}", group.name)).shared()
+    })
+}
+
+/// A solver's failure is that of all processes: what it stops for are sums over all of them.
+pub fn failed(error: ferrite::rhmc::Error) -> Failure {
+    match &error {
+        ferrite::rhmc::Error::Solver { why, .. } => {
+            let advice = match **why {
+                SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
+                _ => "",
+            };
+            Failure::failed(format!("{error}{advice}")).shared()
+        }
+        _ => Failure::failed(error),
+    }
+}

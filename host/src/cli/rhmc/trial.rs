@@ -1,0 +1,58 @@
+//! How long trajectories take.
+use super::super::Outcome;
+use super::super::device::{Device, on_device};
+use super::course::{MARGIN, failed, functions, largest};
+use super::input::Input;
+use ferrite::backend::Backend;
+use ferrite::domain::Domain;
+use ferrite::field::ThinGauge;
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::rhmc::fermions::Pseudofermions;
+use ferrite::rhmc::links::MovingLinks;
+use ferrite::rhmc::trajectory::Chain;
+use gpu_kernels::storage::Element;
+use std::time::Instant;
+
+/// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
+pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
+    on_device!(device, backend => if input.single_links {
+        trial_in::<_, f32, N>(input, &Domain::single(backend.clone(), on)?, steps)
+    } else {
+        trial_in::<_, f64, N>(input, &Domain::single(backend.clone(), on)?, steps)
+    })
+}
+
+fn trial_in<B: Backend, T: Element, const N: usize>(
+    input: &Input,
+    domain: &Domain<B>,
+    steps: [usize; N],
+) -> Outcome<[f64; N]> {
+    let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
+    let links = MovingLinks::<B, T>::new(&thin)?;
+    let mut all = Vec::new();
+    for group in &input.groups {
+        all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
+    }
+    let mut seconds = [0.0; N];
+    for (seconds, steps) in seconds.iter_mut().zip(steps) {
+        let mut plan = input.plan.clone();
+        if let Some(outermost) = plan.levels.first_mut() {
+            plan.length *= steps as f64 / outermost.steps as f64;
+            outermost.steps = steps;
+        }
+        let mut quarks = Vec::new();
+        for (group, functions) in input.groups.iter().zip(&all) {
+            let (name, count) = (group.name.clone(), (0, group.pseudofermions));
+            let mut solvers = input.solvers_of(group);
+            // There may be more of them than poles of these functions.
+            solvers[0].tol.truncate(1);
+            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, count)?);
+        }
+        let mut chain = Chain::<B, T>::new(plan, &thin, quarks).map_err(failed)?;
+        let begin = Instant::now();
+        chain.trajectory(1, None, false).map_err(failed)?;
+        *seconds = begin.elapsed().as_secs_f64();
+    }
+    Ok(seconds)
+}
