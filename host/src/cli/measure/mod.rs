@@ -196,7 +196,11 @@ impl Task<'_> {
         self.device.require_all(world, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
         let found = on_device!(self.device, backend => {
-            measure(&layout.domain(backend)?, &file.gauge, self.course, (&bar, world))
+            let domain = layout.domain(backend)?;
+            measure(&domain, &file.gauge, self.course, (&bar, world)).and_then(|found| {
+                domain.let_go()?;
+                Ok(found)
+            })
         });
         bar.finish_and_clear();
         let found = found?;

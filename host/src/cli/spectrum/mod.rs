@@ -16,10 +16,10 @@ use kept::Kept;
 pub use quarks::Solver;
 use rayon::prelude::*;
 pub use result::LINES;
-pub use summary::HADRONS;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+pub use summary::HADRONS;
 use summary::Summary;
 use tracing::info;
 

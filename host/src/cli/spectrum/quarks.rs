@@ -146,10 +146,14 @@ pub fn wilson(
         let result = on_device!(device, backend => {
             let domain = layout.domain(backend)?;
             let links = Configuration::new(&domain, &file.gauge);
-            in_batches(&batches.sizes, &sources, None, |sources, guess| {
+            let solved = in_batches(&batches.sizes, &sources, None, |sources, guess| {
                 watch.next_batch(sources.len());
                 links.solve(sources, guess, &request, &mut watch)
-            })
+            });
+            if solved.is_ok() {
+                domain.let_go()?;
+            }
+            solved
         });
         watch.finish();
         // Gigabytes, whose pages threads give back side by side.
