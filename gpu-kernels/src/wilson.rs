@@ -310,8 +310,8 @@ crate::entry! { INSTANCES:
     reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120, sides 2 at 160;
     kernel "wilson_double_t" wilson_dslash_double_12t: WilsonDslash<Double, Recon12T, false>, registers 232;
     kernel "wilson_double_t" wilson_dslash_dagger_double_12t: WilsonDslash<Double, Recon12T, true>, registers 232;
-    kernel "wilson_double_t" wilson_dslash_add_double_12t: WilsonDslashAdd<Double, Recon12T, false>, registers 232;
-    kernel "wilson_double_t" wilson_dslash_add_dagger_double_12t: WilsonDslashAdd<Double, Recon12T, true>, registers 232;
+    kernel "wilson_double_t" wilson_dslash_add_double_12t: WilsonDslashAdd<Double, Recon12T, false>, registers 240;
+    kernel "wilson_double_t" wilson_dslash_add_dagger_double_12t: WilsonDslashAdd<Double, Recon12T, true>, registers 240;
     kernel "wilson_single_t" wilson_dslash_single_12t: WilsonDslash<Single, Recon12T, false>, registers 176;
     kernel "wilson_single_t" wilson_dslash_dagger_single_12t: WilsonDslash<Single, Recon12T, true>, registers 168;
     kernel "wilson_single_t" wilson_dslash_add_single_12t: WilsonDslashAdd<Single, Recon12T, false>, registers 168;
