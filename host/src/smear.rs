@@ -91,9 +91,9 @@ pub fn gaussian_staggered(gauge: &HostGauge, chi: &HostColour, width: f64, steps
     let step = |chi: HostColour| {
         let sites = (0..lattice.volume()).into_par_iter().map(|x| {
             let mut sum = chi.sites()[x].map(|z| z * (1.0 - 6.0 * sigma));
-            for k in 0..3 {
+            for (k, forwards) in double[x].iter().enumerate() {
                 let (ahead, behind) = (two(x, k, true), two(x, k, false));
-                add_transported_colour(&mut sum, sigma, &double[x][k], false, &chi.sites()[ahead]);
+                add_transported_colour(&mut sum, sigma, forwards, false, &chi.sites()[ahead]);
                 add_transported_colour(&mut sum, sigma, &double[behind][k], true, &chi.sites()[behind]);
             }
             sum

@@ -117,7 +117,8 @@ impl Plain {
         for site in 0..self.volume() {
             let place = self.place(site);
             let square: f64 = propagator.iter().flat_map(|f| &f[3 * site..3 * site + 3]).map(Complex64::norm_sqr).sum();
-            let [x, y, z]: [f64; 3] = std::array::from_fn(|k| if (place[k] + origin[k]) % 2 == 0 { 1.0 } else { -1.0 });
+            let [x, y, z]: [f64; 3] =
+                std::array::from_fn(|k| if (place[k] + origin[k]).is_multiple_of(2) { 1.0 } else { -1.0 });
             let t = (place[3] + self.size[3] - origin[3]) % self.size[3];
             for (all, phase) in all.iter_mut().zip([1.0, x * y * z, x + y + z, x * y + y * z + z * x]) {
                 all[t] += phase * square;
@@ -180,7 +181,7 @@ fn sources_are_those_of_a_dense_matrix() {
         }
     }
     // A propagator that was kept is smeared at its end likewise.
-    let kept = format!("spectrum run.toml --set origin=1,0,1,2 --set source=wall --set propagators=kept");
+    let kept = "spectrum run.toml --set origin=1,0,1,2 --set source=wall --set propagators=kept";
     room.json(&format!("{kept} --out first"));
     room.json(&format!("{kept} --out second --set sink=shell {shell}"));
     let (again, before) = (line(&room, "second"), line(&room, "sink"));

@@ -71,7 +71,7 @@ impl Summary {
         let hadrons = HADRONS.into_iter().map(hadron).chain(more).flatten().collect();
         let configurations = file.len();
         let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
-        let left_out = if bins * input.bin > configurations { 0 } else { configurations - bins * input.bin };
+        let left_out = configurations.saturating_sub(bins * input.bin);
         Summary { hadrons, configurations, bin: input.bin, bins, left_out }
     }
     /// For `--json`: effective masses, correlators, and what errors are over.
