@@ -549,14 +549,15 @@ dynamics-tol = 1e-11
         assert_eq!(lines(&out).len(), 3);
     }
     // On one grid, in parts as without a break, to the bit: lines and links.
-    json(&room, 2, "rhmc run.toml --out whole --grid 1,1,1,2 --set trajectories=3");
     json(&room, 2, "rhmc run.toml --out parts --grid 1,1,1,2 --set trajectories=1");
-    json(&room, 2, "rhmc run.toml --out parts --grid 1,1,1,2 --set trajectories=3 --resume");
-    let [whole, parts] = ["whole", "parts"].map(|folder| {
+    json(&room, 2, "rhmc run.toml --out parts --grid 1,1,1,2 --resume");
+    let [whole, parts] = ["many2", "parts"].map(|folder| {
         let mut all = lines(folder);
+        // What came later was on another grid.
+        all.truncate(2);
         let clock = |key: &str| key.starts_with("seconds") || key == "kernels" || key == "run";
         all.iter_mut().for_each(|line| line.as_object_mut().unwrap().retain(|key, _| !clock(key)));
-        let path = room.path(folder).join("cfg.000003.ildg");
+        let path = room.path(folder).join("cfg.000002.ildg");
         (all, read_gauge(&path, &ReadOptions::default()).unwrap().gauge)
     });
     assert_eq!(whole.0, parts.0);

@@ -1,15 +1,13 @@
 //! Whether molecular dynamics and hybrid Monte Carlo do what their theory says: errors fall with their power, the way back
-//! leads to the start, phase space keeps its volume, ⟨exp(−ΔH)⟩ = 1, and ensembles are those of other algorithms.
+//! leads to the start, phase space keeps its volume.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredParams, TimeBoundary};
+use ferrite::dirac::{StaggeredParams, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::fat_links::PathCoefficients;
+use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
-use ferrite::field::{DeviceColour, DeviceGauge, FullColour, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::quenched::{Generator, Start};
-use ferrite::rhmc::condensate::noise;
 use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
 use ferrite::rhmc::force::Force;
 use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
@@ -18,9 +16,7 @@ use ferrite::rhmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
-use ferrite::statistics::average;
-use gpu_kernels::random::{Philox, purpose};
-use gpu_kernels::storage::{Double, Element, Recon18};
+use gpu_kernels::storage::Element;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
@@ -263,120 +259,4 @@ fn determinant(m: &mut [Vec<f64>]) -> f64 {
         }
     }
     product
-}
-
-/// Means agree if they differ by no more than four errors. Seeds are fixed: this is no game of chance.
-fn agree(name: &str, a: &[f64], b: &[f64]) {
-    let (a, b) = (average(a), average(b));
-    let error = a.error.hypot(b.error);
-    println!("{name}: {:.5} ± {:.5} and {:.5} ± {:.5}", a.mean, a.error, b.mean, b.error);
-    assert!(error.is_finite() && error > 0.0);
-    assert!((a.mean - b.mean).abs() < 4.0 * error, "{name}: {:.5} and {:.5} ± {error:.5}", a.mean, b.mean);
-}
-
-#[test]
-fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
-    let (domain, beta) = (domain([4; 4]), 5.6);
-    let mut generator = Generator::new(&domain, Start::Cold, beta, 4).unwrap();
-    let mut heat_bath = Vec::new();
-    for sweep in 0..400 {
-        generator.sweep(1, 2).unwrap();
-        if sweep >= 50 {
-            heat_bath.push(generator.plaquette().unwrap().mean);
-        }
-    }
-    let thin = ThinGauge::upload(&domain, &generator.gauge().unwrap()).unwrap();
-    let levels = vec![level(true, 0, Scheme::Omelyan { lambda: MINIMUM_NORM }, 8)];
-    let mut chain =
-        Chain::<Cpu, f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new()).unwrap();
-    let (mut plaquettes, mut weights, mut accepted) = (Vec::new(), Vec::new(), 0);
-    for number in 1..=400 {
-        let outcome = chain.trajectory(number, None, false).unwrap();
-        accepted += usize::from(outcome.accepted);
-        weights.push((-outcome.delta).exp());
-        plaquettes.push(chain.links().own().plaquette().unwrap().0.mean);
-    }
-    agree("plaquette", &plaquettes[20..], &heat_bath);
-    // ⟨exp(−ΔH)⟩ = 1 because phase space keeps its volume and the way back is the same.
-    let weight = average(&weights);
-    println!("⟨exp(−ΔH)⟩ = {:.4} ± {:.4}, {accepted} of 400 accepted", weight.mean, weight.error);
-    assert!((weight.mean - 1.0).abs() < 4.0 * weight.error && weight.error < 0.05);
-    assert!(accepted > 300 && accepted < 400, "{accepted}");
-}
-
-/// Four flavours need no root: the algorithm with φ = M† ξ is exact. Our own loop of it against rational functions.
-#[test]
-fn four_flavours_agree_with_the_exact_algorithm() {
-    let (domain, mass, beta) = (domain([4; 4]), 0.3, 5.0);
-    let action = GaugeAction::wilson(beta);
-    let thin = ThinGauge::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
-    let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
-    let (length, steps, count) = (0.7, 6, 220);
-
-    let group = rational_functions(
-        &[quarks(mass, "4")],
-        1,
-        80.0,
-        Tolerances { dynamics: 1e-7, action: 1e-10 },
-        rational::approximate_to,
-    );
-    let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
-    let pseudofermions =
-        Pseudofermions::new(&domain, "4".into(), naive(), group.unwrap(), solvers.clone(), (0, 1)).unwrap();
-    let mut plan = plan(action, length, vec![level(true, 1, scheme, steps)], false);
-    plan.metropolis_from = 15;
-    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, vec![pseudofermions]).unwrap();
-    let rational: Vec<f64> = (1..=count)
-        .map(|number| {
-            chain.trajectory(number, None, false).unwrap();
-            chain.links().own().plaquette().unwrap().0.mean
-        })
-        .collect();
-
-    let exact = PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: 4.0 * mass * mass }] };
-    let functions = RationalFunctions { dynamics: exact.clone(), heat_bath: exact.clone(), action: exact };
-    let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, (0, 1)).unwrap();
-    let quarks = RefCell::new(quarks);
-    let drive = GaugeDrive { action, single: false };
-    let forces: Vec<&dyn Force<Cpu, f64>> = vec![&drive, &quarks];
-    let levels = [Level { forces, scheme, steps }];
-    let mut links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
-    let mut momenta = MomentumField::zero(&domain).unwrap();
-    let mut plaquettes = Vec::new();
-    for number in 1..=count {
-        // Random numbers of another seed.
-        let seed = 77;
-        momenta.draw(seed, number).unwrap();
-        let mut xi = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
-        noise(&mut xi, 0, seed, number).unwrap();
-        // φ = 2 M† ξ on even sites has the covariance 4 M†M = A + 4 m².
-        let gauge: DeviceGauge<Cpu, Double, Recon18> = links.own().pack().unwrap();
-        let params = StaggeredParams { mass, ..naive().params };
-        let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
-        let mut phi = DeviceColour::zero(&domain, 1).unwrap();
-        m.row(0, true, &xi, &mut phi).unwrap();
-        let scaled = solvers::VectorSpace::axpby(
-            &ferrite::field::ColourSpace::<Cpu, Double>::new(&domain, 1),
-            &[Complex64::ZERO],
-            &xi.even,
-            &[Complex64::new(2.0, 0.0)],
-            &mut phi,
-        );
-        scaled.unwrap();
-        quarks.borrow_mut().set_field(phi);
-        let energy = |links: &MovingLinks<Cpu, f64>, momenta: &MomentumField<Cpu>| {
-            let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
-            gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
-        };
-        let (start, before) = (energy(&links, &momenta), links.own().download().unwrap());
-        let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Always };
-        dynamics.run(&mut links, &mut momenta, length).unwrap();
-        let delta = energy(&links, &momenta) - start;
-        let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
-        if number >= 15 && drawn >= (-delta).exp() {
-            links = MovingLinks::new(&ThinGauge::upload(&domain, &before).unwrap()).unwrap();
-        }
-        plaquettes.push(links.own().plaquette().unwrap().0.mean);
-    }
-    agree("plaquette", &rational[40..], &plaquettes[40..]);
 }

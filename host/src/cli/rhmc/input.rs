@@ -3,6 +3,7 @@ use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
 use super::super::text;
 use super::super::{Failure, Outcome};
+use super::precision::precisions;
 use crate::config::{Kind, Schema, Settings};
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::fat_links::PathCoefficients;
@@ -142,21 +143,6 @@ pub struct Input {
     pub device: DeviceChoice,
 }
 
-/// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
-/// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of
-/// its kind.
-const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
-    ("A", [true, false, false], [1e-10, 1e-12]),
-    ("B", [true, false, false], [1e-8, 1e-12]),
-    ("C", [true, false, false], [1e-6, 1e-12]),
-    ("D", [true, false, false], [1e-5, 1e-10]),
-    ("E", [true, true, true], [1e-5, 1e-6]),
-    ("F", [true, true, false], [1e-6, 1e-12]),
-    ("G", [true, true, false], [1e-5, 1e-10]),
-];
-
-const PRECISIONS: [(&str, bool); 2] = [("double", false), ("single", true)];
-
 impl Input {
     /// Reads the file and the settings beside it; all mistakes at once.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Settings)) -> Outcome<Self> {
@@ -264,20 +250,19 @@ fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
 }
 
 /// A relative residual.
-fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
+pub fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, RESIDUAL, is_residual)
 }
-const RESIDUAL: &str = "a number from 1e-18 on and below 1";
-fn is_residual(x: f64) -> bool {
+/// What it has to be.
+pub const RESIDUAL: &str = "a number from 1e-18 on and below 1";
+/// Whether a number is one.
+pub fn is_residual(x: f64) -> bool {
     (1e-18..1.0).contains(&x)
 }
 /// The error of a rational function in double precision.
 fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, "a number from 1e-15 on and below 1", |x| (1e-15..1.0).contains(&x))
 }
-/// What a solver in single precision cannot do: residuals of systems with several shifts cannot be corrected.
-const SINGLE: f64 = 5e-8;
-
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     #[derive(Clone, Copy, PartialEq)]
     enum Action {
@@ -434,41 +419,4 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
         _ => vec![LevelPlan { gauge: true, quarks, scheme: outer, steps }],
     };
     (length, levels, unitarise)
-}
-
-/// Whether links and gauge force are in single precision, and the solvers.
-fn precisions(s: &mut Settings, groups: &[Group]) -> (bool, bool, [ShiftedSolver; 2]) {
-    let names = PRESETS.map(|(name, ..)| (name, name));
-    let preset =
-        s.choice("precision.preset", &names).and_then(|chosen| PRESETS.iter().find(|(name, ..)| *name == chosen));
-    let ([links, dynamics, action], [dynamics_tol, action_tol]) =
-        preset.map_or(([false, true, false], [1e-6, 1e-12]), |(_, single, tol)| (*single, *tol));
-    let links = s.choice("precision.links", &PRECISIONS).unwrap_or(links);
-    let gauge_force = s.choice("precision.gauge-force", &PRECISIONS).unwrap_or(links || dynamics);
-    let dynamics = s.choice("precision.dynamics", &PRECISIONS).unwrap_or(dynamics);
-    let action = s.choice("precision.action", &PRECISIONS).unwrap_or(action);
-    let dynamics_tol = s.numbers("precision.dynamics-tol", RESIDUAL, is_residual).unwrap_or(vec![dynamics_tol]);
-    let action_tol = tolerance(s, "precision.action-tol").unwrap_or(action_tol);
-    if links && !gauge_force {
-        s.conflict(
-            "precision.gauge-force",
-            "precision.links",
-            "links in single precision have forces in single precision",
-        );
-    }
-    let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
-    let own = groups.iter().enumerate().filter_map(|(k, group)| Some((k, smallest(group.dynamics_tol.as_ref()?))));
-    let own = own.map(|(k, tol)| (format!("fermion.{k}.dynamics-tol"), "dynamics", dynamics, tol));
-    let of_all = [("dynamics", dynamics, smallest(&dynamics_tol)), ("action", action, action_tol)];
-    let of_all = of_all.map(|(part, single, tol)| (format!("precision.{part}-tol"), part, single, tol));
-    for (key, part, single, tol) in of_all.into_iter().chain(own) {
-        if single && tol < SINGLE {
-            s.missing(format!(
-                "{key} is {tol:e}, which a solver in single precision does not reach: {SINGLE:e} or more, or \
-                 precision.{part} = \"double\""
-            ));
-        }
-    }
-    let solver = |single, tol| ShiftedSolver { single, tol, max_iterations: 1_000_000 };
-    (links, gauge_force, [solver(dynamics, dynamics_tol), solver(action, vec![action_tol])])
 }

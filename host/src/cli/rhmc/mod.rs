@@ -3,6 +3,7 @@ mod course;
 mod folder;
 pub(super) mod input;
 mod needs;
+mod precision;
 mod record;
 mod replay;
 mod resume;
