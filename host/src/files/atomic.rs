@@ -77,7 +77,7 @@ fn attempt(
 }
 
 /// Gives the finished file `path` a second name `to` in the same file system, in one step: what had that name before is
-/// gone, and the file stays when either name goes. Nobody may write into a file with two names; [`write`] does not, it makes
+/// gone, and the file stays when either name goes. Nobody may write into a file with two names; [`write()`] does not, it makes
 /// another file.
 ///
 /// # Errors
