@@ -192,8 +192,8 @@ pub struct Summary {
 pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
     // Few trajectories are timed, and the distribution of links does not matter for that: all count.
     let outside: Vec<f64> = records.iter().filter_map(Record::outside_kernels).collect();
-    let first = records.iter().position(|r| r.outcome.number >= metropolis_from).unwrap_or(0);
-    let records = &records[first..];
+    let first = records.iter().position(|r| r.outcome.number >= metropolis_from);
+    let records = &records[first.unwrap_or(0)..];
     let of = |values: &dyn Fn(&Record) -> Option<f64>| {
         let values: Vec<f64> = records.iter().filter_map(values).filter(|x| x.is_finite()).collect();
         let average = average(&values);
@@ -202,7 +202,8 @@ pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
     Summary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
-        exp_minus_delta_h: of(&|r| Some((-r.outcome.delta).exp())),
+        // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
+        exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]))),
         // Those whose kernels are timed take longer.
         seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
