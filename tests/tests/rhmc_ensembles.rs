@@ -1,22 +1,25 @@
 //! Whether ensembles of hybrid Monte Carlo are those of other algorithms, and ⟨exp(−ΔH)⟩ = 1. Seeds are fixed, so that nothing
 //! here is a game of chance; errors are those of the statistics, with their autocorrelations, and have upper bounds, so that
 //! they cannot hide a difference.
+mod chains;
+
+use chains::{level, naive, plan, quarks, solver};
 use ferrite::backend::Cpu;
-use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredParams, TimeBoundary};
+use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredParams};
 use ferrite::domain::Domain;
 use ferrite::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
 use ferrite::rhmc::condensate::{condensate, noise};
-use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::rhmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::rhmc::force::Force;
 use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
 use ferrite::rhmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::rhmc::trajectory::{Chain, Plan};
 use ferrite::statistics::average;
 use gpu_kernels::random::{Philox, purpose};
 use gpu_kernels::storage::{Double, Recon18};
@@ -27,29 +30,6 @@ use std::cell::RefCell;
 fn domain(size: [usize; 4]) -> Domain<Cpu> {
     // Lattices are too small to be shared among threads; tests are.
     Domain::single(Cpu::new(Some(1)), Lattice::new(size).unwrap()).unwrap()
-}
-fn naive() -> QuarkOperator {
-    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }
-}
-fn solver(single: bool, tol: f64) -> ShiftedSolver {
-    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
-}
-fn quarks(mass: f64, flavours: &str) -> Quarks {
-    Quarks { mass, flavours: flavours.parse().unwrap() }
-}
-fn level(gauge: bool, groups: usize, scheme: Scheme, steps: usize) -> LevelPlan {
-    LevelPlan { gauge, quarks: (0..groups).collect(), scheme, steps }
-}
-fn plan(gauge: GaugeAction, length: f64, levels: Vec<LevelPlan>, single: bool) -> Plan {
-    Plan {
-        gauge,
-        single_gauge_force: single,
-        length,
-        levels,
-        unitarise: Unitarise::Always,
-        seed: 31,
-        metropolis_from: 0,
-    }
 }
 
 /// Quarks that share pseudofermions, for a spectrum that ends below 80.

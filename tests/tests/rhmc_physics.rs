@@ -1,21 +1,23 @@
 //! Whether molecular dynamics and hybrid Monte Carlo do what their theory says: errors fall with their power, the way back
 //! leads to the start, phase space keeps its volume.
+mod chains;
+
+use chains::{level, naive, plan, quarks, solver};
 use ferrite::backend::Cpu;
-use ferrite::dirac::{StaggeredParams, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::fat_links::PathCoefficients;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions};
 use ferrite::rhmc::force::Force;
 use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
 use ferrite::rhmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::rhmc::trajectory::{Chain, Plan};
 use gpu_kernels::storage::Element;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
@@ -24,36 +26,13 @@ use std::cell::RefCell;
 fn domain(size: [usize; 4]) -> Domain<Cpu> {
     Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap()
 }
-fn naive() -> QuarkOperator {
-    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }
-}
 fn asqtad() -> QuarkOperator {
     QuarkOperator { paths: Some(PathCoefficients::asqtad(0.9)), ..naive() }
-}
-fn solver(single: bool, tol: f64) -> ShiftedSolver {
-    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
-}
-fn quarks(mass: f64, flavours: &str) -> Quarks {
-    Quarks { mass, flavours: flavours.parse().unwrap() }
 }
 fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
     // Functions of molecular dynamics that are as good as those of the action: ΔH is the integrator's.
     let tolerances = Tolerances { dynamics: 1e-11, action: 1e-12 };
     rational_functions(group, count, 100.0, tolerances, rational::approximate_to).unwrap()
-}
-fn level(gauge: bool, groups: usize, scheme: Scheme, steps: usize) -> LevelPlan {
-    LevelPlan { gauge, quarks: (0..groups).collect(), scheme, steps }
-}
-fn plan(gauge: GaugeAction, length: f64, levels: Vec<LevelPlan>, single: bool) -> Plan {
-    Plan {
-        gauge,
-        single_gauge_force: single,
-        length,
-        levels,
-        unitarise: Unitarise::Always,
-        seed: 31,
-        metropolis_from: 0,
-    }
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.

@@ -21,8 +21,7 @@ Usage: cargo xtask test [--no-ptx]
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
 tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
-cannot be fetched. With CI=true in the environment that
-is a failure.
+cannot be fetched. With CI=true in the environment that is a failure.
 ";
 
 /// How a step ended.

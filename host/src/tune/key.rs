@@ -1,4 +1,5 @@
-//! What a measured time belongs to. A time is taken from the cache only if all of it agrees.
+//! What a measured time belongs to. A shape is taken from the cache only if all of it agrees, but for the number of sites, of
+//! which the nearest counts ([`Tuner::shape`](super::Tuner::shape)).
 use crate::backend::{KernelImage, Ptx};
 
 /// A device as the cache tells it from others, with what decides the speed of its kernels besides their arguments.

@@ -166,8 +166,7 @@ impl Tuner {
     }
 
     /// The shape of blocks for `launch`: what was measured, for this number of sites or the nearest, if it is among
-    /// `candidates`, else `default`. A tuner that
-    /// searches calls `measure`, seconds of a launch with such blocks, for what is not known. A candidate for which
+    /// `candidates`, else `default`. A tuner that searches calls `measure`, seconds of a launch with such blocks, for what is not known. A candidate for which
     /// that is an error, or no positive number, does not win; the search fails if there is no other.
     pub fn shape<E>(
         &self,

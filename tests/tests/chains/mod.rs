@@ -1,0 +1,31 @@
+//! What tests of molecular dynamics and of ensembles begin with.
+use ferrite::dirac::{StaggeredParams, TimeBoundary};
+use ferrite::rhmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::rhmc::functions::Quarks;
+use ferrite::rhmc::gauge::GaugeAction;
+use ferrite::rhmc::integrator::{Scheme, Unitarise};
+use ferrite::rhmc::trajectory::{LevelPlan, Plan};
+
+pub fn naive() -> QuarkOperator {
+    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }
+}
+pub fn solver(single: bool, tol: f64) -> ShiftedSolver {
+    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
+}
+pub fn quarks(mass: f64, flavours: &str) -> Quarks {
+    Quarks { mass, flavours: flavours.parse().unwrap() }
+}
+pub fn level(gauge: bool, groups: usize, scheme: Scheme, steps: usize) -> LevelPlan {
+    LevelPlan { gauge, quarks: (0..groups).collect(), scheme, steps }
+}
+pub fn plan(gauge: GaugeAction, length: f64, levels: Vec<LevelPlan>, single: bool) -> Plan {
+    Plan {
+        gauge,
+        single_gauge_force: single,
+        length,
+        levels,
+        unitarise: Unitarise::Always,
+        seed: 31,
+        metropolis_from: 0,
+    }
+}
