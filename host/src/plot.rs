@@ -156,7 +156,7 @@ fn draw_lines(plot: &Lines) -> Result<String, Box<dyn std::error::Error>> {
             chart.configure_secondary_axes().y_desc(plot.axes[2].as_str()).label_style(("sans-serif", 14)).draw()?;
         }
         for (j, (line, points)) in lines.iter().enumerate() {
-            let (colour, points) = (Palette99::pick(j).to_rgba(), points.iter().copied());
+            let (colour, points) = (panel::of_curve(j), points.iter().copied());
             let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 24, y)], colour.stroke_width(2));
             let mark = move |at: (i32, i32)| Circle::new((at.0 + 12, at.1), 5, colour.filled());
             if line.marks {
@@ -230,7 +230,7 @@ fn draw(plot: &Convergence) -> Result<String, Box<dyn std::error::Error>> {
             chart.draw_series(LineSeries::new([(0.0, y), (last as f64, y)], BLACK.mix(0.4)))?;
         }
         for (j, history) in plot.history.iter().enumerate() {
-            let colour = Palette99::pick(j).to_rgba();
+            let colour = panel::of_curve(j);
             let points = history.iter().filter_map(|(k, r)| Some((*k as f64, log(*r)?)));
             chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
             let marks = plot.updates.iter().filter_map(|(k, r)| Some((*k as f64, log(*r.get(j)?)?)));

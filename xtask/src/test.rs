@@ -24,6 +24,9 @@ tests with MPI where there is none, the book's pages where there is no mkdocs, a
 cannot be fetched. With CI=true in the environment that is a failure.
 ";
 
+/// What everything is compiled with: in `target/release` stays what is there.
+pub const PROFILE: &str = "quick";
+
 /// How a step ended.
 enum Outcome {
     Passed,
@@ -97,7 +100,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         kernels(root, steps)?;
     }
     let features = with_mpi(steps)?;
-    let workspace = ["--release", "--workspace"];
+    let workspace = ["--profile", PROFILE, "--workspace"];
     steps.step("clippy", || {
         let lints = ["--all-targets", "--", "-D", "warnings"];
         process::run(cargo(root).arg("clippy").args(workspace).args(&features).args(lints))
@@ -105,7 +108,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     // With the features of the tests, so that nothing is compiled twice.
     let programs = ["build", "--bins", "--examples"];
     steps.step("program", || process::run(cargo(root).args(programs).args(workspace).args(&features)))?;
-    let program = process::target(root).join("release/ferrite");
+    let program = process::target(root).join(PROFILE).join("ferrite");
     steps.step("tests", || {
         process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", &program))
     })?;
@@ -124,7 +127,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     // The library without CUDA was built just now; of the program it is enough that it compiles.
     steps.step("program without CUDA", || {
         let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
-        process::run(cargo(root).args(["check", "--release"]).args(options))
+        process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
     fuzz_targets(root, steps)?;
     steps.step("documentation", || {

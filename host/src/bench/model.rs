@@ -119,6 +119,8 @@ pub struct Iterations {
     pub restarts: f64,
     /// Steps of minimum residual in a domain, in each iteration.
     pub steps: usize,
+    /// Seconds that a solve takes whatever its iterations are: fields, the start, the check of its answer in double.
+    pub once: f64,
 }
 
 impl Iterations {
@@ -133,6 +135,8 @@ impl Iterations {
             gcr_dd: vec![(volume(16, 16), 82.0), (volume(32, 32), 48.0), (volume(32, 64), 37.0)],
             restarts: 10.0,
             steps: 10,
+            // 4.5 on one GPU, 4.1 on two: `docs/measurements/scaling-model.md`, "Solvers".
+            once: 4.3e-3,
         }
     }
     /// Of GCR-DD with domains of so many sites: straight lines against the logarithm, also below the smallest counted

@@ -4,7 +4,7 @@ use super::verify::ReadFlags;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::files::WriteOptions;
-use ferrite::gauge_fixing::relax::{Gauge, Relaxation, functional, theta};
+use ferrite::gauge_fixing::relax::{Gauge, Relaxation, functional, omega_for, theta};
 use ferrite::measure;
 use serde_json::json;
 use std::path::PathBuf;
@@ -34,9 +34,9 @@ pub struct Arguments {
     /// Theta to reach
     #[arg(long, value_name = "EPS", value_parser = tolerance, default_value = "1e-12", allow_hyphen_values = true)]
     tol: f64,
-    /// Over-relaxation, from 1 (none) to below 2
-    #[arg(long, value_name = "W", value_parser = omega, default_value = "1.7", allow_hyphen_values = true)]
-    overrelax: f64,
+    /// Over-relaxation, from 1 (none) to below 2 [default: by the lattice's extents]
+    #[arg(long, value_name = "W", value_parser = omega, allow_hyphen_values = true)]
+    overrelax: Option<f64>,
     /// Give up after so many sweeps over the lattice
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "20000",
           allow_hyphen_values = true)]
@@ -69,8 +69,8 @@ fn omega(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Sweeps between two looks at θ, which costs half a sweep.
-const LOOK: usize = 5;
+/// Sweeps between two looks at θ, which costs half of one.
+const LOOK: usize = 10;
 
 /// Reads, fixes, and writes what converged.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
@@ -82,17 +82,18 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     super::target::check(&args.output).map_err(Failure::refused)?;
     let lattice = lattice_of(&args.input, &reading, world)?;
     let layout = choice.layout.cut(world, lattice, 1)?;
-    // Links, and the turns of sites.
-    require_host_memory(lattice, 576 + 152, &args.input.display().to_string())?;
+    // Links, turns and neighbours of sites.
+    require_host_memory(lattice, 576 + 144 + 45, &args.input.display().to_string())?;
     let file = read_gauge(&args.input, &reading, &layout, world)?;
     let precision = gauge_precision(None, file.header.precision, format);
     let (kind, name) = match args.gauge {
         Name::Coulomb => (Gauge::Coulomb, "Coulomb"),
         Name::Landau => (Gauge::Landau, "Landau"),
     };
-    let mut links = file.gauge;
+    let links = file.gauge;
     let before = (functional(&links, kind), theta(&links, kind), measure::plaquette(&links).mean);
-    let mut relaxation = Relaxation::new(kind, args.overrelax);
+    let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
+    let mut relaxation = Relaxation::new(links, kind, omega);
     let (begin, mut now) = (Instant::now(), before.1);
     interrupt::listen();
     while now > args.tol {
@@ -109,12 +110,13 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             return Err(Failure::new(Code::Interrupted, format!("ended at theta = {now:.3e}; nothing was written")));
         }
         let rest = args.max_sweeps as usize - relaxation.sweeps();
-        (0..LOOK.min(rest)).for_each(|_| relaxation.sweep(&mut links));
-        now = theta(&links, kind);
+        now = relaxation.relax(LOOK.min(rest), args.tol);
         if relaxation.sweeps().is_multiple_of(100 * LOOK) {
             info!("{} sweeps: theta = {now:.3e}", relaxation.sweeps());
         }
     }
+    let sweeps = relaxation.sweeps();
+    let links = relaxation.finish();
     let after = (functional(&links, kind), now, measure::plaquette(&links).mean);
     let title = format!("{name} gauge, theta = {now:.3e}, from {}", args.input.display());
     write_gauge(&args.output, &links, &WriteOptions { format, precision, title, ..Default::default() }, &layout)?;
@@ -126,8 +128,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "lattice": lattice.size(),
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
-        "sweeps": relaxation.sweeps(),
-        "overrelax": args.overrelax,
+        "sweeps": sweeps,
+        "overrelax": omega,
         "tol": args.tol,
         "theta": { "before": before.1, "after": after.1 },
         "functional": { "before": before.0, "after": after.0 },
@@ -136,10 +138,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     });
     context.output.result("ferrite.fix-gauge/1", object, || {
         format!(
-            "{}: {name} gauge on {lattice}, {} sweeps, {}\ntheta       {:.3e}, before {:.3e}\n\
+            "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {}\ntheta       {:.3e}, before {:.3e}\n\
              functional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",
             args.output.display(),
-            relaxation.sweeps(),
+            sweeps,
             text::seconds(seconds),
             after.1,
             before.1,

@@ -45,7 +45,7 @@ impl Kind {
 /// Prints an input with comments.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let text = args.kind.input();
-    context.output.result("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), || text.into())
+    context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), text)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub mod verify;
 pub mod world;
 
 pub use failure::{Code, Failure};
-pub use output::Output;
+pub use output::{Output, Reader};
 pub use text::count;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -105,9 +105,12 @@ pub struct Global {
     /// Let several processes compute on one GPU
     #[arg(long, global = true, help_heading = "Several processes")]
     pub share_gpus: bool,
-    /// Print exactly one JSON object on standard output (docs/output.md lists its keys)
+    /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and nothing for people
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
+    /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
+    #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
+    pub text: bool,
     /// Say more on standard error; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
@@ -216,7 +219,7 @@ impl Invocation {
         match utf8(arguments).and_then(|()| Cli::try_parse_from(arguments)) {
             Ok(Cli { command, global }) => {
                 log::start(global.verbose, global.quiet || !world.speaks());
-                let output = Output::new(world.rank(), global.json);
+                let output = Output::new(world.rank(), Reader::of(&global), global.quiet);
                 Ok(Invocation { command, context: Context { output, world, global } })
             }
             Err(error) => {
@@ -229,7 +232,7 @@ impl Invocation {
                 if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
                     let message = error.render().to_string();
                     let sentence = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
-                    Output::new(0, true).failure(&Failure::new(code, sentence));
+                    Output::new(0, Reader::Program, true).failure(&Failure::new(code, sentence));
                 }
                 Err(code.into())
             }

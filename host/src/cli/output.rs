@@ -1,21 +1,46 @@
-//! Standard output. Everything that the program prints as a result goes through here, so that of several processes
-//! only the first one speaks.
-use super::{Failure, Outcome, provenance};
+//! What a command prints as its result. Everything goes through here, so that of several processes only the first one
+//! speaks.
+use super::{Failure, Global, Outcome, provenance};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Who reads standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Somebody at a terminal, or `--text`: text.
+    Person,
+    /// `--json`: one JSON object.
+    Program,
+    /// Not known, for it is a file or a pipe: one JSON object, and the text on standard error.
+    Both,
+}
+
+impl Reader {
+    /// From the command line, and from what standard output is. Under mpirun that is what mpirun gives, often a terminal.
+    pub fn of(global: &Global) -> Self {
+        match (global.json, global.text) {
+            (true, _) => Reader::Program,
+            (false, true) => Reader::Person,
+            (false, false) if std::io::stdout().is_terminal() => Reader::Person,
+            (false, false) => Reader::Both,
+        }
+    }
+}
 
 /// Prints results: as text, or as one JSON object.
 pub struct Output {
-    json: bool,
+    reader: Reader,
+    /// No text on standard error.
+    quiet: bool,
     speaks: bool,
     done: Cell<bool>,
 }
 
 impl Output {
     /// For the process with this rank.
-    pub fn new(rank: usize, json: bool) -> Self {
-        Self { json, speaks: rank == 0, done: Cell::new(false) }
+    pub fn new(rank: usize, reader: Reader, quiet: bool) -> Self {
+        Self { reader, quiet, speaks: rank == 0, done: Cell::new(false) }
     }
     /// Whether this process is the one that prints.
     pub fn speaks(&self) -> bool {
@@ -23,33 +48,46 @@ impl Output {
     }
     /// Prints the result of a command: `text`, or `object` with the name of its schema and the program's version.
     pub fn result(&self, schema: &str, object: Value, text: impl FnOnce() -> String) -> Outcome {
-        self.done.set(true);
-        if self.json {
-            let mut all =
-                json!({ "schema": schema, "version": env!("CARGO_PKG_VERSION"), "commit": provenance::COMMIT });
-            if let (Value::Object(all), Value::Object(object)) = (&mut all, object) {
-                all.extend(object);
-            }
-            self.write(&format!("{all}\n"))
-        } else {
-            self.write(&text())
+        if self.reader != Reader::Program {
+            self.part(&text())?;
         }
+        if self.reader != Reader::Person { self.object(schema, object) } else { Ok(()) }
+    }
+    /// Prints a result that is a text by itself, such as an input file: the same wherever it goes, but for `--json`.
+    pub fn document(&self, schema: &str, object: Value, text: &str) -> Outcome {
+        if self.reader == Reader::Program { self.object(schema, object) } else { self.write(text) }
     }
     /// Prints a part of a result as soon as it is there, for people; with JSON everything is one object at the end.
     pub fn part(&self, text: &str) -> Outcome {
-        if self.json { Ok(()) } else { self.write(text) }
+        match self.reader {
+            Reader::Person => self.write(text),
+            Reader::Both if self.speaks && !self.quiet => {
+                // There is nobody to tell if standard error is closed.
+                let _ = std::io::stderr().lock().write_all(text.as_bytes());
+                Ok(())
+            }
+            Reader::Both | Reader::Program => Ok(()),
+        }
     }
-    /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON was asked
-    /// for and no result has been printed.
+    fn object(&self, schema: &str, object: Value) -> Outcome {
+        self.done.set(true);
+        let mut all = json!({ "schema": schema, "version": env!("CARGO_PKG_VERSION"), "commit": provenance::COMMIT });
+        if let (Value::Object(all), Value::Object(object)) = (&mut all, object) {
+            all.extend(object);
+        }
+        self.write(&format!("{all}\n"))
+    }
+    /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON goes there
+    /// and no result has been printed.
     pub fn failure(&self, failure: &Failure) {
         if !self.speaks {
             return;
         }
         // There is nobody left to tell if standard error is closed.
         let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
-        if self.json && !self.done.get() {
+        if self.reader != Reader::Person && !self.done.get() {
             let error = json!({ "message": failure.message, "exit_code": failure.code.number() });
-            let _ = self.result("ferrite.error/1", json!({ "error": error }), String::new);
+            let _ = self.object("ferrite.error/1", json!({ "error": error }));
         }
     }
     fn write(&self, text: &str) -> Outcome {

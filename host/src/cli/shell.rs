@@ -39,7 +39,7 @@ pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
     clap_complete::generate(args.shell, &mut Cli::command(), "ferrite", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
     let object = json!({ "shell": args.shell.to_string(), "script": text });
-    context.output.result("ferrite.completions/1", object, || text)
+    context.output.document("ferrite.completions/1", object, &text)
 }
 
 /// Writes a page for the program and for each command.

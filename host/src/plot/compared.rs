@@ -1,4 +1,5 @@
 //! Values of several kinds, with errors, at named places: one panel below the other.
+use super::panel::of_curve;
 use super::{log, range, save};
 use plotters::prelude::*;
 use std::path::Path;
@@ -90,7 +91,7 @@ fn draw(plot: &Compared) -> Result<String, Box<dyn std::error::Error>> {
                 mesh.y_label_formatter(&power);
             }
             mesh.draw()?;
-            let colour = Palette99::pick(j).to_rgba();
+            let colour = of_curve(j);
             let bars = points
                 .iter()
                 .map(|(x, [low, middle, high])| ErrorBar::new_vertical(*x, *low, *middle, *high, colour.filled(), 12));

@@ -18,6 +18,8 @@ pub enum Colour {
     Green,
     /// For bands of errors.
     Orange,
+    /// For a curve among many.
+    Purple,
     /// For what does not count.
     Grey,
     /// For guides.
@@ -32,10 +34,24 @@ impl Colour {
             Colour::Vermilion => (213, 94, 0),
             Colour::Green => (0, 158, 115),
             Colour::Orange => (230, 159, 0),
+            Colour::Purple => (204, 121, 167),
             Colour::Grey => (150, 150, 150),
             Colour::Black => (40, 40, 40),
         };
         RGBColor(r, g, b)
+    }
+}
+
+/// The colour of a curve among many: as far apart as may be for all eyes, and none that is too light for a line on white.
+pub(super) fn of_curve(number: usize) -> RGBColor {
+    let first =
+        [Colour::Blue, Colour::Vermilion, Colour::Green, Colour::Orange, Colour::Sky, Colour::Purple, Colour::Black];
+    match first.get(number) {
+        Some(colour) => colour.rgb(),
+        None => {
+            let (r, g, b) = Palette99::COLORS[number % Palette99::COLORS.len()];
+            RGBColor(r, g, b)
+        }
     }
 }
 

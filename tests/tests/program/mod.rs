@@ -13,14 +13,15 @@ pub fn ferrite() -> &'static Path {
         if let Some(program) = std::env::var_os("FERRITE_BIN") {
             return program.into();
         }
-        // …/target/release/deps/cli-<hash>
+        // …/target/quick/deps/cli-<hash>
         let test = std::env::current_exe().unwrap();
         let profile = test.ancestors().nth(2).unwrap();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         build.args(["build", "--quiet", "--package", "ferrite", "--bin", "ferrite", "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
+        match profile.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => {}
+            Some(name) => drop(build.args(["--profile", name])),
         }
         if cfg!(feature = "mpi") {
             build.args(["--features", "mpi"]);
@@ -60,8 +61,13 @@ impl Room {
         command.env("FERRITE_TUNE_CACHE", self.path("tune.json"));
         command
     }
+    /// A run that prints its result as text, or with `--json`.
     pub fn run(&self, arguments: &str) -> Run {
-        self.command(arguments).output().unwrap().into()
+        let mut command = self.command(arguments);
+        if !arguments.starts_with("help") && !arguments.split_whitespace().any(|word| word == "--json") {
+            command.arg("--text");
+        }
+        command.output().unwrap().into()
     }
     /// A run on the CPU that succeeds; its JSON object.
     pub fn json(&self, arguments: &str) -> Value {
@@ -112,6 +118,14 @@ pub fn npy(path: &Path) -> Vec<f64> {
     let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     assert!(String::from_utf8_lossy(&bytes[..start]).contains("'<c16'"));
     bytes[start..].as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
+}
+
+/// Shape of an npy file.
+pub fn shape(path: &Path) -> Vec<usize> {
+    let bytes = fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&bytes[10..128]).into_owned();
+    let inside = text.split_once('(').unwrap().1.split_once(')').unwrap().0.to_string();
+    inside.split(',').filter_map(|n| n.trim().parse().ok()).collect()
 }
 
 /// ‖a − b‖ / ‖b‖

@@ -144,6 +144,7 @@ impl Machine {
                 "precision": i.precision,
                 "bicgstab": { "iterations": i.bicgstab, "updates": i.updates },
                 "gcr_dd": { "domains": domains.collect::<Vec<_>>(), "restarts": i.restarts, "steps": i.steps },
+                "once_microseconds": i.once * 1e6,
             })
         };
         let file = json!({
@@ -236,5 +237,7 @@ fn iterations(all: &Field<'_>) -> Result<Iterations> {
         gcr_dd: counted,
         restarts: gcr_dd.at("restarts").number(0.0, true)?,
         steps: gcr_dd.at("steps").count(0)?,
+        // Files of before it was known do not have it.
+        once: all.optional("once_microseconds").map_or(Ok(0.0), |once| once.number(0.0, true))? * 1e-6,
     })
 }

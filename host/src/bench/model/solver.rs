@@ -116,8 +116,8 @@ impl<'a> SolverModel<'a> {
             let orthogonal = moved(before + 1.0) + moved(before + 3.0) + axpy.at(sites);
             let one = matrix + in_domains + orthogonal + 2.0 * wait;
             let restart = update + moved(cycle + 2.0);
-            let bicgstab = counted.bicgstab * iteration + counted.updates * update;
-            let gcr_dd = iterations * one + counted.restarts * restart;
+            let bicgstab = counted.once + counted.bicgstab * iteration + counted.updates * update;
+            let gcr_dd = counted.once + iterations * one + counted.restarts * restart;
             let gflops = [bicgstab, gcr_dd].map(|seconds| 2.0 * flops * counted.bicgstab / seconds * 1e-9);
             let extrapolated = counted.is_beyond(sites);
             Some(Solves { bicgstab, gcr_dd, iterations, extrapolated, gflops })

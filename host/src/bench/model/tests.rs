@@ -178,6 +178,14 @@ fn solvers_are_made_of_their_parts() {
     // One domain: 37 iterations with eleven matrices each.
     assert_eq!(solves.iterations, 37.0);
     assert!(solves.gcr_dd > 37.0 * 11.0 * matrix && solves.gcr_dd < 2.0 * 37.0 * 11.0 * matrix);
+    // What a solve takes once is in both.
+    let mut slower = machine.clone();
+    slower.iterations.as_mut().unwrap().once += 0.5;
+    let slower = SolverModel::new(&slower, &half, &cluster).unwrap().times(lattice, &ProcessGrid::SINGLE).unwrap();
+    let slower = slower.solves.unwrap();
+    for (now, before) in [(slower.bicgstab, solves.bicgstab), (slower.gcr_dd, solves.gcr_dd)] {
+        assert!((now - before - 0.5).abs() < 1e-14, "{now} {before}");
+    }
     // Without double precision there are no true residuals.
     let mut without = machine.clone();
     without.operations.retain(|o| o.format.precision != "double");
@@ -213,7 +221,10 @@ fn a_file_is_the_machine_again() {
         // Microseconds and back: two roundings of each number.
         assert!((time(&machine, one) / time(&again, other) - 1.0).abs() < 1e-14);
     }
-    assert_eq!(again.iterations, machine.iterations);
+    let once = |m: &Machine| m.iterations.as_ref().unwrap().once;
+    assert!((once(&again) / once(&machine) - 1.0).abs() < 1e-14);
+    let rounded = |m: &Machine| m.iterations.clone().map(|counted| Iterations { once: 0.0, ..counted });
+    assert_eq!(rounded(&again), rounded(&machine));
     assert_eq!(Machine::from_json(&again.to_json()).unwrap().operations.len(), 6);
 }
 
@@ -241,6 +252,10 @@ fn files_that_are_no_machines() {
         (with("/device", 7.into()), "device is not a text"),
         (with("/iterations/gcr_dd/domains/1/sites", 65536.into()), "iterations.gcr_dd.domains[1].sites"),
         (with("/iterations/bicgstab/iterations", Value::Null), "iterations.bicgstab.iterations"),
+        (
+            with("/iterations/once_microseconds", (-1).into()),
+            "iterations.once_microseconds is not a number of at least 0",
+        ),
     ] {
         let message = Machine::from_json(&bad).unwrap_err().to_string();
         assert!(message.contains(part), "'{part}' is not in: {message}");

@@ -14,7 +14,9 @@ use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
 use ferrite::lattice::Lattice;
+use ferrite::memory::{Exchanges, Part};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
+use ferrite::rhmc::momenta::MomentumField;
 use indicatif::ProgressBar;
 use record::Record;
 use serde_json::{Value, json};
@@ -190,9 +192,13 @@ impl Task<'_> {
             configuration.hold(world)?;
         }
         let file = read_gauge(&path, self.reading, &layout, world)?;
-        let sites = layout.local().half_volume();
-        let links = 2 * ThinGauge::<Cpu>::bytes_for(sites);
-        let needs = [("links as read from the host", 1152 * sites), ("links in double and their momenta", 3 * links)];
+        let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
+        let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
+        if self.course.is_some() {
+            needs.push(("links that flow", part.links_bytes::<f64>()));
+            needs.push(("their momenta", 2 * MomentumField::<Cpu, f64>::bytes_for(part.sites())));
+        }
+        needs.extend(Exchanges::of(part).border::<f64>().needs());
         self.device.require_all(world, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
         let found = on_device!(self.device, backend => {

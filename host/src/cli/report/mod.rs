@@ -29,7 +29,8 @@ Examples:
   ferrite report run --skip 200 -o thermal.html
   ferrite report run --json
   ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
-  ferrite report solve.json                          # of ferrite solve --json > solve.json: convergence
+  ferrite report solve.json                          # of ferrite solve > solve.json: convergence
+  ferrite report slurm-1234.out                      # of the log of a job: its solves and benchmarks
   ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
   ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
 
@@ -40,8 +41,8 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print with --json, with points
-    /// for `bench model --measured`, or of `bench halo --trace`
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print
+    /// with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The page to write [default: report.html in the one folder, or here]

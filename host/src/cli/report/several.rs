@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// What can be reported, for messages.
-const KINDS: &str = "a folder of ferrite rhmc or spectrum, what solve, bench dslash or bench model print with --json, points for bench \
-                     model --measured, or a timeline of bench halo --trace";
+const KINDS: &str = "a folder of ferrite rhmc or spectrum, what solve, bench dslash or bench model print with --json, a job's log with such \
+                     lines, points for bench model --measured, or a timeline of bench halo --trace";
 
 /// One thing to report.
 enum Part {
@@ -134,8 +134,27 @@ fn objects(path: &Path) -> Outcome<Vec<Value>> {
     let all: Result<Vec<Value>, _> = lines.map(serde_json::from_slice).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(refused(path, &format!("is no JSON ({whole}); a report is of {KINDS}"))),
+        _ => match logged(&bytes) {
+            logged if !logged.is_empty() => Ok(logged),
+            _ => Err(refused(path, &format!("is no JSON ({whole}); a report is of {KINDS}"))),
+        },
     }
+}
+
+/// The results in the log of a job that can be reported, among lines for people and other results.
+fn logged(bytes: &[u8]) -> Vec<Value> {
+    let objects = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    objects.filter(|object| REPORTED.contains(&kind(object))).collect()
+}
+
+/// Schemas, without version, that a part is made of.
+const REPORTED: [&str; 5] =
+    ["ferrite.solve", "ferrite.solve_shifts", "ferrite.bench", "ferrite.bench-model", "ferrite.scaling-points"];
+
+/// The schema of an object without its version; empty if it has none.
+fn kind(object: &Value) -> &str {
+    let schema = object["schema"].as_str().unwrap_or_default();
+    schema.split_once('/').map_or(schema, |(kind, _)| kind)
 }
 
 /// What an object is. Benchmarks join the scaling.
@@ -143,15 +162,13 @@ fn part(object: &Value, scaling: &mut Scaling) -> Result<Part, String> {
     if Timeline::is_one(object) {
         return Timeline::read(object).map(Part::Timeline);
     }
-    let schema = object["schema"].as_str().unwrap_or_default();
-    let (kind, _) = schema.split_once('/').unwrap_or((schema, ""));
-    match kind {
+    match kind(object) {
         "ferrite.solve" => Solve::read(object).map(Part::Solve),
         "ferrite.solve_shifts" => Shifts::read(object).map(Part::Shifts),
         "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| Part::Scaling),
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Part::Scaling),
         "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| Part::Scaling),
         "" => Err(format!("has no schema; a report is of {KINDS}")),
-        _ => Err(format!("has the schema {schema}; a report is of {KINDS}")),
+        _ => Err(format!("has the schema {}; a report is of {KINDS}", object["schema"])),
     }
 }

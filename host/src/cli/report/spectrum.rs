@@ -251,7 +251,7 @@ impl Hadron {
         let points = self.masses.iter().enumerate().filter_map(|(t, estimate)| {
             let Estimate { value, error } = (*estimate)?;
             let error = if error.is_finite() { error } else { 0.0 };
-            Some((t as f64 + 0.5, [value - error, value, value + error], false))
+            Some((t as f64, [value - error, value, value + error], false))
         });
         let axes = ["t".into(), format!("a m, {}", self.name)];
         let caption =
