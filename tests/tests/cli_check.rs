@@ -176,7 +176,7 @@ fn input_files() {
     let head: Vec<&str> = log.lines().collect();
     assert!(head[0].starts_with(concat!("note: ferrite ", env!("CARGO_PKG_VERSION"))), "{log}");
     assert!(head[0].contains("features: ") && head[0].ends_with(" UTC"), "{log}");
-    let command = "solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1";
+    let command = "solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1 --text";
     assert_eq!(head[1], format!("note: command: ferrite {command}"));
     for line in ["tol = 1e-6 (--set)", "mass = 0.1 (run.toml:2:8)", "precision = single (flag)"] {
         assert!(head.contains(&format!("note: input: {line}").as_str()), "{line} is not in: {log}");

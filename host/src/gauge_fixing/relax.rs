@@ -68,15 +68,12 @@ pub fn theta(gauge: &HostGauge, kind: Gauge) -> f64 {
     squares.collect::<Vec<_>>().iter().sum::<f64>() / (3 * lattice.volume()) as f64
 }
 
-/// The ω that takes few sweeps on a lattice of this size: 2 / (1 + c / L), with L the largest extent that counts. c was
-/// found by trying, docs/measurements/spectrum.md.
+/// An ω that takes few sweeps on a lattice of this size: 2 / (1 + 4 / L), with L the largest extent that counts, and 1.7 at
+/// most. It was found by trying (`docs/measurements/spectrum.md`); on large lattices larger ones take more sweeps.
 pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
     let largest = lattice.size()[..kind.directions()].iter().copied().max().unwrap_or(1);
-    2.0 / (1.0 + OMEGA / largest as f64)
+    (2.0 / (1.0 + 4.0 / largest as f64)).clamp(1.0, 1.7)
 }
-
-/// c of [`omega_for`].
-const OMEGA: f64 = 4.0;
 
 /// Links on their way into a gauge.
 #[derive(Clone, Debug)]

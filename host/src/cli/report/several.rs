@@ -169,6 +169,6 @@ fn part(object: &Value, scaling: &mut Scaling) -> Result<Part, String> {
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Part::Scaling),
         "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| Part::Scaling),
         "" => Err(format!("has no schema; a report is of {KINDS}")),
-        _ => Err(format!("has the schema {}; a report is of {KINDS}", object["schema"])),
+        _ => Err(format!("has the schema {}; a report is of {KINDS}", object["schema"].as_str().unwrap_or_default())),
     }
 }
