@@ -84,6 +84,8 @@ pub struct Relaxation {
     links: HostGauge,
     /// Of each time slice in Coulomb gauge; one for all in Landau gauge.
     parts: Vec<Part>,
+    /// The sites of a part.
+    sites: Sites,
 }
 
 /// What is relaxed by itself.
@@ -103,11 +105,12 @@ impl Relaxation {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
         let [x, y, z, t] = links.lattice().size();
         let part = |sites| Part { theta: None, sweeps: 0, turned: vec![unit(); sites] };
-        let parts = match kind {
+        let parts: Vec<Part> = match kind {
             Gauge::Coulomb => (0..t).map(|_| part(x * y * z)).collect(),
             Gauge::Landau => vec![part(0)],
         };
-        Relaxation { kind, omega, sweeps: 0, links, parts }
+        let sites = Sites::new(links.lattice(), kind, links.lattice().volume() / parts.len());
+        Relaxation { kind, omega, sweeps: 0, links, parts, sites }
     }
     /// How many sweeps there were; of Coulomb gauge for the time slice that took most.
     pub fn sweeps(&self) -> usize {
@@ -139,8 +142,8 @@ impl Relaxation {
 
     /// Each time slice by itself: a core's cache has room for it, and links are turned where they are.
     fn relax_slices(&mut self, sweeps: usize, enough: f64) {
-        let (omega, space) = (self.omega, self.links.lattice().volume() / self.parts.len());
-        let sites = Sites::new(self.links.lattice(), self.kind, space);
+        let (omega, sites) = (self.omega, &self.sites);
+        let space = sites.parity.len();
         self.links.links_mut().par_chunks_exact_mut(4 * space).zip(&mut self.parts).for_each(|(links, part)| {
             if part.theta.is_some_and(|theta| theta <= enough) {
                 return;
@@ -168,10 +171,9 @@ impl Relaxation {
     }
     /// The whole lattice: of the sites of one parity no two share a link.
     fn relax_all(&mut self, sweeps: usize) {
-        let lattice = self.links.lattice();
-        let sites = Sites::new(lattice, self.kind, lattice.volume());
+        let sites = &self.sites;
         // Where the turn of a site is.
-        let mut places = vec![0; lattice.volume()];
+        let mut places = vec![0; sites.parity.len()];
         for (place, x) in sites.of_parity.iter().flat_map(|sites| sites.iter().enumerate()) {
             places[*x as usize] = place;
         }
@@ -200,6 +202,7 @@ impl Relaxation {
 }
 
 /// The sites of a part of a lattice whose directions that count are whole, so that no neighbour is elsewhere.
+#[derive(Clone, Debug)]
 struct Sites {
     directions: usize,
     ahead: Vec<[u32; 4]>,
