@@ -1,5 +1,6 @@
 //! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
 mod program;
+mod trajectories;
 
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use trajectories::{all_lines, lines};
 
 const GAUGE: &str = r#"
 lattice = [4, 4, 4, 4]
@@ -45,19 +47,6 @@ fn room(input: &str) -> Room {
     let room = Room::new();
     fs::write(room.path("run.toml"), input).unwrap();
     room
-}
-fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
-    let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-/// The lines without what depends on the clock and on where a run went on.
-fn lines(room: &Room, folder: &str) -> Vec<Value> {
-    let mut all = all_lines(room, folder);
-    for line in &mut all {
-        let line = line.as_object_mut().unwrap();
-        line.retain(|key, _| !key.starts_with("seconds") && key != "kernels" && key != "run");
-    }
-    all
 }
 fn copy(room: &Room, from: &str, to: &str) {
     fs::create_dir(room.path(to)).unwrap();

@@ -33,6 +33,7 @@ flavours = [1, 1]
 reversibility = 2
 kernels = 4
 "#;
+
 /// No quarks.
 pub const GAUGE: &str = r#"
 lattice = [4, 4, 4, 4]
@@ -47,18 +48,24 @@ length = 0.5
 steps = 5
 integrator = "force-gradient"
 "#;
-/// The lines of a run, without what depends on the clock and on where it went on.
-pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
+
+/// The lines of a run.
+pub fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
     let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
-    let line = |line: &str| {
-        let mut value: Value = serde_json::from_str(line).unwrap();
-        for key in ["seconds", "seconds_with_observables", "seconds_of_files", "kernels", "run"] {
-            value.as_object_mut().unwrap().remove(key);
-        }
-        value
-    };
-    text.lines().map(line).collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
+
+/// The same without what depends on the clock and on where a run went on.
+pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let mut all = all_lines(room, folder);
+    for line in &mut all {
+        let line = line.as_object_mut().unwrap();
+        line.retain(|key, _| !key.starts_with("seconds") && key != "kernels" && key != "run");
+    }
+    all
+}
+
+/// What is a number.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
