@@ -1,9 +1,10 @@
 //! `cargo xtask test`: everything that continuous integration does, cheap checks first.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::process::{self, cargo};
 use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe_rooms};
@@ -88,6 +89,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
+    components(root)?;
     steps.step("formatting", || {
         let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
         formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
@@ -168,6 +170,19 @@ fn fuzz_targets(root: &Path, steps: &mut Steps) -> Result<()> {
         let target = process::target(root).join("fuzz-check");
         process::run(of_fuzz("check").args(["--offline", "--target-dir"]).arg(target))
     })
+}
+
+/// Installs rustfmt and clippy where the toolchain came without them, as with rustup's profile `minimal`.
+fn components(root: &Path) -> Result<()> {
+    let missing = |tool: &str| process::capture(cargo(root).args([tool, "--version"])).is_err();
+    let tools = [("fmt", "rustfmt"), ("clippy", "clippy")].into_iter();
+    let names: Vec<&str> = tools.filter(|(tool, _)| missing(tool)).map(|(_, name)| name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let advice = format!("install {} for this toolchain of Rust: the tests need them", names.join(" and "));
+    let rustup = process::on_path("rustup").ok_or_else(|| anyhow!("{advice}"))?;
+    process::run(Command::new(rustup).current_dir(root).args(["component", "add"]).args(&names)).context(advice)
 }
 
 /// The steps that need the kernel compiler, where it can be had.
