@@ -14,7 +14,7 @@ pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
 clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
 its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
-at the first failure.
+at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
 
 Usage: cargo xtask test [--no-ptx]
 
