@@ -77,20 +77,20 @@ fn product(a: Quaternion, b: Quaternion) -> Quaternion {
 
 /// Σ_k a_k b_k
 #[inline(always)]
-fn dot(a: Quaternion, b: Quaternion) -> f64 {
+pub(crate) fn dot(a: Quaternion, b: Quaternion) -> f64 {
     Real::mul_add(a[0], b[0], Real::mul_add(a[1], b[1], Real::mul_add(a[2], b[2], a[3] * b[3])))
 }
 
 /// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
 #[inline(always)]
-fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
+pub(crate) fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
     let m = &m.0;
     [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
 }
 
 /// Multiplies rows I and J by `a` from the left.
 #[inline(always)]
-fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
+pub(crate) fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
     let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
     let mut k = 0;
     while k < 3 {

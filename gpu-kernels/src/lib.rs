@@ -8,7 +8,7 @@
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types
 //! * [`lattice`]: sites, parities and neighbours
-//! * [`wilson`], [`clover`], [`blas`], [`block`], [`transfer`], [`gauge`], [`heatbath`]: the kernels
+//! * [`wilson`], [`clover`], [`blas`], [`block`], [`transfer`], [`gauge`], [`gauge_fixing`], [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
 //! * [`sides`]: several right-hand sides of a site at a time; [`per_side`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
@@ -36,6 +36,7 @@ pub mod faces;
 pub mod fermion_force;
 pub mod field;
 pub mod gauge;
+pub mod gauge_fixing;
 pub mod gauge_force;
 pub mod ghost;
 pub mod heatbath;
@@ -74,6 +75,7 @@ pub fn instances() -> impl Iterator<Item = &'static Instance> {
         block::INSTANCES,
         transfer::INSTANCES,
         gauge::INSTANCES,
+        gauge_fixing::INSTANCES,
         heatbath::INSTANCES,
         momenta::INSTANCES,
         gauge_force::INSTANCES,

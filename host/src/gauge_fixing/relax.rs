@@ -75,214 +75,81 @@ pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
     (2.0 / (1.0 + 4.0 / largest as f64)).clamp(1.0, 1.7)
 }
 
-/// Links on their way into a gauge.
-#[derive(Clone, Debug)]
-pub struct Relaxation {
+/// Links on their way into a gauge, on a device.
+pub struct Relaxation<B: Backend> {
     kind: Gauge,
     omega: f64,
     sweeps: usize,
-    links: HostGauge,
-    /// Of each time slice in Coulomb gauge; one for all in Landau gauge.
-    parts: Vec<Part>,
-    /// The sites of a part.
-    sites: Sites,
+    links: ThinGauge<B>,
 }
 
-/// What is relaxed by itself.
-#[derive(Clone, Debug)]
-struct Part {
-    /// Its θ, where it was computed.
-    theta: Option<f64>,
-    /// How often it was swept.
-    sweeps: usize,
-    /// Of Coulomb gauge: what its sites were turned by so far, for links in t, which nothing depends on meanwhile.
-    turned: Vec<Matrix>,
-}
-
-impl Relaxation {
-    /// With ω from 1, plain relaxation, to below 2. Panics for others.
-    pub fn new(links: HostGauge, kind: Gauge, omega: f64) -> Self {
+impl<B: Backend> Relaxation<B> {
+    /// *Collective.* With ω from 1, plain relaxation, to below 2. Panics for others.
+    ///
+    /// # Errors
+    /// Links that are not this process's part of the domain's lattice; those of the device and of the other processes.
+    pub fn new(domain: &Domain<B>, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
-        let [x, y, z, t] = links.lattice().size();
-        let part = |sites| Part { theta: None, sweeps: 0, turned: vec![unit(); sites] };
-        let parts: Vec<Part> = match kind {
-            Gauge::Coulomb => (0..t).map(|_| part(x * y * z)).collect(),
-            Gauge::Landau => vec![part(0)],
-        };
-        let sites = Sites::new(links.lattice(), kind, links.lattice().volume() / parts.len());
-        Relaxation { kind, omega, sweeps: 0, links, parts, sites }
+        Ok(Relaxation { kind, omega, sweeps: 0, links: ThinGauge::upload(domain, links)? })
     }
-    /// How many sweeps there were; of Coulomb gauge for the time slice that took most.
+    /// How many sweeps there were.
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
-    /// So many sweeps, even sites before odd ones, and θ afterwards. Time slices in Coulomb gauge whose own θ is at `enough`
-    /// already are left as they are.
-    pub fn relax(&mut self, sweeps: usize, enough: f64) -> f64 {
-        match self.kind {
-            Gauge::Coulomb => self.relax_slices(sweeps, enough),
-            Gauge::Landau => self.relax_all(sweeps),
+    /// *Collective.* So many sweeps, even sites before odd ones, and θ afterwards.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn relax(&mut self, sweeps: usize) -> Result<f64> {
+        for _ in 0..sweeps {
+            for parity in 0..2 {
+                let at = self.links.star_with_ends(parity, self.kind.directions() as u32);
+                let sites = at.lattice.inner.sites(&at.lattice.geometry);
+                self.links.domain().backend().launch(&RelaxGauge { at, omega: self.omega }, sites, 1)?;
+                self.links.fill_border()?;
+            }
+            self.sweeps += 1;
         }
-        self.sweeps = self.parts.iter().map(|part| part.sweeps).max().unwrap_or(0);
-        self.parts.iter().filter_map(|part| part.theta).sum::<f64>() / self.parts.len() as f64
+        Ok(self.state()?.theta)
+    }
+    /// *Collective.* How far the links are.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn state(&self) -> Result<State> {
+        let (domain, directions) = (self.links.domain(), self.kind.directions());
+        for parity in 0..2 {
+            let kernel = Divergence { at: self.links.star(parity, directions as u32) };
+            domain.backend().reduce(&kernel, domain.sites(), 1, 2 * parity as usize)?;
+        }
+        let mut sums = [0.0; 4];
+        domain.sums(&mut sums)?;
+        let sites = (3 * domain.global().volume()) as f64;
+        Ok(State { theta: (sums[0] + sums[2]) / sites, functional: (sums[1] + sums[3]) / (directions as f64 * sites) })
+    }
+    /// *Collective.* Mean plaquettes, which no gauge transformation changes.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn plaquette(&self) -> Result<measure::Plaquette> {
+        Ok(self.links.plaquette()?.0)
     }
     /// The links.
-    pub fn finish(mut self) -> HostGauge {
-        if self.kind == Gauge::Coulomb {
-            let slices = self.parts.len();
-            let space = self.links.lattice().volume() / slices;
-            let turned = |x: usize| &self.parts[x / space].turned[x % space];
-            self.links.links_mut().par_chunks_exact_mut(4).enumerate().for_each(|(x, links)| {
-                let next = (x + space) % (slices * space);
-                links[3] = product(&product(turned(x), &links[3]), &adjoint(turned(next)));
-            });
-        }
-        self.links
-    }
-
-    /// Each time slice by itself: a core's cache has room for it, and links are turned where they are.
-    fn relax_slices(&mut self, sweeps: usize, enough: f64) {
-        let (omega, sites) = (self.omega, &self.sites);
-        let space = sites.parity.len();
-        self.links.links_mut().par_chunks_exact_mut(4 * space).zip(&mut self.parts).for_each(|(links, part)| {
-            if part.theta.is_some_and(|theta| theta <= enough) {
-                return;
-            }
-            for _ in 0..sweeps {
-                for x in sites.of_parity.iter().flatten().map(|x| *x as usize) {
-                    let g = sites.turn(links, x, omega);
-                    let back = adjoint(&g);
-                    for mu in 0..3 {
-                        let (here, behind) = (4 * x + mu, 4 * sites.behind[x][mu] as usize + mu);
-                        links[here] = product(&g, &links[here]);
-                        links[behind] = product(&links[behind], &back);
-                    }
-                    part.turned[x] = product(&g, &part.turned[x]);
-                }
-                part.sweeps += 1;
-                if part.sweeps.is_multiple_of(UNITARISE) {
-                    links.chunks_exact_mut(4).flat_map(|links| &mut links[..3]).for_each(measure::reunitarise_link);
-                    part.turned.iter_mut().for_each(measure::reunitarise_link);
-                }
-            }
-            let sum: f64 = (0..space).map(|x| sites.square_of_divergence(links, x)).sum();
-            part.theta = Some(sum / (3 * space) as f64);
-        });
-    }
-    /// The whole lattice: of the sites of one parity no two share a link.
-    fn relax_all(&mut self, sweeps: usize) {
-        let sites = &self.sites;
-        // Where the turn of a site is.
-        let mut places = vec![0; sites.parity.len()];
-        for (place, x) in sites.of_parity.iter().flat_map(|sites| sites.iter().enumerate()) {
-            places[*x as usize] = place;
-        }
-        for _ in 0..sweeps {
-            for (parity, those) in sites.of_parity.iter().enumerate() {
-                let links = self.links.links();
-                let turns: Vec<Matrix> = those.par_iter().map(|x| sites.turn(links, *x as usize, self.omega)).collect();
-                self.links.links_mut().par_chunks_exact_mut(4).enumerate().for_each(|(x, links)| {
-                    if sites.parity(x) == parity {
-                        links.iter_mut().for_each(|link| *link = product(&turns[places[x]], link));
-                    } else {
-                        for (link, next) in links.iter_mut().zip(&sites.ahead[x]) {
-                            *link = product(link, &adjoint(&turns[places[*next as usize]]));
-                        }
-                    }
-                });
-            }
-            let part = &mut self.parts[0];
-            part.sweeps += 1;
-            if part.sweeps.is_multiple_of(UNITARISE) {
-                self.links.links_mut().par_iter_mut().for_each(measure::reunitarise_link);
-            }
-        }
-        self.parts[0].theta = Some(theta(&self.links, self.kind));
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn finish(self) -> Result<HostGauge> {
+        self.links.download()
     }
 }
 
-/// The sites of a part of a lattice whose directions that count are whole, so that no neighbour is elsewhere.
-#[derive(Clone, Debug)]
-struct Sites {
-    directions: usize,
-    ahead: Vec<[u32; 4]>,
-    behind: Vec<[u32; 4]>,
-    /// Sites by parity.
-    of_parity: [Vec<u32>; 2],
-    parity: Vec<u8>,
-}
-
-impl Sites {
-    /// Of the first `count` sites: one time slice, or all.
-    fn new(lattice: Lattice, kind: Gauge, count: usize) -> Self {
-        let directions = kind.directions();
-        let neighbours = |forward: bool| {
-            let of = |x| {
-                std::array::from_fn(|mu| if mu < directions { lattice.neighbour(x, mu, forward) as u32 } else { 0 })
-            };
-            (0..count).into_par_iter().map(of).collect()
-        };
-        let parity = |x: usize| (lattice.coordinates(x).iter().sum::<usize>() % 2) as u8;
-        let parity: Vec<u8> = (0..count).map(parity).collect();
-        let those = |p: u8| (0..count as u32).filter(|x| parity[*x as usize] == p).collect();
-        let of_parity = [those(0), those(1)];
-        Sites { directions, ahead: neighbours(true), behind: neighbours(false), of_parity, parity }
-    }
-    fn parity(&self, x: usize) -> usize {
-        self.parity[x].into()
-    }
-    /// tr Δ(x) Δ†(x), with four links of each site.
-    fn square_of_divergence(&self, links: &[Matrix], x: usize) -> f64 {
-        let mut divergence = [[Complex64::ZERO; 3]; 3];
-        for mu in 0..self.directions {
-            let behind = self.behind[x][mu] as usize;
-            for (link, sign) in [(&links[4 * x + mu], 1.0), (&links[4 * behind + mu], -1.0)] {
-                for (i, row) in divergence.iter_mut().enumerate() {
-                    for (j, sum) in row.iter_mut().enumerate() {
-                        *sum += sign * (link[i][j] - link[j][i].conj()) / Complex64::new(0.0, 2.0);
-                    }
-                }
-            }
-        }
-        let trace: Complex64 = (0..3).map(|i| divergence[i][i]).sum::<Complex64>() / 3.0;
-        (0..3).for_each(|i| divergence[i][i] -= trace);
-        divergence.iter().flatten().map(Complex64::norm_sqr).sum::<f64>()
-    }
-    /// g(x): a step towards the largest Re tr g W, W = Σ U_μ(x) + U_μ†(x−μ̂), and beyond.
-    fn turn(&self, links: &[Matrix], x: usize, omega: f64) -> Matrix {
-        let mut w = [[Complex64::ZERO; 3]; 3];
-        for mu in 0..self.directions {
-            let behind = adjoint(&links[4 * self.behind[x][mu] as usize + mu]);
-            for link in [&links[4 * x + mu], &behind] {
-                w.iter_mut().flatten().zip(link.iter().flatten()).for_each(|(sum, u)| *sum += u);
-            }
-        }
-        let mut g = unit();
-        for (i, j) in [(0, 1), (0, 2), (1, 2)] {
-            // The part of w in the quaternions, a₀ + i a·σ; its conjugate makes the trace largest.
-            let a = [(w[i][i] + w[j][j]).re, (w[i][j] + w[j][i]).im, (w[i][j] - w[j][i]).re, (w[i][i] - w[j][j]).im];
-            let Some(a) = normalised(a) else { continue };
-            // About to the power of ω, and exactly for small angles: as far beyond as it is from 1.
-            let [b0, b1, b2, b3] =
-                match normalised([1.0 + omega * (a[0] - 1.0), omega * a[1], omega * a[2], omega * a[3]]) {
-                    Some(beyond) => beyond,
-                    None => a,
-                };
-            let (p, q) = (Complex64::new(b0, -b3), Complex64::new(-b2, -b1));
-            for m in [&mut g, &mut w] {
-                let (upper, lower) = (m[i], m[j]);
-                m[i] = std::array::from_fn(|k| p * upper[k] + q * lower[k]);
-                m[j] = std::array::from_fn(|k| p.conj() * lower[k] - q.conj() * upper[k]);
-            }
-        }
-        g
-    }
-}
-
-/// A quaternion of norm 1; none of zero.
-fn normalised(a: [f64; 4]) -> Option<[f64; 4]> {
-    let norm = a.iter().map(|a| a * a).sum::<f64>().sqrt();
-    (norm > 0.0).then(|| a.map(|a| a / norm))
+/// How far links are from a gauge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// θ
+    pub theta: f64,
+    /// F
+    pub functional: f64,
 }
 
 #[cfg(test)]

@@ -1,0 +1,158 @@
+//! Landau and Coulomb gauge: relaxation, and the divergence that is to vanish.
+//!
+//! Links go to g(x) U_μ(x) g†(x+μ̂). What one site can do for F = Σ Re tr U, over the directions that count, is to make
+//! Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂) (Mandula and Ogilvie 1990): in the subgroups SU(2) of rows (0, 1), (0, 2)
+//! and (1, 2), one after the other (Cabibbo and Marinari 1982). Where w is the part of W's block that is a real multiple of
+//! an SU(2) matrix, ŵ† makes the trace largest, and over-relaxation goes beyond: 1 + ω (ŵ† − 1), put back to norm 1. Sites
+//! of one parity share no link.
+use crate::algebra::elementary::sqrt;
+use crate::algebra::{AntiHermitian, Real, Su3};
+use crate::field::ThinLinks;
+use crate::heatbath::{Quaternion, block, dot, rotate, unitarised};
+use crate::lattice::{Bordered, Site};
+use crate::memory::Access;
+use crate::{Kernel, Reduction};
+
+/// The sites of one parity with the links that begin and end there.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Star {
+    /// The links that start at even and at odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// Their lattice, and which of its sites count.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// D: the first so many directions count, three or four.
+    pub directions: u32,
+}
+
+impl Star {
+    #[inline(always)]
+    fn starting_at(&self, parity: u32) -> ThinLinks {
+        if parity == 0 { self.links[0] } else { self.links[1] }
+    }
+    /// U_μ(x)
+    #[inline(always)]
+    unsafe fn ahead(&self, x: &Site, mu: u32) -> Su3<f64> {
+        unsafe { self.starting_at(self.parity).load(x.index, mu, Access::Own) }
+    }
+    /// U_μ(x−μ̂)
+    #[inline(always)]
+    unsafe fn behind(&self, x: &Site, mu: u32) -> Su3<f64> {
+        unsafe { self.starting_at(1 - self.parity).load(self.site_behind(x, mu), mu, Access::Own) }
+    }
+    #[inline(always)]
+    fn site_behind(&self, x: &Site, mu: u32) -> u32 {
+        self.lattice.geometry.neighbour(x, mu as usize, false)
+    }
+}
+
+/// One step of one subgroup, from w; 1 where nothing is to be gained.
+#[inline(always)]
+fn step(w: Quaternion, omega: f64) -> Quaternion {
+    const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
+    let Some([a, b, c, d]) = normalised(w) else { return ONE };
+    let beyond = [Real::mul_add(omega, a - 1.0, 1.0), -omega * b, -omega * c, -omega * d];
+    normalised(beyond).unwrap_or(ONE)
+}
+
+/// A quaternion of norm 1; none of zero.
+#[inline(always)]
+fn normalised(a: Quaternion) -> Option<Quaternion> {
+    let square = dot(a, a);
+    if square > 0.0 {
+        let inverse = 1.0 / sqrt(square);
+        Some([a[0] * inverse, a[1] * inverse, a[2] * inverse, a[3] * inverse])
+    } else {
+        None
+    }
+}
+
+/// g(x) from W.
+#[inline(always)]
+pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
+    let (mut g, mut w) = (Su3::unit(), w);
+    macro_rules! subgroup {
+        ($i:literal, $j:literal) => {
+            let a = step(block::<$i, $j>(&w), omega);
+            rotate::<$i, $j>(&mut g, a);
+            rotate::<$i, $j>(&mut w, a);
+        };
+    }
+    subgroup!(0, 1);
+    subgroup!(0, 2);
+    subgroup!(1, 2);
+    g
+}
+
+/// Turns the sites of one parity, each by what is best for it alone and beyond.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RelaxGauge {
+    /// The sites.
+    pub at: Star,
+    /// ω, from 1 to below 2.
+    pub omega: f64,
+}
+// SAFETY: call i reads and writes the eight links that begin and end at its site; sites of one parity share none.
+unsafe impl Kernel for RelaxGauge {
+    const NAME: &'static [&'static str] = &["relax_gauge"];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let at = &self.at;
+            let x = at.lattice.site(i, at.parity);
+            let mut w = Su3::ZERO;
+            let mut mu = 0;
+            while mu < at.directions {
+                w = w + at.ahead(&x, mu) + at.behind(&x, mu).adjoint();
+                mu += 1;
+            }
+            let g = turn(w, self.omega);
+            let (here, there) = (at.starting_at(at.parity), at.starting_at(1 - at.parity));
+            let mut mu = 0;
+            while mu < 4 {
+                here.store(x.index, mu, &unitarised(&(g * at.ahead(&x, mu))));
+                there.store(at.site_behind(&x, mu), mu, &unitarised(&(at.behind(&x, mu) * g.adjoint())));
+                mu += 1;
+            }
+        }
+    }
+}
+
+/// For the sites of one parity: \[Σ tr Δ Δ†, Σ_μ Re tr U_μ\] over the directions that count, with
+/// Δ(x) = Σ_μ A_μ(x) − A_μ(x−μ̂), A = (U − U†)/2i without its trace.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Divergence {
+    /// The sites.
+    pub at: Star,
+}
+// SAFETY: reads only.
+unsafe impl Reduction for Divergence {
+    const NAME: &'static [&'static str] = &["divergence"];
+    type Values = [f64; 2];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
+        unsafe {
+            let at = &self.at;
+            let x = at.lattice.site(i, at.parity);
+            let (mut sum, mut trace) = (Su3::ZERO, 0.0);
+            let mut mu = 0;
+            while mu < at.directions {
+                let ahead = at.ahead(&x, mu);
+                sum = sum + (ahead - at.behind(&x, mu));
+                trace += ahead.re_trace();
+                mu += 1;
+            }
+            // i Δ, the part of a sum being the sum of parts.
+            [AntiHermitian::part_of(sum).norm2(), trace]
+        }
+    }
+}
+
+crate::entry! { INSTANCES:
+    kernel "gauge" relax_gauge: RelaxGauge, registers 0;
+    observe "gauge" divergence: Divergence, registers 0;
+}
