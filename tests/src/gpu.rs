@@ -78,6 +78,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
         checks::staggered_properties(gpu, lattice, 60 + 10 * k as u64, &mut report)?;
     }
     checks::quenched(gpu, &mut report)?;
+    checks::gauge_fixing(gpu, &mut report)?;
     tuning::check(&mut report)?;
     ways::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");

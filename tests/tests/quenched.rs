@@ -320,5 +320,6 @@ fn streams() {
 fn cpu_agrees_with_itself() {
     let mut report = Report::default();
     checks::quenched(&Cpu::new(None), &mut report).unwrap();
+    checks::gauge_fixing(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
 }

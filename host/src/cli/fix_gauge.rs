@@ -1,11 +1,15 @@
 //! `ferrite fix-gauge`.
+use super::device::on_device;
 use super::fields::{gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
+use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
-use ferrite::files::WriteOptions;
-use ferrite::gauge_fixing::relax::{Gauge, Relaxation, functional, omega_for, theta};
-use ferrite::measure;
+use ferrite::backend::Backend;
+use ferrite::field::host::HostGauge;
+use ferrite::files::{GaugeFile, WriteOptions};
+use ferrite::gauge_fixing::relax::{Gauge, Relaxation, State, omega_for};
+use ferrite::memory::{Exchanges, Part};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -16,8 +20,8 @@ Examples:
   ferrite fix-gauge cfg.000100.ildg -o coulomb.000100.ildg
   ferrite fix-gauge cfg.000100.ildg -o landau.000100.ildg --gauge landau --tol 1e-14
 
-Over-relaxation on the CPU, by one process, until theta = sum tr D D+ / (3 V) of the divergence D is at the tolerance. Wall
-sources of `ferrite spectrum` are for links in Coulomb gauge.";
+Over-relaxation until theta = sum tr D D+ / (3 V) of the divergence D is at the tolerance. Wall sources of `ferrite spectrum`
+are for links in Coulomb gauge.";
 
 /// Arguments of `fix-gauge`.
 #[derive(Args)]
@@ -69,58 +73,46 @@ fn omega(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Sweeps between two looks at θ, which costs half of one.
+/// Sweeps between two looks at θ.
 const LOOK: usize = 10;
+
+/// What came out.
+struct Fixed {
+    links: HostGauge,
+    sweeps: usize,
+    states: [State; 2],
+    plaquettes: [f64; 2],
+    seconds: f64,
+}
 
 /// Reads, fixes, and writes what converged.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
-    world.only_one("fix-gauge")?;
-    choice.start_threads(world)?;
     let reading = args.read.reading();
-    let format = gauge_format(&args.output).map_err(Failure::refused)?;
-    super::target::check(&args.output).map_err(Failure::refused)?;
+    let format = world.agree(gauge_format(&args.output).map_err(Failure::refused))?;
+    world.agree(super::target::check(&args.output).map_err(Failure::refused))?;
     let lattice = lattice_of(&args.input, &reading, world)?;
     let layout = choice.layout.cut(world, lattice, 1)?;
-    // Links, turns and neighbours of sites.
-    require_host_memory(lattice, 576 + 144 + 45, &args.input.display().to_string())?;
+    let part = Part::new(layout.local(), layout.grid());
+    world.agree(require_host_memory(layout.local(), 2 * 576, &args.input.display().to_string()))?;
+    let device = choice.open(world)?;
+    let mut needs =
+        vec![("links", part.links_bytes::<f64>()), ("their way to the host", 576 * layout.local().volume())];
+    needs.extend(Exchanges::of(part).border::<f64>().needs());
+    device.require_all(world, &needs, "fixing the gauge")?;
     let file = read_gauge(&args.input, &reading, &layout, world)?;
     let precision = gauge_precision(None, file.header.precision, format);
     let (kind, name) = match args.gauge {
         Name::Coulomb => (Gauge::Coulomb, "Coulomb"),
         Name::Landau => (Gauge::Landau, "Landau"),
     };
-    let links = file.gauge;
-    let before = (functional(&links, kind), theta(&links, kind), measure::plaquette(&links).mean);
     let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
-    let mut relaxation = Relaxation::new(links, kind, omega);
-    let (begin, mut now) = (Instant::now(), before.1);
-    interrupt::listen();
-    while now > args.tol {
-        if relaxation.sweeps() >= args.max_sweeps as usize {
-            let why = format!(
-                "{}: theta is {now:.3e} after {} sweeps, asked was {:.0e}: give --max-sweeps more, or another --overrelax",
-                args.input.display(),
-                relaxation.sweeps(),
-                args.tol
-            );
-            return Err(Failure::failed(why));
-        }
-        if interrupt::asked_any(world, 0) {
-            return Err(Failure::new(Code::Interrupted, format!("ended at theta = {now:.3e}; nothing was written")));
-        }
-        let rest = args.max_sweeps as usize - relaxation.sweeps();
-        now = relaxation.relax(LOOK.min(rest), args.tol);
-        if relaxation.sweeps().is_multiple_of(100 * LOOK) {
-            info!("{} sweeps: theta = {now:.3e}", relaxation.sweeps());
-        }
-    }
-    let sweeps = relaxation.sweeps();
-    let links = relaxation.finish();
-    let after = (functional(&links, kind), now, measure::plaquette(&links).mean);
-    let title = format!("{name} gauge, theta = {now:.3e}, from {}", args.input.display());
-    write_gauge(&args.output, &links, &WriteOptions { format, precision, title, ..Default::default() }, &layout)?;
-    let seconds = begin.elapsed().as_secs_f64();
+    let fixed = on_device!(&device, backend => fix(backend, &args, &file, (kind, omega), &layout, context)?);
+    let [before, after] = fixed.states;
+    let title = format!("{name} gauge, theta = {:.3e}, from {}", after.theta, args.input.display());
+    let options = WriteOptions { format, precision, title, ..Default::default() };
+    write_gauge(&args.output, &fixed.links, &options, &layout)?;
+    let [plaquette_before, plaquette_after] = fixed.plaquettes;
     let object = json!({
         "input": args.input,
         "output": args.output,
@@ -128,27 +120,71 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "lattice": lattice.size(),
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
-        "sweeps": sweeps,
+        "sweeps": fixed.sweeps,
         "overrelax": omega,
         "tol": args.tol,
-        "theta": { "before": before.1, "after": after.1 },
-        "functional": { "before": before.0, "after": after.0 },
-        "plaquette": { "before": before.2, "after": after.2 },
-        "seconds": seconds,
+        "theta": { "before": before.theta, "after": after.theta },
+        "functional": { "before": before.functional, "after": after.functional },
+        "plaquette": { "before": plaquette_before, "after": plaquette_after },
+        "seconds": fixed.seconds,
+        "backend": device.name(),
+        "device": device.describe(),
     });
     context.output.result("ferrite.fix-gauge/1", object, || {
         format!(
-            "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {}\ntheta       {:.3e}, before {:.3e}\n\
-             functional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",
+            "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {} on {}\n\
+             theta       {:.3e}, before {:.3e}\nfunctional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",
             args.output.display(),
-            sweeps,
-            text::seconds(seconds),
-            after.1,
-            before.1,
-            after.0,
-            before.0,
-            after.2,
-            before.2
+            fixed.sweeps,
+            text::seconds(fixed.seconds),
+            device.describe(),
+            after.theta,
+            before.theta,
+            after.functional,
+            before.functional,
+            plaquette_after,
+            plaquette_before
         )
     })
+}
+
+/// Sweeps until θ is at the tolerance.
+fn fix<B: Backend>(
+    backend: &B,
+    args: &Arguments,
+    file: &GaugeFile,
+    (kind, omega): (Gauge, f64),
+    layout: &Layout,
+    context: &Context,
+) -> Outcome<Fixed> {
+    let begin = Instant::now();
+    let mut relaxation = Relaxation::new(&layout.domain(backend)?, &file.gauge, kind, omega)?;
+    let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
+    let mut now = before;
+    interrupt::listen();
+    while now.theta > args.tol {
+        if relaxation.sweeps() >= args.max_sweeps as usize {
+            let why = format!(
+                "{}: theta is {:.3e} after {} sweeps, asked was {:.0e}: give --max-sweeps more, or another --overrelax",
+                args.input.display(),
+                now.theta,
+                relaxation.sweeps(),
+                args.tol
+            );
+            return Err(Failure::failed(why).shared());
+        }
+        if interrupt::asked_any(&context.world, relaxation.sweeps() / LOOK) {
+            let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
+            return Err(Failure::new(Code::Interrupted, why).shared());
+        }
+        let rest = args.max_sweeps as usize - relaxation.sweeps();
+        now = relaxation.relax(LOOK.min(rest))?;
+        if relaxation.sweeps().is_multiple_of(100 * LOOK) {
+            info!("{} sweeps: theta = {:.3e}", relaxation.sweeps(), now.theta);
+        }
+    }
+    let (sweeps, after) = (relaxation.sweeps(), relaxation.plaquette()?.mean);
+    let links = relaxation.finish()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(Fixed { links, sweeps, states: [before, now], plaquettes: [plaquette, after], seconds })
 }

@@ -7,8 +7,9 @@ use crate::measure;
 use crate::memory::Part;
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::gauge::Plaquette;
+use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
-use gpu_kernels::lattice::Bordered;
+use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::smeared::SingularThin;
 use gpu_kernels::storage::{Element, LinkFormat, Precision, TILE};
 use gpu_kernels::transfer::{HostArray, PackThinLinks, UnpackThinLinks};
@@ -210,6 +211,24 @@ impl<B: Backend> ThinGauge<B> {
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
+    }
+    /// The sites of one parity with the links that begin and end there. The view must not outlive the field.
+    pub(crate) fn star(&self, parity: u32, directions: u32) -> Star {
+        Star { links: self.both(), lattice: self.bordered(), parity, directions }
+    }
+    /// The same for kernels that change the links, with the sites beyond the ends that are cut, at which links of this
+    /// part begin or end: one layer, and in x, where boxes have even extents, two, of which the outer one has no such links
+    /// and may be changed as it will, if the border is filled afterwards.
+    pub(crate) fn star_with_ends(&mut self, parity: u32, directions: u32) -> Star {
+        assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
+        let mut star = self.star(parity, directions);
+        if self.border != [0; 4] {
+            let local = self.domain.local().size();
+            let beyond = |mu: usize| self.border[mu].min(if mu == 0 { 2 } else { 1 });
+            let start = std::array::from_fn(|mu| self.border[mu] - beyond(mu));
+            star.lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * beyond(mu)));
+        }
+        star
     }
     fn host_array(&self, staged: &B::Buffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())

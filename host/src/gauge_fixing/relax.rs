@@ -10,20 +10,26 @@
 //! found depends on the links that one begins with.
 //!
 //! ```
+//! use ferrite::backend::Cpu;
+//! use ferrite::domain::Domain;
 //! use ferrite::gauge_fixing::relax::{Gauge, Relaxation, theta};
 //! use ferrite::generate;
 //! use ferrite::lattice::Lattice;
 //!
-//! let links = generate::weak_field(Lattice::new([4, 4, 4, 4])?, 1, 0.2);
-//! let mut relaxation = Relaxation::new(links, Gauge::Coulomb, 1.5);
-//! while relaxation.relax(10, 1e-10) > 1e-10 {}
-//! assert!(theta(&relaxation.finish(), Gauge::Coulomb) <= 1e-10);
-//! # Ok::<(), ferrite::lattice::LatticeError>(())
+//! let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4])?)?;
+//! let links = generate::weak_field(domain.local(), 1, 0.2);
+//! let mut relaxation = Relaxation::new(&domain, &links, Gauge::Coulomb, 1.5)?;
+//! while relaxation.relax(10)?.theta > 1e-10 {}
+//! assert!(theta(&relaxation.finish()?, Gauge::Coulomb) <= 1.0001e-10);
+//! # Ok::<(), ferrite::domain::DeviceError>(())
 //! ```
-use crate::field::host::{HostGauge, Matrix};
+use crate::backend::Backend;
+use crate::domain::{Domain, Result};
+use crate::field::ThinGauge;
+use crate::field::host::HostGauge;
 use crate::lattice::Lattice;
-use crate::matrix::{adjoint, product, unit};
 use crate::measure;
+use gpu_kernels::gauge_fixing::{Divergence, RelaxGauge};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -46,9 +52,6 @@ impl Gauge {
     }
 }
 
-/// Links are put back into SU(3) after so many sweeps, in which rounding errors add up to less than 1e-13.
-const UNITARISE: usize = 100;
-
 /// F, which is 1 for unit links.
 pub fn functional(gauge: &HostGauge, kind: Gauge) -> f64 {
     let d = kind.directions();
@@ -62,10 +65,27 @@ pub fn functional(gauge: &HostGauge, kind: Gauge) -> f64 {
 
 /// θ, by the links of this lattice: of a part of a lattice that is cut in t, that of Coulomb gauge is still right.
 pub fn theta(gauge: &HostGauge, kind: Gauge) -> f64 {
-    let (lattice, links) = (gauge.lattice(), gauge.links());
-    let sites = Sites::new(lattice, kind, lattice.volume());
-    let squares = (0..lattice.volume()).into_par_iter().map(|x| sites.square_of_divergence(links, x));
+    let lattice = gauge.lattice();
+    let squares = (0..lattice.volume()).into_par_iter().map(|x| square_of_divergence(gauge, kind, x));
     squares.collect::<Vec<_>>().iter().sum::<f64>() / (3 * lattice.volume()) as f64
+}
+
+/// tr Δ(x) Δ†(x)
+fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
+    let mut divergence = [[Complex64::ZERO; 3]; 3];
+    for mu in 0..kind.directions() {
+        let behind = gauge.lattice().neighbour(x, mu, false);
+        for (link, sign) in [(gauge.link(x, mu), 1.0), (gauge.link(behind, mu), -1.0)] {
+            for (i, row) in divergence.iter_mut().enumerate() {
+                for (j, sum) in row.iter_mut().enumerate() {
+                    *sum += sign * (link[i][j] - link[j][i].conj()) / Complex64::new(0.0, 2.0);
+                }
+            }
+        }
+    }
+    let trace: Complex64 = (0..3).map(|i| divergence[i][i]).sum::<Complex64>() / 3.0;
+    (0..3).for_each(|i| divergence[i][i] -= trace);
+    divergence.iter().flatten().map(Complex64::norm_sqr).sum()
 }
 
 /// An ω that takes few sweeps on a lattice of this size: 2 / (1 + 4 / L), with L the largest extent that counts, and 1.7 at
@@ -96,11 +116,11 @@ impl<B: Backend> Relaxation<B> {
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
-    /// *Collective.* So many sweeps, even sites before odd ones, and θ afterwards.
+    /// *Collective.* So many sweeps, even sites before odd ones, and how far the links are then.
     ///
     /// # Errors
     /// Those of the device and of the other processes.
-    pub fn relax(&mut self, sweeps: usize) -> Result<f64> {
+    pub fn relax(&mut self, sweeps: usize) -> Result<State> {
         for _ in 0..sweeps {
             for parity in 0..2 {
                 let at = self.links.star_with_ends(parity, self.kind.directions() as u32);
@@ -110,7 +130,7 @@ impl<B: Backend> Relaxation<B> {
             }
             self.sweeps += 1;
         }
-        Ok(self.state()?.theta)
+        self.state()
     }
     /// *Collective.* How far the links are.
     ///
@@ -155,7 +175,15 @@ pub struct State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Cpu;
+    use crate::field::host::Matrix;
     use crate::generate;
+    use crate::matrix::{adjoint, product, unit};
+
+    fn relaxation(links: &HostGauge, kind: Gauge, omega: f64) -> Relaxation<Cpu> {
+        let domain = Domain::single(Cpu::new(None), links.lattice()).unwrap();
+        Relaxation::new(&domain, links, kind, omega).unwrap()
+    }
 
     /// θ by another way: the derivative of 3 D V F in each of Gell-Mann's eight directions at each site, by differences.
     fn theta_by_differences(gauge: &HostGauge, kind: Gauge) -> f64 {
@@ -209,20 +237,19 @@ mod tests {
             // Differences have errors of ε², and of rounding over ε.
             let (found, expected) = (theta(&start, kind), theta_by_differences(&start, kind));
             assert!((found / expected - 1.0).abs() < 1e-6, "{kind:?}: {found} {expected}");
-            let mut relaxation = Relaxation::new(start.clone(), kind, 1.5);
-            loop {
-                let theta = relaxation.relax(7, 1e-20);
-                if theta <= 1e-20 {
-                    break;
-                }
-                assert!(relaxation.sweeps() < 5000, "{kind:?}: {theta}");
+            let mut relaxation = relaxation(&start, kind, 1.5);
+            let first = relaxation.state().unwrap();
+            assert!((first.theta / found - 1.0).abs() < 1e-12, "{kind:?}: {first:?} {found}");
+            assert!((first.functional - functional(&start, kind)).abs() < 1e-13, "{kind:?}: {first:?}");
+            while relaxation.relax(7).unwrap().theta > 1e-20 {
+                assert!(relaxation.sweeps() < 5000, "{kind:?}: {:?}", relaxation.state());
             }
-            let links = relaxation.finish();
+            let links = relaxation.finish().unwrap();
             // Rounding of single traces, 1e-16, over ε, squared, twelve times for each of eight generators.
             assert!(theta_by_differences(&links, kind) < 1e-20 + 1e-21);
             assert!(functional(&links, kind) > functional(&start, kind) + 0.01);
             let (before, after) = (measure::plaquette(&start), measure::plaquette(&links));
-            // Products of a thousand turns, put back into SU(3) every hundred.
+            // Products of a thousand turns.
             assert!((before.spatial - after.spatial).abs() < 1e-12 && (before.temporal - after.temporal).abs() < 1e-12);
             assert!(measure::unitarity(&links).violation < 1e-13);
         }
@@ -234,21 +261,20 @@ mod tests {
         let lattice = Lattice::new([2, 2, 2, 16]).unwrap();
         let start = generate::weak_field(lattice, 5, 0.3);
         for kind in [Gauge::Landau, Gauge::Coulomb] {
-            let mut plain = Relaxation::new(start.clone(), kind, 1.0);
+            let mut plain = relaxation(&start, kind, 1.0);
             let mut last = functional(&start, kind);
             for _ in 0..30 {
-                plain.relax(1, 0.0);
-                let now = functional(&plain.clone().finish(), kind);
+                let now = plain.relax(1).unwrap().functional;
                 assert!(now > last - 1e-14, "{kind:?}: {now} {last}");
                 last = now;
             }
         }
         let at_the_end = |omega: f64| {
-            let mut relaxation = Relaxation::new(start.clone(), Gauge::Landau, omega);
-            while relaxation.relax(1, 1e-10) > 1e-10 {
+            let mut relaxation = relaxation(&start, Gauge::Landau, omega);
+            while relaxation.relax(1).unwrap().theta > 1e-10 {
                 assert!(relaxation.sweeps() < 2000);
             }
-            functional(&relaxation.finish(), Gauge::Landau)
+            relaxation.state().unwrap().functional
         };
         // F is off by θ over the smallest eigenvalue of its second derivative, about (2 sin π/16)² = 0.15.
         assert!((at_the_end(1.5) - at_the_end(1.0)).abs() < 1e-9);
