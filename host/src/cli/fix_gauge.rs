@@ -129,6 +129,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "seconds": fixed.seconds,
         "backend": device.name(),
         "device": device.describe(),
+        "layout": layout.describe(),
     });
     context.output.result("ferrite.fix-gauge/1", object, || {
         format!(
