@@ -1,12 +1,15 @@
 //! Landau and Coulomb gauge: relaxation, and the divergence that is to vanish.
 //!
 //! Links go to g(x) U_μ(x) g†(x+μ̂). What one site can do for F = Σ Re tr U, over the directions that count, is to make
-//! Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂) (Mandula and Ogilvie 1990): in the subgroups SU(2) of rows (0, 1), (0, 2)
-//! and (1, 2), one after the other (Cabibbo and Marinari 1982). Where w is the part of W's block that is a real multiple of
-//! an SU(2) matrix, ŵ† makes the trace largest, and over-relaxation goes beyond: 1 + ω (ŵ† − 1), put back to norm 1. Sites
-//! of one parity share no link.
+//! Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂): in the subgroups SU(2) of rows (0, 1), (0, 2) and (1, 2), one after the
+//! other (Cabibbo and Marinari 1982). Over-relaxation goes beyond, to g^ω, of which 1 + ω (g − 1) is the beginning, put back
+//! into SU(3) (Mandula and Ogilvie 1990). Sites of one parity share no link.
+//!
+//! The whole g is taken beyond, not the rotation of each subgroup: all three turn the two diagonal directions, and for small
+//! angles each goes back much of what the one before went too far. At ω = 1.9 there is a direction in which the three
+//! together go 0.21 of the way and not 1.9.
 use crate::algebra::elementary::sqrt;
-use crate::algebra::{AntiHermitian, Real, Su3};
+use crate::algebra::{AntiHermitian, Su3};
 use crate::field::ThinLinks;
 use crate::heatbath::{Quaternion, block, dot, rotate, unitarised};
 use crate::lattice::{Bordered, Site};
@@ -48,26 +51,21 @@ impl Star {
     }
 }
 
-/// One step of one subgroup, from w; 1 where nothing is to be gained.
+/// The element of SU(2) that makes the trace largest; 1 where nothing is to be gained.
 #[inline(always)]
-fn step(w: Quaternion, omega: f64) -> Quaternion {
-    const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
-    let Some([a, b, c, d]) = normalised(w) else { return ONE };
-    let beyond = [Real::mul_add(omega, a - 1.0, 1.0), -omega * b, -omega * c, -omega * d];
-    normalised(beyond).unwrap_or(ONE)
-}
-
-/// A quaternion of norm 1; none of zero.
-#[inline(always)]
-fn normalised(a: Quaternion) -> Option<Quaternion> {
-    let square = dot(a, a);
+fn best([a, b, c, d]: Quaternion) -> Quaternion {
+    let square = dot([a, b, c, d], [a, b, c, d]);
     if square > 0.0 {
         let inverse = 1.0 / sqrt(square);
-        Some([a[0] * inverse, a[1] * inverse, a[2] * inverse, a[3] * inverse])
+        [a * inverse, -b * inverse, -c * inverse, -d * inverse]
     } else {
-        None
+        [1.0, 0.0, 0.0, 0.0]
     }
 }
+
+/// How often all subgroups have their turn. Small angles are exact after one for elements off the diagonal, and after two to
+/// 1/64 on it; after one it is 1/8, and ω times that would be beyond 2.
+const PASSES: u32 = 2;
 
 /// g(x) from W.
 #[inline(always)]
@@ -75,15 +73,19 @@ pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     let (mut g, mut w) = (Su3::unit(), w);
     macro_rules! subgroup {
         ($i:literal, $j:literal) => {
-            let a = step(block::<$i, $j>(&w), omega);
+            let a = best(block::<$i, $j>(&w));
             rotate::<$i, $j>(&mut g, a);
             rotate::<$i, $j>(&mut w, a);
         };
     }
-    subgroup!(0, 1);
-    subgroup!(0, 2);
-    subgroup!(1, 2);
-    g
+    let mut pass = 0;
+    while pass < PASSES {
+        subgroup!(0, 1);
+        subgroup!(0, 2);
+        subgroup!(1, 2);
+        pass += 1;
+    }
+    unitarised(&(Su3::unit().scale(1.0 - omega) + g.scale(omega)))
 }
 
 /// Turns the sites of one parity, each by what is best for it alone and beyond.
