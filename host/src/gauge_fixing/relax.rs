@@ -88,11 +88,12 @@ fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
     divergence.iter().flatten().map(Complex64::norm_sqr).sum()
 }
 
-/// An ω that takes few sweeps on a lattice of this size: 2 / (1 + 4 / L), with L the largest extent that counts, and 1.7 at
-/// most. It was found by trying (`docs/measurements/spectrum.md`); on large lattices larger ones take more sweeps.
+/// An ω that takes few sweeps on a lattice of this size: 2 / (1 + 0.4 / L), with L the largest extent that counts. It was
+/// found by trying (`docs/measurements/spectrum.md`). An ω that is too large costs 13 / (2 − ω) sweeps, one that is too small
+/// many more.
 pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
     let largest = lattice.size()[..kind.directions()].iter().copied().max().unwrap_or(1);
-    (2.0 / (1.0 + 4.0 / largest as f64)).clamp(1.0, 1.7)
+    2.0 / (1.0 + 0.4 / largest as f64)
 }
 
 /// Links on their way into a gauge, on a device.
