@@ -8,10 +8,9 @@
 //! The whole g is taken beyond, not the rotation of each subgroup: all three turn the two diagonal directions, and for small
 //! angles each goes back much of what the one before went too far. At ω = 1.9 there is a direction in which the three
 //! together go 0.21 of the way and not 1.9.
-use crate::algebra::elementary::sqrt;
+use crate::algebra::su2::{each_subgroup, largest_trace};
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::ThinLinks;
-use crate::heatbath::{Quaternion, block, dot, rotate, unitarised};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::{Kernel, Reduction};
@@ -51,18 +50,6 @@ impl Star {
     }
 }
 
-/// The element of SU(2) that makes the trace largest; 1 where nothing is to be gained.
-#[inline(always)]
-fn best([a, b, c, d]: Quaternion) -> Quaternion {
-    let square = dot([a, b, c, d], [a, b, c, d]);
-    if square > 0.0 {
-        let inverse = 1.0 / sqrt(square);
-        [a * inverse, -b * inverse, -c * inverse, -d * inverse]
-    } else {
-        [1.0, 0.0, 0.0, 0.0]
-    }
-}
-
 /// How often all subgroups have their turn. For small angles the elements off the diagonal are exact after one; of those on it
 /// up to 1/4 is left after one, and with ω near 2 that may be too far; 1/32 after two.
 const PASSES: u32 = 2;
@@ -71,21 +58,12 @@ const PASSES: u32 = 2;
 #[inline(always)]
 pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     let (mut g, mut w) = (Su3::unit(), w);
-    macro_rules! subgroup {
-        ($i:literal, $j:literal) => {
-            let a = best(block::<$i, $j>(&w));
-            rotate::<$i, $j>(&mut g, a);
-            rotate::<$i, $j>(&mut w, a);
-        };
-    }
     let mut pass = 0;
     while pass < PASSES {
-        subgroup!(0, 1);
-        subgroup!(0, 2);
-        subgroup!(1, 2);
+        each_subgroup!(g, w, block => largest_trace(block));
         pass += 1;
     }
-    unitarised(&(Su3::unit().scale(1.0 - omega) + g.scale(omega)))
+    (Su3::unit().scale(1.0 - omega) + g.scale(omega)).unitarised()
 }
 
 /// Turns the sites of one parity, each by what is best for it alone and beyond.
@@ -115,8 +93,8 @@ unsafe impl Kernel for RelaxGauge {
             let (here, there) = (at.starting_at(at.parity), at.starting_at(1 - at.parity));
             let mut mu = 0;
             while mu < 4 {
-                here.store(x.index, mu, &unitarised(&(g * at.ahead(&x, mu))));
-                there.store(at.site_behind(&x, mu), mu, &unitarised(&(at.behind(&x, mu) * g.adjoint())));
+                here.store(x.index, mu, &(g * at.ahead(&x, mu)).unitarised());
+                there.store(at.site_behind(&x, mu), mu, &(at.behind(&x, mu) * g.adjoint()).unitarised());
                 mu += 1;
             }
         }

@@ -17,19 +17,12 @@
 //! pass over the lattice, the site and the direction.
 use crate::Kernel;
 use crate::algebra::elementary::{ln, sin_cos_turns, sqrt};
-use crate::algebra::{Colour, Complex, Real, Su3, complex};
+use crate::algebra::su2::{ONE, Quaternion, dot, each_subgroup, largest_trace, product};
+use crate::algebra::{Complex, Real, Su3};
 use crate::field::ThinLinks;
 use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
 use crate::random::{Philox, purpose::HEATBATH};
-
-/// a_0 + i a·σ, in SU(2) if |a| = 1:
-///
-/// ```text
-/// ⎛ a_0 + i a_3   a_2 + i a_1⎞
-/// ⎝−a_2 + i a_1   a_0 − i a_3⎠
-/// ```
-pub type Quaternion = [f64; 4];
 
 /// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
 /// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
@@ -63,58 +56,17 @@ pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     None
 }
 
-/// a b
-#[inline(always)]
-fn product(a: Quaternion, b: Quaternion) -> Quaternion {
-    // (a_0 b_0 − a·b) + i (a_0 b + b_0 a − a × b)·σ
-    [
-        dot(a, [b[0], -b[1], -b[2], -b[3]]),
-        dot(a, [b[1], b[0], -b[3], b[2]]),
-        dot(a, [b[2], b[3], b[0], -b[1]]),
-        dot(a, [b[3], -b[2], b[1], b[0]]),
-    ]
-}
-
-/// Σ_k a_k b_k
-#[inline(always)]
-pub(crate) fn dot(a: Quaternion, b: Quaternion) -> f64 {
-    Real::mul_add(a[0], b[0], Real::mul_add(a[1], b[1], Real::mul_add(a[2], b[2], a[3] * b[3])))
-}
-
-/// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
-#[inline(always)]
-pub(crate) fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
-    let m = &m.0;
-    [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
-}
-
-/// Multiplies rows I and J by `a` from the left.
-#[inline(always)]
-pub(crate) fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
-    let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
-    let mut k = 0;
-    while k < 3 {
-        let (upper, lower) = (m.0[I][k], m.0[J][k]);
-        m.0[I][k] = q.mul_add(lower, p * upper);
-        m.0[J][k] = p.conj_mul_add(lower, -(q.conj() * upper));
-        k += 1;
-    }
-}
-
 /// The heat bath of one subgroup: a from w.
 #[inline(always)]
 fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
-    const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
     let norm = sqrt(dot(w, w));
-    // Staples that cancel leave the Haar measure, whatever ŵ is.
-    let inverse = if norm > 0.0 { 1.0 / norm } else { 0.0 };
-    let dagger = if norm > 0.0 { [w[0] * inverse, -w[1] * inverse, -w[2] * inverse, -w[3] * inverse] } else { ONE };
     let Some(([b, delta], _)) = sample(beta_third * norm, random) else { return ONE };
     // An even point on the sphere of radius √(1 − b_0²) = √(δ (2 − δ)).
     let [height, turn] = random.uniform_pair();
     let (up, radius) = (Real::mul_add(2.0, height, -1.0), sqrt(delta * (2.0 - delta)));
     let ([sin, cos], across) = (sin_cos_turns(turn), radius * sqrt(Real::mul_add(-up, up, 1.0)));
-    product([b, across * cos, across * sin, radius * up], dagger)
+    // Where the staples cancel, b alone is even over the group, whatever ŵ is.
+    product([b, across * cos, across * sin, radius * up], largest_trace(w))
 }
 
 /// The over-relaxation of one subgroup: a = (ŵ†)².
@@ -126,53 +78,24 @@ fn reflect(w: Quaternion) -> Quaternion {
         let along = -2.0 * w[0] * inverse;
         [Real::mul_add(-along, w[0], -1.0), along * w[1], along * w[2], along * w[3]]
     } else {
-        [1.0, 0.0, 0.0, 0.0]
+        ONE
     }
-}
-
-/// Makes a nearly unitary matrix unitary: Gram and Schmidt on the first two rows, the third from them.
-#[inline(always)]
-pub fn unitarised(u: &Su3<f64>) -> Su3<f64> {
-    let (a, b) = (normalised(Colour(u.0[0])), Colour(u.0[1]));
-    let overlap = -a.dot(b);
-    let b = normalised(a.zip(b, |a, b| overlap.mul_add(a, b)));
-    Su3::from_two_rows(a.0, b.0)
-}
-#[inline(always)]
-fn normalised(row: Colour<f64>) -> Colour<f64> {
-    let inverse = 1.0 / sqrt(row.norm2());
-    row.map(|z| z.scale(inverse))
-}
-
-/// Runs `$change` for each subgroup, `$w` being the block of U A, and returns the new U.
-macro_rules! subgroups {
-    ($u:expr, $staples:expr, $w:ident => $change:expr) => {{
-        let mut u = $u;
-        let mut m = u * $staples;
-        subgroups!(@one u, m, 0, 1, $w => $change);
-        subgroups!(@one u, m, 0, 2, $w => $change);
-        subgroups!(@one u, m, 1, 2, $w => $change);
-        unitarised(&u)
-    }};
-    (@one $u:ident, $m:ident, $i:literal, $j:literal, $w:ident => $change:expr) => {
-        let $w = block::<$i, $j>(&$m);
-        let a = $change;
-        rotate::<$i, $j>(&mut $u, a);
-        rotate::<$i, $j>(&mut $m, a);
-    };
 }
 
 /// One heat-bath hit on a link between its staples.
 #[inline(always)]
 pub fn heatbath(u: Su3<f64>, staples: Su3<f64>, beta: f64, random: &mut Philox) -> Su3<f64> {
-    let third = beta / 3.0;
-    subgroups!(u, staples, w => heat(w, third, random))
+    let (mut u, mut m, third) = (u, u * staples, beta / 3.0);
+    each_subgroup!(u, m, w => heat(w, third, random));
+    u.unitarised()
 }
 
 /// One over-relaxation hit on a link between its staples.
 #[inline(always)]
 pub fn overrelax(u: Su3<f64>, staples: Su3<f64>) -> Su3<f64> {
-    subgroups!(u, staples, w => reflect(w))
+    let (mut u, mut m) = (u, u * staples);
+    each_subgroup!(u, m, w => reflect(w));
+    u.unitarised()
 }
 
 /// The links of one direction at the sites of one parity, and what is around them.

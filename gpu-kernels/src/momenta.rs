@@ -5,7 +5,6 @@
 //! anti-Hermitian part of U_μ(x) G†_μ(x), where dS = Re Σ_{x,μ} tr (G†_μ(x) dU_μ(x)). G, the gradient, transforms as a link.
 use crate::algebra::{AntiHermitian, Colour, Real, complex};
 use crate::field::{Field, Momenta, ThinLinks};
-use crate::heatbath::unitarised;
 use crate::lattice::{Bordered, Geometry, Position};
 use crate::memory::Access;
 use crate::random::{Philox, purpose, purpose::MOMENTA};
@@ -92,7 +91,7 @@ unsafe impl<T: Element> Kernel for MoveLinks<T> {
         unsafe {
             let p = self.momenta.load(i, mu, Access::Shared).scale(T::from_f64(self.step));
             let moved = p.exp() * self.links.load(at, mu, Access::Own);
-            let moved = if self.unitarise != 0 { unitarised(&moved.cast::<f64>()).cast() } else { moved };
+            let moved = if self.unitarise != 0 { moved.cast::<f64>().unitarised().cast() } else { moved };
             self.links.store(at, mu, &moved);
         }
     }

@@ -5,6 +5,7 @@ mod complex;
 pub mod elementary;
 mod real;
 mod spin;
+pub mod su2;
 mod su3;
 
 pub use anti_hermitian::AntiHermitian;

@@ -1,4 +1,5 @@
 //! Colour vectors and SU(3) matrices.
+use super::elementary::sqrt;
 use super::{Complex, Real, complex};
 use core::ops::{Add, Mul, Sub};
 
@@ -146,6 +147,20 @@ impl<T: Real> Su3<T> {
     pub fn cast<U: Real>(self) -> Su3<U> {
         let row = |r: [Complex<T>; 3]| [r[0].cast(), r[1].cast(), r[2].cast()];
         Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+    }
+}
+impl Su3<f64> {
+    /// A nearly unitary matrix made unitary: Gram and Schmidt on the first two rows, the third from them.
+    #[inline(always)]
+    pub fn unitarised(self) -> Self {
+        let normalised = |row: Colour<f64>| {
+            let inverse = 1.0 / sqrt(row.norm2());
+            row.map(|z| z.scale(inverse))
+        };
+        let (a, b) = (normalised(Colour(self.0[0])), Colour(self.0[1]));
+        let overlap = -a.dot(b);
+        let b = normalised(a.zip(b, |a, b| overlap.mul_add(a, b)));
+        Su3::from_two_rows(a.0, b.0)
     }
 }
 impl<T: Real> Mul<Colour<T>> for Su3<T> {

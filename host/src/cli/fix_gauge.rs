@@ -163,7 +163,19 @@ fn fix<B: Backend>(
     let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
     let mut now = before;
     interrupt::listen();
-    while now.theta > args.tol {
+    loop {
+        // Links that are not unitary can be such that no turn of a site can be put back into SU(3).
+        if !now.theta.is_finite() {
+            let (input, sweeps) = (args.input.display(), relaxation.sweeps());
+            let why = format!(
+                "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): --reunitarise \
+                 puts them back"
+            );
+            return Err(Failure::failed(why).shared());
+        }
+        if now.theta <= args.tol {
+            break;
+        }
         if relaxation.sweeps() >= args.max_sweeps as usize {
             let why = format!(
                 "{}: theta is {:.3e} after {} sweeps, asked was {:.0e}: give --max-sweeps more, or another --overrelax",

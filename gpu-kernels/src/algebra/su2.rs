@@ -1,0 +1,83 @@
+//! Subgroups SU(2) of SU(3), as Cabibbo and Marinari (1982) use them: matrices embedded in rows (0, 1), (0, 2) and (1, 2).
+use super::elementary::sqrt;
+use super::{Real, Su3, complex};
+
+/// a_0 + i a·σ, in SU(2) if |a| = 1:
+///
+/// ```text
+/// ⎛ a_0 + i a_3   a_2 + i a_1⎞
+/// ⎝−a_2 + i a_1   a_0 − i a_3⎠
+/// ```
+pub type Quaternion = [f64; 4];
+
+/// 1
+pub const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
+
+/// a b
+#[inline(always)]
+pub fn product(a: Quaternion, b: Quaternion) -> Quaternion {
+    // (a_0 b_0 − a·b) + i (a_0 b + b_0 a − a × b)·σ
+    [
+        dot(a, [b[0], -b[1], -b[2], -b[3]]),
+        dot(a, [b[1], b[0], -b[3], b[2]]),
+        dot(a, [b[2], b[3], b[0], -b[1]]),
+        dot(a, [b[3], -b[2], b[1], b[0]]),
+    ]
+}
+
+/// Σ_k a_k b_k
+#[inline(always)]
+pub fn dot(a: Quaternion, b: Quaternion) -> f64 {
+    Real::mul_add(a[0], b[0], Real::mul_add(a[1], b[1], Real::mul_add(a[2], b[2], a[3] * b[3])))
+}
+
+/// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
+#[inline(always)]
+pub fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
+    let m = &m.0;
+    [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
+}
+
+/// Multiplies rows I and J by `a` from the left.
+#[inline(always)]
+pub fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
+    let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
+    let mut k = 0;
+    while k < 3 {
+        let (upper, lower) = (m.0[I][k], m.0[J][k]);
+        m.0[I][k] = q.mul_add(lower, p * upper);
+        m.0[J][k] = p.conj_mul_add(lower, -(q.conj() * upper));
+        k += 1;
+    }
+}
+
+/// The a in SU(2) for which Re tr a w is largest, ŵ†; 1 where all are alike.
+#[inline(always)]
+pub fn largest_trace(w: Quaternion) -> Quaternion {
+    let square = dot(w, w);
+    if square > 0.0 {
+        let inverse = 1.0 / sqrt(square);
+        [w[0] * inverse, -w[1] * inverse, -w[2] * inverse, -w[3] * inverse]
+    } else {
+        ONE
+    }
+}
+
+/// For one subgroup after the other: multiplies both matrices from the left with what `$change` makes of `$w`, the block of
+/// `$m` as it is then.
+///
+/// A macro and not a function of a closure: a closure that is called three times need not be unrolled into a kernel.
+macro_rules! each_subgroup {
+    ($u:ident, $m:ident, $w:ident => $change:expr) => {
+        each_subgroup!(@one $u, $m, 0, 1, $w => $change);
+        each_subgroup!(@one $u, $m, 0, 2, $w => $change);
+        each_subgroup!(@one $u, $m, 1, 2, $w => $change);
+    };
+    (@one $u:ident, $m:ident, $i:literal, $j:literal, $w:ident => $change:expr) => {
+        let $w = $crate::algebra::su2::block::<$i, $j>(&$m);
+        let a = $change;
+        $crate::algebra::su2::rotate::<$i, $j>(&mut $u, a);
+        $crate::algebra::su2::rotate::<$i, $j>(&mut $m, a);
+    };
+}
+pub(crate) use each_subgroup;
