@@ -23,6 +23,18 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|e| e == "ptx"))
         .collect();
     modules.sort();
+    // Kernels of another source may take other arguments, and would compute nonsense or write where they must not.
+    let wanted = std::env::var("DEP_GPU_KERNELS_SOURCE").expect("gpu-kernels says so");
+    let source = folder.join("source");
+    println!("cargo::rerun-if-changed={}", source.display());
+    let stale = !modules.is_empty() && std::fs::read_to_string(&source).ok().as_deref() != Some(&*wanted);
+    if stale {
+        println!(
+            "cargo::warning=the kernels in target/kernels are not those of gpu-kernels/src, and are left out: run \
+             `cargo xtask build-ptx`"
+        );
+        modules.clear();
+    }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     let mut table = String::from("static EMBEDDED: &[Embedded] = &[\n");
     for ptx in &modules {

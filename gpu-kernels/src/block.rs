@@ -151,7 +151,8 @@ impl<T: Element> Coefficients<T> {
     /// The table at `base`.
     ///
     /// # Safety
-    /// The table lies there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The table lies there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         Coefficients { base: Global(base), format: PhantomData }
     }

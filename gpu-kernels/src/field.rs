@@ -28,7 +28,8 @@ impl<F: SiteFormat> Field<F> {
     /// A field at `base` whose right-hand sides are `rhs_tiles` tiles apart.
     ///
     /// # Safety
-    /// The field lies there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The field lies there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8, rhs_tiles: u32) -> Self {
         Field { base: Global(base), rhs_tiles, format: PhantomData }
     }
@@ -92,14 +93,6 @@ impl<P: Precision> Field<Spinors<P>> {
             P::load_projected(tile, lane, p)
         }
     }
-    /// Copies the spinor at site `i`, bit by bit, to site `j` of another field.
-    ///
-    /// # Safety
-    /// As [`projected`](Self::projected); the other site exists and is written by nobody else.
-    #[inline(always)]
-    pub unsafe fn copy_spinor_to(&self, i: u32, rhs: u32, to: &Self, j: u32) {
-        unsafe { P::copy_spinor(self.tile(i, rhs), to.tile(j, rhs)) }
-    }
     /// Writes what `p` makes of the spinor at site `i` to a place in a tile of half spinors.
     ///
     /// # Safety
@@ -150,7 +143,8 @@ impl<P: Precision, R: LinkFormat<P>> Links<P, R> {
     /// Links at `base`.
     ///
     /// # Safety
-    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         Links { base: Global(base), format: PhantomData }
     }
@@ -272,7 +266,8 @@ impl<T: Element> Matrices<T> {
     /// The only matrix of each site, at `base`.
     ///
     /// # Safety
-    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         Matrices { base: Global(base), count: 1, which: 0, format: PhantomData }
     }
@@ -318,7 +313,8 @@ impl<T: Element> ThinLinks<T> {
     /// Links at `base`.
     ///
     /// # Safety
-    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         ThinLinks { base: Global(base), format: PhantomData }
     }
@@ -360,7 +356,8 @@ impl<T: Element> Momenta<T> {
     /// Momenta at `base`.
     ///
     /// # Safety
-    /// The momenta lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The momenta lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         Momenta { base: Global(base), format: PhantomData }
     }
@@ -406,7 +403,8 @@ impl<P: CloverFormat> Clover<P> {
     /// Blocks at `base`.
     ///
     /// # Safety
-    /// The blocks lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The blocks lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         Clover { base: Global(base), format: PhantomData }
     }

@@ -46,7 +46,8 @@ impl<P: Precision> Ghosts<P> {
     /// last, if bit μ of `cut` is set.
     ///
     /// # Safety
-    /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, blocks: Blocks) -> Self {
         Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, blocks, format: PhantomData }
     }

@@ -1,9 +1,8 @@
 //! Linear algebra with several vectors at once, for solvers that keep a Krylov space.
 use crate::algebra::Complex;
 use crate::field::Field;
-use crate::lattice::{Geometry, Region};
 use crate::per_side::PerSide;
-use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, SiteValue, Spinors};
+use crate::storage::{Double, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
 use crate::{Kernel, Reduction};
 
 /// (x_k, y) for four x_k: real and imaginary parts, one after the other.
@@ -62,36 +61,6 @@ unsafe impl<F: SiteFormat> Kernel for MultiAxpy<F> {
     }
 }
 
-/// Copies spinors, bit by bit, from a region of one lattice to a region of another.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CopySpinors<P: Precision> {
-    /// From here.
-    pub input: Field<Spinors<P>>,
-    /// Site `i` of this region.
-    pub from: Region,
-    /// Of this lattice.
-    pub source: Geometry,
-    /// To there.
-    pub out: Field<Spinors<P>>,
-    /// Site `i` of this region.
-    pub to: Region,
-    /// Of this lattice.
-    pub target: Geometry,
-    /// Parity of the fields in both.
-    pub parity: u32,
-}
-// SAFETY: calls write different elements, as regions have each site once.
-unsafe impl<P: Precision> Kernel for CopySpinors<P> {
-    const NAME: &'static [&'static str] = &["copy_spinors", P::NAME];
-    #[inline(always)]
-    unsafe fn site(&self, i: u32, rhs: u32) {
-        let from = self.from.index(i, &self.source, self.parity);
-        let to = self.to.index(i, &self.target, self.parity);
-        unsafe { self.input.copy_spinor_to(from, rhs, &self.out, to) }
-    }
-}
-
 crate::entry! { INSTANCES:
     reduce "krylov" multi_dot_spinor_double: MultiDot<Spinors<Double>>, registers 0;
     reduce "krylov" multi_dot_spinor_single: MultiDot<Spinors<Single>>, registers 0;
@@ -101,8 +70,4 @@ crate::entry! { INSTANCES:
     kernel "krylov" multi_axpy_spinor_single: MultiAxpy<Spinors<Single>>, registers 0;
     kernel "krylov" multi_axpy_spinor_half: MultiAxpy<Spinors<Half>>, registers 0;
     kernel "krylov" multi_axpy_spinor_fp16: MultiAxpy<Spinors<Fp16>>, registers 0;
-    kernel "krylov" copy_spinors_double: CopySpinors<Double>, registers 0;
-    kernel "krylov" copy_spinors_single: CopySpinors<Single>, registers 0;
-    kernel "krylov" copy_spinors_half: CopySpinors<Half>, registers 0;
-    kernel "krylov" copy_spinors_fp16: CopySpinors<Fp16>, registers 0;
 }

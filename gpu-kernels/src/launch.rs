@@ -4,8 +4,9 @@
 ///
 /// # Safety
 /// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. Whoever implements
-/// the trait promises that different calls write different elements; whoever launches promises that the pointers inside
-/// the struct are valid for the launched range.
+/// the trait promises that different calls write different elements, and that it has no address but those of views such as
+/// [`Field`](crate::field::Field): whoever makes a view promises that its memory has all sites and right-hand sides that
+/// kernels with it are launched for.
 pub unsafe trait Kernel: Copy + Send + Sync + 'static {
     /// The parts of the entry point's name, joined by `_`: kernel, precision, reconstruction ….
     const NAME: &'static [&'static str];

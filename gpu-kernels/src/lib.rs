@@ -14,9 +14,9 @@
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
-//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: whoever launches a
-//! kernel vouches for the addresses inside it and for the sites launched, and every `unsafe` block in here passes just
-//! that promise on.
+//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: whoever makes the views in a
+//! kernel, which only `unsafe` functions do, vouches for their memory and for the sites that the kernel is launched for, and
+//! every `unsafe` block in here passes just that promise on.
 #![no_std]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, above")]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, core_float_math))]
@@ -58,6 +58,10 @@ pub mod wilson;
 
 mod launch;
 pub use launch::{EntryPoint, Instance, Kernel, Reduction, Values};
+
+/// A number for the source of this crate: PTX of another number has other kernels, or the same with other arguments.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 
 /// Every kernel of the crate.
 #[inline(never)]

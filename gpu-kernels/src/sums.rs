@@ -17,7 +17,8 @@ impl DeviceSums {
     /// Sums at `base`.
     ///
     /// # Safety
-    /// They lie there, for as long as a kernel that holds the view or a copy of it runs.
+    /// They lie there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8, stride: u32, widths: [u32; 5]) -> Self {
         DeviceSums { base: Global(base), stride, widths }
     }

@@ -20,7 +20,8 @@ impl HostArray {
     /// An array of double-precision complex numbers.
     ///
     /// # Safety
-    /// The array lies there, for as long as a kernel that holds the view or a copy of it runs.
+    /// The array lies there, for as long as a kernel that holds the view or a copy of it runs, with all
+    /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
         HostArray(Global(base))
     }

@@ -24,7 +24,8 @@ use crate::{linker, ptx_text};
 
 /// `--help`.
 pub const HELP: &str = "\
-Compile the GPU kernels to target/kernels: <module>.ptx, <module>.cubin and manifest.json.
+Compile the GPU kernels to target/kernels: <module>.ptx, <module>.cubin, manifest.json, and the number of
+the source that they are of.
 
 Usage: cargo xtask build-ptx [--toolchain nightly|debian] [--force]
 
@@ -45,6 +46,9 @@ const OUR_SOURCE: [&str; 4] = [
     include_str!("ptx_text.rs"),
     include_str!("toolchain.rs"),
 ];
+
+/// The file that says of which source kernels are, for those who load them.
+const SOURCE_FILE: &str = "source";
 
 /// The command.
 pub fn run(args: &[String]) -> Result<()> {
@@ -102,6 +106,7 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
         "modules": modules.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         "kernels": entries.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
     });
+    fs::write(fresh.join(SOURCE_FILE), gpu_kernels::SOURCE)?;
     fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     replace_folder(&fresh, &output)?;
     println!(

@@ -6,7 +6,7 @@
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
 //! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
 //! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision find.
-use super::{Precision, STRIDE, TILE, words};
+use super::{Precision, TILE, words};
 use crate::algebra::{
     Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
 };
@@ -125,18 +125,6 @@ impl Precision for Half {
             tile.store4(NORMS + 4 * lane, norm);
             words::store(tile, lane, word);
         }
-    }
-
-    #[inline(always)]
-    unsafe fn copy_spinor((from, lane): (Global, usize), (to, place): (Global, usize)) {
-        // Decoded and encoded again it would have another norm.
-        macro_rules! chunks {
-            ($($k:literal)*) => {$(
-                unsafe { to.store16(16 * place + $k * STRIDE, from.load16(16 * lane + $k * STRIDE, Access::Shared)) };
-            )*};
-        }
-        chunks!(0 1 2);
-        unsafe { to.store4(NORMS + 4 * place, from.load4(NORMS + 4 * lane, Access::Shared)) };
     }
 
     const HALF_SPINOR_BYTES: usize = words::HALF_BYTES + 4;

@@ -65,15 +65,6 @@ pub trait Precision: Copy + Send + Sync + 'static {
     /// The tile is valid and the element written by nobody else.
     unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<Self::Real>);
 
-    /// Copies a spinor, bit by bit.
-    ///
-    /// # Safety
-    /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
-    #[inline(always)]
-    unsafe fn copy_spinor((from, lane): (Global, usize), (to, place): (Global, usize)) {
-        unsafe { Self::store_spinor(to, place, &Self::load_spinor(from, lane, Access::Shared)) }
-    }
-
     /// Bytes of what a projector leaves of a spinor.
     const HALF_SPINOR_BYTES: usize;
     /// Reads a half spinor of the tile at `tile`; `time`: a projector in t made it.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
-use super::{Backend, Buffer, KernelTime, LAUNCH_SUMS, Memory, REDUCTION_SLOTS, Result, Summing};
+use super::{Backend, Buffer, KernelTime, LAUNCH_SUMS, Memory, Ordered, REDUCTION_SLOTS, Result, Summing};
 use crate::solve::Solves;
 use gpu_kernels::cpu::Run;
 use gpu_kernels::memory::Chunk;
@@ -70,11 +70,11 @@ pub struct CpuPinned {
 
 impl comms::Buffer for CpuPinned {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: inside the buffer; nobody writes it meanwhile (contract of `Pinned`).
+        // SAFETY: inside the buffer; nobody writes it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts(self.memory.address, self.bytes) }
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: inside the buffer; nobody else uses it meanwhile (contract of `Pinned`).
+        // SAFETY: inside the buffer; nobody else uses it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts_mut(self.memory.address, self.bytes) }
     }
 }
@@ -341,12 +341,12 @@ impl Backend for Cpu {
     fn stream(&self) -> Result<()> {
         Ok(())
     }
-    fn pinned(&self, bytes: usize, what: &str) -> Result<CpuPinned> {
+    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<CpuPinned> {
         Ok(CpuPinned { memory: Arc::new(self.allocate(bytes, what)?), bytes })
     }
     fn fetch(&self, from: &CpuBuffer, offset: usize, to: &CpuPinned, _: &()) -> Result {
         assert!(offset + to.bytes <= from.bytes(), "fetching beyond the buffer");
-        // SAFETY: inside both, which are different; nobody else uses `to` meanwhile (contract of `Pinned`).
+        // SAFETY: inside both, which are different; nobody else uses `to` meanwhile (contract of `Ordered`).
         unsafe { std::ptr::copy_nonoverlapping(from.address.add(offset), to.memory.address, to.bytes) };
         Ok(())
     }
@@ -365,13 +365,13 @@ impl Backend for Cpu {
     fn peer_address(&self, peer: &std::convert::Infallible) -> *mut u8 {
         match *peer {}
     }
-    fn copy_to_peer(&self, _: &CpuBuffer, _: usize, _: *mut u8, _: usize, _: &()) -> Result {
+    fn copy_to_peer(&self, _: &CpuBuffer, _: usize, _: *mut u8, _: usize, _: &(), _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn signal(&self, _: &[*mut u8], _: u32, _: Option<&()>) -> Result {
+    fn signal(&self, _: &[*mut u8], _: u32, _: Option<&()>, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn await_signal(&self, _: &[*mut u8], _: u32, _: Option<&()>) -> Result {
+    fn await_signal(&self, _: &[*mut u8], _: u32, _: Option<&()>, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
     fn event(&self, _: bool) -> Result<Instant> {

@@ -16,8 +16,8 @@ pub use order::{CudaEvent, CudaStream};
 pub use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, KernelTime, LAUNCH_SUMS, Memory, REDUCTION_SLOTS, Result, Summing, kernel_image,
-    kernel_images,
+    Backend, BackendError, Buffer, KernelTime, LAUNCH_SUMS, Memory, Ordered, REDUCTION_SLOTS, Result, Summing,
+    foreign_kernels, kernel_image, kernel_images,
 };
 use crate::solve::Solves;
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
@@ -262,7 +262,7 @@ impl Cuda {
         }
         let (name, start) = (parts.join("_"), Instant::now());
         let instance = gpu_kernels::instances().find(|instance| instance.name == name);
-        let instance = instance.ok_or_else(|| BackendError::NoKernels { module: "unknown".into() })?;
+        let instance = instance.ok_or_else(|| BackendError::NoInstance { kernel: name })?;
         let variant = instance.variants.iter().find(|variant| variant.way == way);
         let (entry, shared) = match variant {
             Some(variant) => (variant.name, variant.shared),
@@ -302,7 +302,10 @@ impl Cuda {
             return then(module);
         }
         let start = Instant::now();
-        let missing = || BackendError::NoKernels { module: name.into() };
+        let missing = || match foreign_kernels() {
+            Some(folder) => BackendError::OtherKernels { folder },
+            None => BackendError::NoKernels { module: name.into() },
+        };
         let image = kernel_image(name).ok_or_else(missing)?;
         // Machine code where it fits the GPU, else PTX, which the driver compiles.
         let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
@@ -477,27 +480,29 @@ struct PinnedMemory {
     /// Keeps the context alive.
     backend: Cuda,
 }
-// SAFETY: an address; who may use the memory when is the contract of `Pinned`.
+// SAFETY: an address; who may use the memory when is the contract of `Ordered`.
 unsafe impl Send for PinnedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for PinnedMemory {}
 
 impl comms::Buffer for CudaPinned {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the allocation's own range; nobody writes it meanwhile (contract of `Pinned`).
+        // SAFETY: the allocation's own range; nobody writes it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts(self.0.address, self.0.bytes) }
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation's own range; nobody else uses it meanwhile (contract of `Pinned`).
+        // SAFETY: the allocation's own range; nobody else uses it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts_mut(self.0.address, self.0.bytes) }
     }
 }
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `pinned`, freed once; the driver waits for copies that use it.
+        // SAFETY: allocated in `pinned`, freed once; no copy of any stream is on its way, for which the driver need not wait
+        // before it frees page-locked memory.
         unsafe {
             let _ = self.backend.enter();
+            let _ = sys::cuCtxSynchronize();
             let _ = sys::cuMemFreeHost(self.address.cast());
         }
     }
@@ -645,7 +650,7 @@ impl Backend for Cuda {
     fn stream(&self) -> Result<CudaStream> {
         self.new_stream()
     }
-    fn pinned(&self, bytes: usize, what: &str) -> Result<CudaPinned> {
+    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<CudaPinned> {
         self.enter()?;
         let mut address = std::ptr::null_mut::<c_void>();
         // SAFETY: writes one address.
@@ -657,7 +662,7 @@ impl Backend for Cuda {
         assert!(offset + to.0.bytes <= from.bytes, "fetching beyond the buffer");
         self.enter()?;
         let (source, target) = (from.address + offset as u64, to.0.address.cast());
-        // SAFETY: both sides were checked; who uses them meanwhile is the contract of `Pinned`.
+        // SAFETY: both sides were checked; who uses them meanwhile is the contract of `Ordered`.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.0.bytes, stream.handle()) };
         raw(code, "copying from the GPU", self.name())
     }
@@ -678,13 +683,21 @@ impl Backend for Cuda {
     fn peer_address(&self, peer: &CudaPeer) -> *mut u8 {
         peer.address()
     }
-    fn copy_to_peer(&self, from: &CudaBuffer, offset: usize, to: *mut u8, bytes: usize, stream: &CudaStream) -> Result {
+    fn copy_to_peer(
+        &self,
+        from: &CudaBuffer,
+        offset: usize,
+        to: *mut u8,
+        bytes: usize,
+        stream: &CudaStream,
+        _: Ordered,
+    ) -> Result {
         self.copy_to(from, offset, to, bytes, stream)
     }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>, _: Ordered) -> Result {
         self.write_words(words, value, stream)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>, _: Ordered) -> Result {
         self.wait_words(words, value, stream)
     }
     fn event(&self, timing: bool) -> Result<CudaEvent> {

@@ -52,9 +52,10 @@ type Embedded = (&'static str, Option<&'static [u8]>, (&'static [u8], usize));
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 
 /// All modules the program can find: those in the folder that the environment variable FERRITE_KERNELS names, else
-/// those embedded, else those in `kernels/` beside the program.
+/// those embedded, else those in `kernels/` beside the program. A folder of [foreign](foreign_kernels) ones has none.
 pub fn kernel_images() -> Vec<KernelImage> {
     match folder() {
+        Some(folder) if !is_ours(&folder) => Vec::new(),
         Some(folder) => modules_of(&folder).into_iter().map(|module| read(&folder, module)).collect(),
         None => EMBEDDED.iter().map(embedded).collect(),
     }
@@ -63,6 +64,7 @@ pub fn kernel_images() -> Vec<KernelImage> {
 /// One of them. Only its files are read.
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
+        Some(folder) if !is_ours(&folder) => None,
         Some(folder) => {
             Some(read(&folder, module.to_string())).filter(|image| image.cubin.is_some() || image.ptx.is_some())
         }
@@ -77,6 +79,17 @@ fn folder() -> Option<PathBuf> {
     }
     let beside = || Some(std::env::current_exe().ok()?.parent()?.join("kernels"));
     if EMBEDDED.is_empty() { beside() } else { None }
+}
+
+/// A folder with kernels that are left alone, because they are not of the source that this program is of: they may take
+/// other arguments.
+pub fn foreign_kernels() -> Option<PathBuf> {
+    folder().filter(|folder| !modules_of(folder).is_empty() && !is_ours(folder))
+}
+
+/// Whether the kernels of a folder are of our source. `cargo xtask build-ptx` has written down of which they are.
+fn is_ours(folder: &Path) -> bool {
+    std::fs::read_to_string(folder.join("source")).is_ok_and(|source| source.trim() == gpu_kernels::SOURCE)
 }
 
 fn embedded((module, cubin, ptx): &Embedded) -> KernelImage {
@@ -121,5 +134,17 @@ mod tests {
         let (bytes, compressed) = (Cow::Borrowed(&b"no deflate"[..]), Some(100));
         assert_eq!(Ptx { bytes, compressed }.text(), None);
         assert_eq!(Ptx::new("text".into()).text().as_deref(), Some("text"));
+    }
+
+    #[test]
+    fn kernels_of_another_source_are_told_apart() {
+        let folder = std::env::temp_dir().join(format!("ferrite-kernels-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        assert!(!is_ours(&folder), "nobody says of what they are");
+        std::fs::write(folder.join("source"), "00000000").unwrap();
+        assert!(!is_ours(&folder) || gpu_kernels::SOURCE == "00000000");
+        std::fs::write(folder.join("source"), format!("{}\n", gpu_kernels::SOURCE)).unwrap();
+        assert!(is_ours(&folder));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -12,8 +12,9 @@ pub(crate) mod view;
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
-pub use embedded::{KernelImage, Ptx, kernel_image, kernel_images};
+pub use embedded::{KernelImage, Ptx, foreign_kernels, kernel_image, kernel_images};
 pub use profile::KernelTime;
+pub use view::Ordered;
 
 use crate::solve::Solves;
 use gpu_kernels::{Kernel, Reduction};
@@ -59,6 +60,16 @@ pub enum BackendError {
     NoKernels {
         /// The missing module.
         module: String,
+    },
+    /// There are kernels, but of another version of the crate gpu-kernels than the program's, whose arguments may differ.
+    #[error(
+        "the GPU kernels in {} are not those of this program: build both from the same sources, kernels first \
+         (`cargo xtask build-ptx`)",
+        folder.display()
+    )]
+    OtherKernels {
+        /// Where they are.
+        folder: std::path::PathBuf,
     },
     /// A kernel that the crate gpu-kernels does not list with `entry!`.
     #[error("the kernel {kernel} is not among the compiled instances: add a line to its `entry!` list")]
@@ -163,9 +174,8 @@ pub trait Buffer: Send + Sync + 'static {
     fn address(&self) -> *mut u8;
 }
 
-/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory.
-///
-/// Whoever copies and sends keeps to an order in which nobody reads what another is writing: `crate::halo` does.
+/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory; who
+/// has some, has given a promise for it, [`Ordered`].
 pub trait Pinned: comms::Buffer + Clone + Send + Sync {}
 impl<T: comms::Buffer + Clone + Send + Sync> Pinned for T {}
 
@@ -266,7 +276,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// An order of work of its own, whose kernels go before those of the main one.
     fn stream(&self) -> Result<Self::Stream>;
     /// Memory for messages; `what` is named when there is too little.
-    fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned>;
+    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Self::Pinned>;
     /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
     fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
@@ -285,13 +295,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
         to: *mut u8,
         bytes: usize,
         stream: &Self::Stream,
+        order: Ordered,
     ) -> Result;
     /// Writes a number to words of peers' memory, when all earlier work of the stream, or of the main order, is done and
     /// can be seen there.
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result;
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result;
     /// Lets the later work of a stream, or of the main order, wait until words of own memory have reached a number; they
     /// count in a circle.
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result;
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result;
     /// An event that can be marked again and again; with `timing` it can be asked for times.
     fn event(&self, timing: bool) -> Result<Self::Event>;
     /// Puts the event behind the present work of a stream, or of the main order.

@@ -4,6 +4,8 @@
 //! by `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field
 //! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
 //! launched kernel can still use it.
+//!
+//! What backends do with memory that has other users at the same time is [`Ordered`].
 #![allow(unsafe_code)]
 
 use super::Buffer;
@@ -15,6 +17,20 @@ use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{CloverFormat, Element, LinkFormat, Precision, SiteFormat, TILE};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
+
+/// The promise that memory which others use at the same time, messages and what belongs to other processes, is read and
+/// written in an order in which nobody reads what another is writing, and that addresses of it are good. No type can check
+/// that; only this crate's exchange of faces can give it, and a backend that wraps another hands it on.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered(());
+
+impl Ordered {
+    /// # Safety
+    /// As the type says, for all that is done with it.
+    pub(crate) const unsafe fn promised() -> Self {
+        Ordered(())
+    }
+}
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
 pub(crate) fn field<F: SiteFormat>(buffer: &impl Buffer, sites: usize, nrhs: usize) -> Field<F> {

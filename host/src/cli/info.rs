@@ -1,6 +1,6 @@
 //! `ferrite info`.
 use super::{Context, Outcome, count, provenance};
-use ferrite::backend::{Cpu, KernelImage, Ptx, kernel_images};
+use ferrite::backend::{Cpu, KernelImage, Ptx, foreign_kernels, kernel_images};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
@@ -37,7 +37,12 @@ pub fn run(context: &Context) -> Outcome {
         let _ = writeln!(text, "CPU: {} threads, {} instructions", cpu.threads(), cpu.instructions());
         text += &gpu_text;
         if kernels.is_empty() {
-            text += "GPU kernels: none; build them with `cargo xtask build-ptx`\n";
+            let _ = match foreign_kernels() {
+                Some(folder) => {
+                    writeln!(text, "GPU kernels: none; those in {} are of another version", folder.display())
+                }
+                None => writeln!(text, "GPU kernels: none; build them with `cargo xtask build-ptx`"),
+            };
         } else {
             let names: Vec<_> = kernels.iter().map(|k| k.module.as_str()).collect();
             let _ = writeln!(text, "GPU kernels: {}", names.join(", "));

@@ -5,12 +5,18 @@ use super::network::{HostBuffer, Message, Network, Reach};
 use super::peers::Peers;
 use super::trace::{Trace, Track};
 use super::transport::Transport;
-use crate::backend::{Backend, Buffer};
+use crate::backend::{Backend, Buffer, Ordered};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tracing::warn;
+
+/// What this module and [`peers`](super::peers) keep to.
+// SAFETY: memory of messages is touched by a copy or by a message only behind the event, or the end, of what came before;
+// zones take turns (see `Exchange`); and addresses of peers are within zones that they have shared, which stay open as long
+// as the exchange.
+pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 
 /// The ghost zones of one kind of field and the messages that fill them.
 ///
@@ -206,7 +212,7 @@ impl<B: Backend> Exchange<B> {
             // Messages are named after the zone that they fill: that beyond the receiver's forward or backward end.
             let there = 1 - here;
             let tag = |forward: usize| (2 * mu + forward) as u16;
-            let memory = || backend.pinned(bytes[mu], "messages");
+            let memory = || backend.pinned(bytes[mu], "messages", ORDERED);
             let buffer = |memory: &B::Pinned| HostBuffer(Box::new(memory.clone()));
             let outgoing = match peers.zones_of(backend, neighbour) {
                 Some(base) => {
@@ -366,7 +372,7 @@ impl<B: Backend> Exchange<B> {
         });
         let direct: Vec<_> = direct.collect();
         if !direct.is_empty() {
-            backend.signal(&direct, count, packing)?;
+            backend.signal(&direct, count, packing, ORDERED)?;
         }
         let others = self.ends.iter().flatten().flatten().count() > direct.len();
         if others || packing.is_some() {
@@ -391,9 +397,9 @@ impl<B: Backend> Exchange<B> {
                 Outgoing::Peer { zones, word, copied, .. } => {
                     backend.follow(&self.ready, Some(stream))?;
                     let to = zones[turn].pointer();
-                    let copy = || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream)?);
+                    let copy = || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream, ORDERED)?);
                     trace.device(backend, at, || "copy to the neighbour".into(), copy)?;
-                    backend.signal(&[word.pointer()], count, Some(stream))?;
+                    backend.signal(&[word.pointer()], count, Some(stream), ORDERED)?;
                     backend.mark(copied, Some(stream))?;
                 }
                 Outgoing::Message { memory, sender, copied, sent } => {
@@ -475,6 +481,6 @@ impl<B: Backend> Exchange<B> {
                 Incoming::Peer { word } => words.push(word.pointer()),
             }
         }
-        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.count, stream)?) }
+        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.count, stream, ORDERED)?) }
     }
 }

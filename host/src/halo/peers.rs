@@ -1,4 +1,5 @@
 //! Which processes reach each other's device memory.
+use super::exchange::ORDERED;
 use super::network::Network;
 use super::transport::Transport;
 use crate::backend::Backend;
@@ -85,7 +86,7 @@ impl<B: Backend> Peers<B> {
         let number = |rank: usize| 0x5EED_0000 + rank as u32;
         for peer in self.opened.iter().flatten().filter(|_| fits(network.rank())) {
             let place = backend.peer_address(peer).wrapping_add(FIELD * numbers[network.rank()]);
-            backend.signal(&[place], number(network.rank()), None)?;
+            backend.signal(&[place], number(network.rank()), None, ORDERED)?;
         }
         backend.synchronize()?;
         network.barrier()?;

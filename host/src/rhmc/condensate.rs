@@ -12,6 +12,9 @@ use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg}
 
 /// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
 /// grid. `which` is the number of the first vector.
+///
+/// # Panics
+/// If there are vectors with numbers of 4096 or more.
 pub fn noise<B: Backend>(out: &mut FullColour<B, Double>, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)

@@ -323,6 +323,9 @@ fn norm2<B: Backend>(field: &DeviceColour<B, Double>) -> Result<f64> {
 
 /// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
 /// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`.
+///
+/// # Panics
+/// For numbers of vectors of 4096 or more: the next ones would be the first ones again.
 pub(crate) fn draw_noise<B: Backend>(
     out: &mut DeviceColour<B, Double>,
     parity: u32,
@@ -331,10 +334,12 @@ pub(crate) fn draw_noise<B: Backend>(
     seed: u64,
     trajectory: u32,
 ) -> Result {
+    let nrhs = out.nrhs() as u32;
+    assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
     let domain = out.domain();
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
-    Ok(domain.backend().launch(&kernel, domain.sites(), out.nrhs() as u32)?)
+    Ok(domain.backend().launch(&kernel, domain.sites(), nrhs)?)
 }
 
 /// What a solver said, with its own report.

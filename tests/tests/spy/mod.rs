@@ -1,6 +1,6 @@
 //! A CPU that notes what is launched and what is allocated.
 #![allow(dead_code, reason = "each test program uses a part")]
-use ferrite::backend::{Backend, Buffer, Cpu, Memory, Result};
+use ferrite::backend::{Backend, Buffer, Cpu, Memory, Ordered, Result};
 use ferrite::solve::Solves;
 use ferrite::tune::LaunchKey;
 use gpu_kernels::{Kernel, Reduction};
@@ -139,10 +139,10 @@ impl Backend for Spy {
     fn stream(&self) -> Result<Self::Stream> {
         self.cpu.stream()
     }
-    fn pinned(&self, bytes: usize, what: &str) -> Result<Self::Pinned> {
+    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Self::Pinned> {
         // Kept as long as the domain, as exchanges are.
         self.pinned.more(bytes);
-        self.cpu.pinned(bytes, what)
+        self.cpu.pinned(bytes, what, order)
     }
     fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result {
         self.cpu.fetch(&from.buffer, offset, to, stream)
@@ -166,14 +166,15 @@ impl Backend for Spy {
         to: *mut u8,
         bytes: usize,
         stream: &Self::Stream,
+        order: Ordered,
     ) -> Result {
-        self.cpu.copy_to_peer(&from.buffer, offset, to, bytes, stream)
+        self.cpu.copy_to_peer(&from.buffer, offset, to, bytes, stream, order)
     }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>) -> Result {
-        self.cpu.signal(words, value, stream)
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result {
+        self.cpu.signal(words, value, stream, order)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&()>) -> Result {
-        self.cpu.await_signal(words, value, stream)
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&()>, order: Ordered) -> Result {
+        self.cpu.await_signal(words, value, stream, order)
     }
     fn event(&self, timing: bool) -> Result<Self::Event> {
         self.cpu.event(timing)

@@ -104,7 +104,7 @@ impl Cuda {
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
         // Not the copy between addresses of one device, which refuses another one's.
-        // SAFETY: the source was checked, the target is the caller's promise.
+        // SAFETY: the source was checked, the target is promised by `Ordered`.
         let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.handle()) };
         raw(code, "copying to another GPU", self.name())
     }
@@ -123,7 +123,7 @@ impl Cuda {
         let operation =
             |word: &*mut u8| Operation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };
         let mut operations: Vec<Operation> = words.iter().map(operation).collect();
-        // SAFETY: the words are the caller's promise; the driver reads as many operations as there are.
+        // SAFETY: the words are promised by `Ordered`; the driver reads as many operations as there are.
         let code =
             unsafe { cuStreamBatchMemOp_v2(queue.handle(), operations.len() as u32, operations.as_mut_ptr(), 0) };
         raw(code, call, self.name())

@@ -1,6 +1,7 @@
-//! Long copies between a GPU and memory of the host that it cannot reach: through page-locked pieces, which all threads fill
-//! and empty while another piece travels. The driver does that with one thread, which on a fresh array spends most of its
-//! time on page faults.
+//! Copies between a GPU and memory of the host through page-locked pieces. Long ones are filled and emptied by all threads
+//! while another piece travels: the driver does that with one thread, which on a fresh array spends most of its time on page
+//! faults. Short ones to the GPU need a piece because their own memory may be gone when the copy is made: the driver promises
+//! to have read it only where it cannot reach it.
 use super::order::Mark;
 use super::{Cuda, raw};
 use crate::backend::Result;
@@ -14,11 +15,15 @@ use tracing::trace;
 const PIECE: usize = 16 << 20;
 /// Bytes that a thread copies at once.
 const STRIP: usize = 256 << 10;
-/// Shorter copies are done before the pieces are allocated.
+/// Shorter copies from the GPU, which are waited for in any case, are done before the pieces are allocated.
 const LONG: usize = 4 * PIECE;
 
 /// The pieces.
-pub(super) struct Staging([Piece; 2]);
+pub(super) struct Staging {
+    pieces: [Piece; 2],
+    /// Which one the next copy to the GPU takes.
+    next: usize,
+}
 
 struct Piece {
     address: *mut u8,
@@ -38,7 +43,12 @@ impl Staging {
             raw(code, "allocating page-locked memory", backend.name())?;
             Ok(Piece { address: address.cast(), copied })
         };
-        Ok(Staging([piece()?, piece()?]))
+        Ok(Staging { pieces: [piece()?, piece()?], next: 0 })
+    }
+    /// The piece that was used longer ago.
+    fn next(&mut self) -> &Piece {
+        self.next = 1 - self.next;
+        &self.pieces[self.next]
     }
 }
 
@@ -68,16 +78,15 @@ impl Piece {
 }
 
 fn copy(from: &[u8], to: &mut [u8]) {
+    if to.len() <= STRIP {
+        return to.copy_from_slice(from);
+    }
     to.par_chunks_mut(STRIP).zip(from.par_chunks(STRIP)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 impl Cuda {
-    /// What `task` makes of the pieces; `None` for few bytes, where another thread has the pieces, or where there are none to
-    /// be had.
-    fn staged(&self, bytes: usize, task: impl FnOnce(&Staging) -> Result) -> Option<Result> {
-        if bytes < LONG {
-            return None;
-        }
+    /// What `task` makes of the pieces; `None` where another thread has them, or where there are none to be had.
+    fn staged(&self, task: impl FnOnce(&mut Staging) -> Result) -> Option<Result> {
         // Not waited for: threads that wait for others of their pool may be given work that wants the pieces, too.
         let mut staging = match self.shared.staging.try_lock() {
             Ok(staging) => staging,
@@ -90,20 +99,19 @@ impl Cuda {
                 Err(why) => trace!("copies are not staged: {why}"),
             }
         }
-        staging.as_ref().map(task)
+        staging.as_mut().map(task)
     }
     /// Copies to this address of the GPU, in the main order; `data` may be changed when this returns.
     pub(super) fn copy_in(&self, data: &[u8], address: u64) -> Result {
         let queue = &self.shared.queue;
         let direct = |data: *const u8, bytes: usize, address: u64| {
-            // SAFETY: the caller's range; pageable memory is staged by the driver before the call returns, and a piece is
-            // left alone until its mark is reached.
+            // SAFETY: the caller's range, or a piece. A piece is left alone until its mark is reached; all else is waited for.
             let code = unsafe { sys::cuMemcpyHtoDAsync_v2(address, data.cast(), bytes, queue.handle()) };
             raw(code, "copying to the GPU", self.name())
         };
-        let staged = self.staged(data.len(), |staging| {
+        let staged = self.staged(|staging| {
             for (n, part) in data.chunks(PIECE).enumerate() {
-                let piece = &staging.0[n % 2];
+                let piece = staging.next();
                 piece.wait(self.name())?;
                 copy(part, piece.bytes(part.len()));
                 direct(piece.address, part.len(), address + (n * PIECE) as u64)?;
@@ -111,7 +119,10 @@ impl Cuda {
             }
             Ok(())
         });
-        staged.unwrap_or_else(|| direct(data.as_ptr(), data.len(), address))
+        staged.unwrap_or_else(|| {
+            direct(data.as_ptr(), data.len(), address)?;
+            queue.wait(self.name())
+        })
     }
     /// Copies from this address of the GPU, after all work in the main order.
     pub(super) fn copy_out(&self, address: u64, data: &mut [u8]) -> Result {
@@ -121,10 +132,11 @@ impl Cuda {
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.cast(), address, bytes, queue.handle()) };
             raw(code, "copying from the GPU", self.name())
         };
-        let staged = self.staged(data.len(), |staging| {
+        let is_long = data.len() >= LONG;
+        let long = |staging: &mut Staging| {
             let total = data.len();
             let begin = |n: usize| {
-                let (piece, from) = (&staging.0[n % 2], n * PIECE);
+                let (piece, from) = (&staging.pieces[n % 2], n * PIECE);
                 direct(address + from as u64, piece.address, PIECE.min(total - from))?;
                 self.place(&piece.copied, queue)
             };
@@ -134,12 +146,13 @@ impl Cuda {
                 if (n + 1) * PIECE < total {
                     begin(n + 1)?;
                 }
-                let piece = &staging.0[n % 2];
+                let piece = &staging.pieces[n % 2];
                 piece.wait(self.name())?;
                 copy(piece.bytes(part.len()), part);
             }
             Ok(())
-        });
+        };
+        let staged = if is_long { self.staged(long) } else { None };
         match staged {
             Some(result) => result,
             None => {
