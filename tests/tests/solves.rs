@@ -3,7 +3,7 @@
 use ferrite::backend::Cpu;
 use ferrite::dirac::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
-use ferrite::field::host::Spinor;
+use ferrite::field::host::{HostSpinor, Spinor};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
@@ -196,4 +196,41 @@ fn batches_come_out_as_one_solve() {
     assert_eq!((report.true_residual[2], report.info.iterations_per_rhs[2], solutions[2].norm2()), (1.0, 0, 0.0));
     assert!(!report.converged && report.info.failed.contains(&2));
     assert!(in_batches::<Spinor>(&[], &[], None, |_, _| unreachable!()).is_err());
+}
+
+/// Numbers of 10⁻²⁵ or 10²⁵ have squares that single precision does not hold. Factors that are powers of two change no bit of
+/// a solve.
+#[test]
+fn the_size_of_a_source_does_not_matter() {
+    let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
+    let (gauge, source) = (generate::weak_field(lattice, 20, 0.2), generate::random_source(lattice, 5));
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let configuration = Configuration::new(&domain, &gauge);
+    let times = |field: &HostSpinor, factor: f64| {
+        let mut field = field.clone();
+        field.sites_mut().as_flattened_mut().as_flattened_mut().iter_mut().for_each(|z| *z *= factor);
+        field
+    };
+    for precision in
+        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
+    {
+        let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        let request = Request { precision, ladder: false, ..Request::new(operator) };
+        let solve = |factor: f64| {
+            let sources = [times(&source, factor), source.clone()];
+            configuration.solve(&sources, None, &request, &mut ()).unwrap()
+        };
+        let (usual, expected) = solve(1.0);
+        for factor in [2f64.powi(-84), 2f64.powi(84)] {
+            let (solutions, report) = solve(factor);
+            assert!(report.converged && report.info.iterations == expected.info.iterations, "{precision:?} {factor}");
+            assert_eq!(times(&solutions[0], 1.0 / factor), usual[0], "{precision:?} {factor}");
+            assert_eq!(solutions[1], usual[1], "{precision:?} {factor}");
+            // From a guess, which is of the source's size.
+            let solved = configuration.solve(&[times(&source, factor)], Some(&solutions[..1]), &request, &mut ());
+            let (again, report) = solved.unwrap();
+            assert!(report.info.iterations < 5, "{precision:?} {factor}: {}", report.info.iterations);
+            assert!(report.converged && again[0].norm2() > 0.0);
+        }
+    }
 }

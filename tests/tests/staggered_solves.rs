@@ -191,3 +191,36 @@ fn a_solve_for_many_shifts_can_be_stopped() {
         assert!(stopped.shifts.iter().flat_map(|shift| &shift.true_residual).all(|r| r.is_finite() && *r <= 1.0));
     }
 }
+
+/// As for Wilson quarks: powers of two change no bit, also where all shifts are solved together in single precision.
+#[test]
+fn the_size_of_a_source_does_not_matter() {
+    let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
+    let (gauge, source) = (generate::weak_field(lattice, 20, 0.2), generate::random_source(lattice, 5));
+    let domain = cpu(lattice);
+    let configuration = StaggeredConfiguration::naive(&domain, &gauge);
+    let times = |field: &HostColour, factor: f64| {
+        let mut field = field.clone();
+        field.sites_mut().as_flattened_mut().iter_mut().for_each(|z| *z *= factor);
+        field
+    };
+    for precision in PRECISIONS {
+        let request = request(0.1, TimeBoundary::Antiperiodic, precision, 1e-10);
+        let solve = |factor: f64| {
+            let sources = [times(&source, factor)];
+            let (one, _) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
+            let shifts = [0.0, 0.5];
+            let solved = configuration.solve_shifts(&sources, &shifts, ShiftStrategy::MultiShift, &request, &mut ());
+            let (mut all, report) = solved.unwrap();
+            assert!(report.converged, "{precision:?} {factor}");
+            all.push(one);
+            all
+        };
+        let usual = solve(1.0);
+        for factor in [2f64.powi(-84), 2f64.powi(84)] {
+            for (found, expected) in solve(factor).iter().zip(&usual) {
+                assert_eq!(times(&found[0], 1.0 / factor), expected[0], "{precision:?} {factor}");
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod memory;
 mod report;
 mod request;
 mod run;
+mod scale;
 mod shifts;
 mod staggered;
 

@@ -4,6 +4,7 @@ use super::configuration::{Configuration, Operators};
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::{Method, Request};
+use super::scale::Scales;
 use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{Domain, Result};
@@ -93,6 +94,7 @@ pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
     let tol = request.tol * problem.residual_ratio();
     let climbed = climb(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
     let Climbed { mut info, rung, climbs, true_residual, failure, seconds } = climbed;
+    problem.scales.undo(&problem.space, &mut problem.psi)?;
     let solutions = problem.psi.download()?;
     info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
     let report = Report {
@@ -119,6 +121,8 @@ struct FullSystem<B: Backend, K: FieldKind> {
     operator: Rc<dyn EvenOdd<B, K, Double>>,
     eta: FullField<B, K, Double>,
     psi: FullField<B, K, Double>,
+    /// What η and ψ are multiplied by.
+    scales: Scales,
     /// Of the Schur complement.
     rhs: DeviceField<B, K, Double>,
     /// ‖η_j‖
@@ -142,12 +146,16 @@ impl<B: Backend, K: FieldKind> FullSystem<B, K> {
         if let Some(guess) = guess {
             psi.upload(guess)?;
         }
+        let (even, odd) = (norms(&space, &eta.even)?, norms(&space, &eta.odd)?);
+        let source_norms: Vec<f64> = even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect();
+        let scales = Scales::of(&source_norms, domain.global().volume());
+        scales.apply(&space, &mut eta)?;
+        scales.apply(&space, &mut psi)?;
+        let source_norms = scales.norms(&source_norms);
         let mut rhs = space.allocate()?;
         operator.prepare(&eta, &mut rhs)?;
-        let (even, odd) = (norms(&space, &eta.even)?, norms(&space, &eta.odd)?);
-        let source_norms = even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect();
         let rhs_norms = norms(&space, &rhs)?;
-        Ok(FullSystem { space, operator, eta, psi, rhs, source_norms, rhs_norms })
+        Ok(FullSystem { space, operator, eta, psi, scales, rhs, source_norms, rhs_norms })
     }
     /// What a relative residual of the full system is worth as one of the Schur complement, at most 1.
     fn residual_ratio(&self) -> f64 {

@@ -5,6 +5,7 @@ use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
 use super::request::{IterationPrecision, Method, Reconstruction, Request};
 use super::run::norms;
+use super::scale::Scales;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
 use crate::backend::Backend;
 use crate::dirac::{EvenOdd, StaggeredParams};
@@ -186,6 +187,7 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
             let residuals = finish(&mut solver, i)?;
             converged &= residuals.iter().all(|r| *r <= request.tol);
             solver.outcomes[i].true_residual = residuals;
+            solver.scales.undo(&solver.space, &mut solver.x[i])?;
             let mut fields = solver.x[i].download()?;
             self.twist(&mut fields, true);
             solutions.push(fields);
@@ -211,6 +213,8 @@ struct Shifts<'c, 'g, B: Backend> {
     request: Request<StaggeredParams>,
     space: ColourSpace<B, Double>,
     sources: FullColour<B, Double>,
+    /// What sources and solutions are multiplied by.
+    scales: Scales,
     /// ‖b_j‖ on each parity.
     norms: Vec<[f64; 2]>,
     x: Vec<FullColour<B, Double>>,
@@ -233,6 +237,10 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         let mut full = FullColour::zero(domain, nrhs)?;
         full.upload(sources)?;
         let (even, odd) = (norms(&space, &full.even)?, norms(&space, &full.odd)?);
+        let scales =
+            Scales::of(&even.iter().zip(&odd).map(|(e, o)| e.hypot(*o)).collect::<Vec<_>>(), domain.global().volume());
+        scales.apply(&space, &mut full)?;
+        let (even, odd) = (scales.norms(&even), scales.norms(&odd));
         let outcome = |shift: &f64| ShiftOutcome {
             shift: *shift,
             iterations: 0,
@@ -247,6 +255,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
             request,
             space,
             sources: full,
+            scales,
             norms: even.into_iter().zip(odd).map(|(even, odd)| [even, odd]).collect(),
             x: shifts.iter().map(|_| FullColour::zero(domain, nrhs)).collect::<Result<_>>()?,
             outcomes: shifts.iter().map(outcome).collect(),
