@@ -2,17 +2,19 @@
 //!
 //! S = (β/3) Σ_x [ c_P Σ_{μ<ν} Re tr (1 − P_μν) + c_R Σ_{μ≠ν} Re tr (1 − R_μν) + c_C Σ Re tr (1 − C) ],
 //!
-//! with plaquettes P, rectangles R of 1×2 links and chairs C, closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν,
-//! −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too (Lüscher and Weisz 1985).
+//! with plaquettes P, rectangles R of 1×2 links and parallelograms C, closed paths of six links along three axes,
+//! (μ, ν, ρ, −μ, −ν, −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too
+//! (Lüscher and Weisz 1985).
 //!
-//! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 chairs. Each is Re tr (U_μ(x) V) with a path V from x+μ̂ back to x:
+//! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 parallelograms. Each is Re tr (U_μ(x) V) with a path V from x+μ̂
+//! back to x:
 //!
 //! | loop | V |
 //! |---|---|
 //! | plaquette | a, −μ, −a |
 //! | rectangle, short side first | μ, a, −μ, −μ, −a and a, −μ, −μ, −a, μ |
 //! | rectangle, long side first | a, a, −μ, −a, −a |
-//! | chair | b, a, −μ, −b, −a |
+//! | parallelogram | b, a, −μ, −b, −a |
 //!
 //! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added
 //! before they take it together.
@@ -87,7 +89,7 @@ impl<T: Element> Paths<T> {
 }
 
 /// P_μ(x) ← P_μ(x) − ε A, A the traceless anti-Hermitian part of U_μ(x) V, V the sum of paths with their coefficients.
-/// `IMPROVED`: rectangles and chairs, too. The "right-hand side" is μ.
+/// `IMPROVED`: rectangles and parallelograms, too. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GaugeForce<F, T, const IMPROVED: bool> {
@@ -99,7 +101,7 @@ pub struct GaugeForce<F, T, const IMPROVED: bool> {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// ε β c / 3 of plaquettes, rectangles and chairs.
+    /// ε β c / 3 of plaquettes, rectangles and parallelograms.
     pub coefficients: [f64; 3],
 }
 
@@ -113,8 +115,9 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
         let x = self.lattice.site(i, here);
         let ahead = g.site(g.neighbour(&x, mu as usize, true), there);
         let (along, against) = ((mu, true), (mu, false));
-        let [plaquette, rectangle, chair] = self.coefficients;
-        let (plaquette, rectangle, chair) = (F::from_f64(plaquette), F::from_f64(rectangle), F::from_f64(chair));
+        let [plaquette, rectangle, parallelogram] = self.coefficients;
+        let (plaquette, rectangle, parallelogram) =
+            (F::from_f64(plaquette), F::from_f64(rectangle), F::from_f64(parallelogram));
         let mut sum = Su3::<F>::ZERO;
         unsafe {
             let mut a = 0;
@@ -136,7 +139,7 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                     while b < 8 {
                         let first: Step = (b >> 1, b & 1 == 0);
                         b += 1;
-                        let coefficient = if first == side { rectangle } else { chair };
+                        let coefficient = if first == side { rectangle } else { parallelogram };
                         if first.0 == mu || first == back(side) || coefficient == F::ZERO {
                             continue;
                         }

@@ -86,6 +86,10 @@ impl<B: Backend> Domain<B> {
     }
     /// The part of `global` that falls to this process of `grid`. Panics when `network` has not as many processes as the
     /// grid.
+    ///
+    /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
+    /// forbids freeing what others have open: call [`let_go`](Self::let_go) on all processes after the last hop, before
+    /// the last clone of the domain is dropped.
     pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: Arc<dyn Network>) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }

@@ -145,6 +145,7 @@ gauge-force = "double"
     assert!(!room.path("run2").exists());
     // Keys without effect.
     let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
+    refused("gauge.chair=0.1", "write gauge.parallelogram");
     refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only Omelyan's integrators have it");
     fs::write(room.path("gauge.toml"), GAUGE).unwrap();
     let check = "check gauge.toml --set trajectory.gauge";

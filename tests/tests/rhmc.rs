@@ -75,7 +75,7 @@ fn gauge_forces_are_derivatives() {
         GaugeAction::wilson(5.7),
         GaugeAction::tree_level_symanzik(6.8, 0.87),
         GaugeAction::one_loop_symanzik(6.5, 0.862),
-        GaugeAction { beta: 3.0, plaquette: 0.0, rectangle: 0.0, chair: 1.0 },
+        GaugeAction { beta: 3.0, plaquette: 0.0, rectangle: 0.0, parallelogram: 1.0 },
     ];
     for domain in domains() {
         let gauge = generate::random(domain.local(), 3);

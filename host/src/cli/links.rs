@@ -61,7 +61,7 @@ struct Hisq {
 struct Common {
     /// The configuration
     input: PathBuf,
-    /// Fat links: .scidac, .lime or .npy
+    /// Fat links: .ildg, .lime, .scidac or .npy
     fat: PathBuf,
     /// Long links
     long: PathBuf,

@@ -1,4 +1,4 @@
-//! Gauge actions of plaquettes, rectangles and chairs, and their forces.
+//! Gauge actions of plaquettes, rectangles and parallelograms, and their forces.
 use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
@@ -12,7 +12,7 @@ use gpu_kernels::storage::{Element, TILE};
 use num_complex::Complex64;
 
 /// S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles and
-/// 16 chairs of each site. Chairs are closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+/// 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAction {
     /// β
@@ -22,13 +22,13 @@ pub struct GaugeAction {
     /// c_R
     pub rectangle: f64,
     /// c_C
-    pub chair: f64,
+    pub parallelogram: f64,
 }
 
 impl GaugeAction {
     /// Wilson's: plaquettes only.
     pub fn wilson(beta: f64) -> Self {
-        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, chair: 0.0 }
+        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0 }
     }
     /// Symanzik's at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
     /// of the plaquette, which is 5/3 of that in actions normalised to c_0 + 8 c_1 = 1.
@@ -41,12 +41,12 @@ impl GaugeAction {
         let (square, ln) = (u0 * u0, u0.ln());
         GaugeAction {
             rectangle: -(1.0 - 0.6264 * ln) / (20.0 * square),
-            chair: 0.04335 * ln / square,
+            parallelogram: 0.04335 * ln / square,
             ..Self::wilson(beta)
         }
     }
     fn is_improved(&self) -> bool {
-        self.rectangle != 0.0 || self.chair != 0.0
+        self.rectangle != 0.0 || self.parallelogram != 0.0
     }
     /// *Collective.* S of links.
     pub fn value<B: Backend>(&self, links: &ThinGauge<B>) -> Result<f64> {
@@ -61,7 +61,7 @@ impl GaugeAction {
         match path.kind {
             LoopKind::Plaquette => self.plaquette,
             LoopKind::Rectangle => self.rectangle,
-            LoopKind::Chair => self.chair,
+            LoopKind::Parallelogram => self.parallelogram,
         }
     }
     /// P ← P − ε ∂S for links in precision `F`.
@@ -73,7 +73,7 @@ impl GaugeAction {
     ) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
-        let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.chair];
+        let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.parallelogram];
         let (domain, lattice) = (links.domain(), links.bordered());
         for parity in 0..2 {
             let (links, momenta, parity) = (links.both(), momenta.view(parity), parity as u32);
@@ -123,8 +123,8 @@ pub enum LoopKind {
     Plaquette,
     /// One link by two.
     Rectangle,
-    /// Six links along three axes.
-    Chair,
+    /// Six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+    Parallelogram,
 }
 
 /// A closed loop.
@@ -136,7 +136,7 @@ pub struct LoopPath {
     pub steps: Vec<(usize, bool)>,
 }
 
-/// The 6 plaquettes, 12 rectangles and 16 chairs that belong to a site, each in one of its two directions.
+/// The 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
 pub fn closed_loops() -> Vec<LoopPath> {
     let forward = |mu: usize| (mu, true);
     let backward = |mu: usize| (mu, false);
@@ -152,14 +152,14 @@ pub fn closed_loops() -> Vec<LoopPath> {
     let rectangles = planes().flat_map(|(mu, nu)| [(mu, nu), (nu, mu)]).map(rectangle);
     let triples = (0..4).map(|left_out| (0..4).filter(|mu| *mu != left_out).collect::<Vec<_>>());
     // The first step forward, the others either way: each loop once.
-    let chairs = triples.flat_map(|axes| {
+    let parallelograms = triples.flat_map(|axes| {
         [(true, true), (true, false), (false, true), (false, false)].map(|(second, third)| {
             let [a, b, c] = [(axes[0], true), (axes[1], second), (axes[2], third)];
             let back = |(mu, way): (usize, bool)| (mu, !way);
-            LoopPath { kind: LoopKind::Chair, steps: vec![a, b, c, back(a), back(b), back(c)] }
+            LoopPath { kind: LoopKind::Parallelogram, steps: vec![a, b, c, back(a), back(b), back(c)] }
         })
     });
-    plaquettes.chain(rectangles).chain(chairs).collect()
+    plaquettes.chain(rectangles).chain(parallelograms).collect()
 }
 
 /// *Collective.* Mean Re tr L over the sites of the whole lattice for each path of at most eight steps; panics on
@@ -294,7 +294,10 @@ mod tests {
     fn loops_of_a_site() {
         let loops = closed_loops();
         let count = |kind| loops.iter().filter(|path| path.kind == kind).count();
-        assert_eq!((count(LoopKind::Plaquette), count(LoopKind::Rectangle), count(LoopKind::Chair)), (6, 12, 16));
+        assert_eq!(
+            (count(LoopKind::Plaquette), count(LoopKind::Rectangle), count(LoopKind::Parallelogram)),
+            (6, 12, 16)
+        );
         for path in &loops {
             // They close, and are all different.
             for mu in 0..4 {

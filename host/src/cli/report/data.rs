@@ -159,7 +159,14 @@ impl Run {
             quarks,
         });
         if let Some(settings) = line.get("run") {
-            self.starts.push((this, settings.clone()));
+            let mut settings = settings.clone();
+            // What lines of earlier versions call the parallelogram.
+            if let Some(gauge) = settings.get_mut("gauge").and_then(Value::as_object_mut)
+                && let Some(factor) = gauge.remove("chair")
+            {
+                gauge.insert("parallelogram".into(), factor);
+            }
+            self.starts.push((this, settings));
         }
         Ok(())
     }
@@ -262,12 +269,12 @@ pub mod tests {
     #[test]
     fn lines_are_read_and_half_a_last_one_is_left_out() {
         let mut first = line(1, 0.25);
-        first["run"] = json!({ "lattice": [4, 4, 4, 8] });
+        first["run"] = json!({ "lattice": [4, 4, 4, 8], "gauge": { "chair": 0.5 } });
         first["irreversibility"] = json!({ "links": 1e-12, "momenta": 2e-12 });
         let text = file(&[first, line(2, 1.5), line(4, 0.0)]);
         let run = parse(text.as_bytes(), "lines").unwrap();
         assert!(!run.half);
-        assert_eq!(run.starts, [(1, json!({ "lattice": [4, 4, 4, 8] }))]);
+        assert_eq!(run.starts, [(1, json!({ "lattice": [4, 4, 4, 8], "gauge": { "parallelogram": 0.5 } }))]);
         assert_eq!(run.thermalisation(), 2);
         let one = &run.trajectories[0];
         assert_eq!((one.number, one.accepted, one.metropolis, one.delta), (1, true, false, 0.25));

@@ -34,7 +34,7 @@ pub fn action(settings: &Value) -> Option<String> {
 
 fn gauge(gauge: &Value) -> Option<String> {
     let mut text = format!("{}, β = {}", gauge["action"].as_str()?, gauge["beta"].as_f64()?);
-    let names = [("c_R", "rectangle"), ("c_C", "chair")];
+    let names = [("c_R", "rectangle"), ("c_C", "parallelogram")];
     for (name, factor) in names.iter().filter_map(|(name, key)| Some((name, gauge[*key].as_f64()?))) {
         if factor != 0.0 {
             text += &format!(", {name} = {factor:.6}").replace('-', "−");
@@ -132,7 +132,7 @@ mod tests {
     fn settings_are_told_in_words_as_far_as_they_are_there() {
         let first = json!({
             "version": "0.1.0", "lattice": [8, 8, 8, 4], "trajectories": 100, "seed": 7, "start": "cold", "length": 0.5,
-            "gauge": { "action": "symanzik", "beta": 6.8, "rectangle": -0.08, "chair": 0.0 },
+            "gauge": { "action": "symanzik", "beta": 6.8, "rectangle": -0.08, "parallelogram": 0.0 },
             "levels": [
                 { "integrator": "omelyan", "steps": 12, "gauge": false, "quarks": [0] },
                 { "integrator": "leapfrog", "steps": 3, "gauge": true, "quarks": [] }

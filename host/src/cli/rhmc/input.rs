@@ -35,6 +35,8 @@ pub const SCHEMA: Schema = &[
     ("gauge.beta", Kind::Number),
     ("gauge.u0", Kind::Number),
     ("gauge.rectangle", Kind::Number),
+    ("gauge.parallelogram", Kind::Number),
+    // As it was called before: told under its name of now.
     ("gauge.chair", Kind::Number),
     ("fermion.*.operator", Kind::Word),
     ("fermion.*.u0", Kind::Number),
@@ -292,8 +294,11 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     if let Some(c) = s.number("gauge.rectangle", "a number", |_| true) {
         made.rectangle = c;
     }
-    if let Some(c) = s.number("gauge.chair", "a number", |_| true) {
-        made.chair = c;
+    if let Some(c) = s.number("gauge.parallelogram", "a number", |_| true) {
+        made.parallelogram = c;
+    }
+    if let Some(setting) = s.get("gauge.chair") {
+        s.wrong(&setting, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
     }
     Some(made)
 }

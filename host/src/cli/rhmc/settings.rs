@@ -32,7 +32,7 @@ pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout,
             "beta": plan.gauge.beta,
             "plaquette": plan.gauge.plaquette,
             "rectangle": plan.gauge.rectangle,
-            "chair": plan.gauge.chair,
+            "parallelogram": plan.gauge.parallelogram,
         },
         "quarks": input.groups.iter().map(quarks).collect::<Vec<_>>(),
         "length": plan.length,
@@ -52,8 +52,13 @@ pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout,
 }
 
 /// What decides the distribution of links in settings as lines tell them, and its keys in an input.
-const OF_GAUGE: [(&str, &str); 5] =
-    [("action", "action"), ("beta", "beta"), ("plaquette", "u0"), ("rectangle", "rectangle"), ("chair", "chair")];
+const OF_GAUGE: [(&str, &str); 5] = [
+    ("action", "action"),
+    ("beta", "beta"),
+    ("plaquette", "u0"),
+    ("rectangle", "rectangle"),
+    ("parallelogram", "parallelogram"),
+];
 const OF_QUARKS: [(&str, &str); 5] =
     [("operator", "operator"), ("mass", "mass"), ("flavours", "flavours"), ("paths", "u0"), ("bc_time", "bc-time")];
 
