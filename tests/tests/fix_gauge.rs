@@ -78,6 +78,21 @@ fn links_are_in_the_gauge() {
     assert!(!room.path("no.ildg").exists());
 }
 
+/// Where all links of a site are zero no turn of it can be put into SU(3).
+#[test]
+fn links_of_zeros_have_no_gauge() {
+    let room = Room::new();
+    room.json("generate unit --lattice 4,4,4,4 -o unit.npy");
+    let mut bytes = fs::read(room.path("unit.npy")).unwrap();
+    let links = bytes.len() - 256 * 4 * 144;
+    bytes[links..].fill(0);
+    fs::write(room.path("zero.npy"), bytes).unwrap();
+    let run = "fix-gauge zero.npy -o no.ildg --backend cpu --allow-non-unitary";
+    room.fails(1, run, &["zero.npy: theta is not a number"]);
+    room.fails(2, &format!("{run} --reunitarise"), &["zero.npy: link U_x", "cannot be put back into SU(3)"]);
+    assert!(!room.path("no.ildg").exists());
+}
+
 /// Walls on links that are not fixed say so.
 #[test]
 fn walls_look_at_the_gauge() {
