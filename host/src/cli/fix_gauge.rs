@@ -169,7 +169,7 @@ fn fix<B: Backend>(
             let (input, sweeps) = (args.input.display(), relaxation.sweeps());
             let why = format!(
                 "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): --reunitarise \
-                 puts them back"
+                 puts them back, or tells which one cannot be"
             );
             return Err(Failure::failed(why).shared());
         }

@@ -111,7 +111,7 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
     let both = rest.len().min(begin.len());
     if rest[..both] != begin.as_bytes()[..both] {
-        return Err(format!("{shown} is no file of results, which it ends unlike: name another file"));
+        return Err(format!("{shown} ends with something that is no line of results: name another file"));
     }
     let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is no text: {why}; name another file"))?;
     Ok(Lines { text: text.into(), half: !rest.is_empty() })
@@ -164,7 +164,7 @@ mod tests {
         cut_half_line(&path, &lines).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"{\"at\":1}\n");
         for other in [&b"links"[..], b"{\"at\":1}\n\0\0", b"{\"a\":1}"] {
-            assert!(found(other).unwrap_err().contains("is no file of results"));
+            assert!(found(other).unwrap_err().contains("no line of results"));
         }
         assert!(found(b"\xff\n").unwrap_err().contains("is no text"));
         assert_eq!(place(&room.join("new")), place(&room.join("./new")));

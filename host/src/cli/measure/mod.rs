@@ -248,7 +248,8 @@ fn measure<B: Backend>(
     let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
     let loops = [plaquette.mean, plaquette.spatial, plaquette.temporal, rectangle, polyakov.re, polyakov.im];
     if !loops.iter().all(|x| x.is_finite()) || !is_finite(&points[0]) {
-        let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back";
+        let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back, or tells \
+                   which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
     }
     if let Some(course) = course {
