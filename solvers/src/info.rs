@@ -60,10 +60,15 @@ impl std::fmt::Debug for Info {
     }
 }
 
+/// The largest of residuals, wherever it is (NaN if one is).
+pub fn worst_residual(residuals: &[f64]) -> f64 {
+    residuals.iter().copied().fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
+}
+
 impl Info {
     /// The largest true residual over all right-hand sides (NaN if one is).
     pub fn worst_residual(&self) -> f64 {
-        self.true_residual.iter().copied().fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
+        worst_residual(&self.true_residual)
     }
 
     /// The report of this solve and of `next`, which went on from where it ended.
@@ -101,5 +106,19 @@ impl Info {
         self.sloppy_sides += inner.sloppy_sides + inner.precise_sides;
         self.preconditioner += inner.preconditioner;
         self.flops += inner.flops;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_the_worst() {
+        let nan = f64::NAN;
+        for residuals in [[nan, 1.0, 2.0], [1.0, nan, 2.0], [1.0, 2.0, nan]] {
+            assert!(worst_residual(&residuals).is_nan(), "{residuals:?}");
+        }
+        assert_eq!((worst_residual(&[1.0, 3.0, 2.0]), worst_residual(&[])), (3.0, 0.0));
     }
 }

@@ -297,6 +297,7 @@ fn usage_mistakes() {
         ("--mass 0 --bc-time open", "antiperiodic, periodic"),
         ("--mass 0 -o x.dat", ".npy or .lime"),
         ("--mass 0 -o x.npy --save-source x.npy", "different files"),
+        ("--mass 0 -o x.npy --save-source ./x.npy", "different files"),
         ("--mass 0 -o .", "."),
     ] {
         room.fails(2, &format!("{solve} --source random:1 {flags}"), &[part]);

@@ -62,6 +62,11 @@ fn conversions_keep_the_links() {
     room.json("convert x.npy y.scidac");
     assert_eq!(room.json("verify y.scidac")["field"], "spinor");
     room.fails(2, "convert x.lime x.nersc", &["x.nersc", ".npy or .lime"]);
+    // What a format cannot hold is refused before the work: these sweeps would take days.
+    let parts = ["--precision double: MILC files hold single precision"];
+    room.fails(2, "convert weak.ildg double.milc --precision double", &parts);
+    let sweeps = "--lattice 8,8,8,8 --beta 6 --seed 1 --sweeps 10000000";
+    room.fails(2, &format!("generate quenched {sweeps} --precision double -o double.milc"), &parts);
     room.fails(2, "convert x.lime x.dat --format nersc", &["x.lime holds a spinor field"]);
 }
 
@@ -113,6 +118,14 @@ fn files_that_are_not_right() {
         write("bad.npy", &bad);
         room.fails(2, "plaquette bad.npy", &["bad.npy: link U_t at site (x, y, z, t) = [3, 3, 3, 7]", part]);
     }
+    // No projection knows what a link of zeros was.
+    let mut bad = good.clone();
+    let at = bad.len() - 144;
+    bad[at..].fill(0);
+    write("zero.npy", &bad);
+    room.json("plaquette zero.npy --allow-non-unitary");
+    let parts = ["zero.npy: link U_t at site (x, y, z, t) = [3, 3, 3, 7] cannot be put back into SU(3)"];
+    room.fails(2, "plaquette zero.npy --allow-non-unitary --reunitarise", &parts);
     // Slightly off: recon 12 asked for is refused, by default 18 is chosen, and --reunitarise mends.
     let mut bad = good.clone();
     let at = bad.len() - 16;

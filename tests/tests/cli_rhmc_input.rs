@@ -45,6 +45,8 @@ fn settings_of_precision() {
     room.fails(2, &other, &["study has a study with other settings", "name another folder"]);
     room.fails(2, "bench rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
     room.fails(2, "bench rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --mass 0 --backend cpu", &["mass"]);
+    assert!(!room.path("new").exists());
 }
 
 #[test]

@@ -78,6 +78,21 @@ fn links_are_in_the_gauge() {
     assert!(!room.path("no.ildg").exists());
 }
 
+/// Next to links of zeros there are turns that cannot be put into SU(3).
+#[test]
+fn links_of_zeros_have_no_gauge() {
+    let room = Room::new();
+    room.json("generate random --lattice 4,4,4,4 --seed 3 -o cfg.npy");
+    let mut bytes = fs::read(room.path("cfg.npy")).unwrap();
+    let first = bytes.len() - 256 * 4 * 144;
+    bytes[first..first + 4 * 144].fill(0);
+    fs::write(room.path("zero.npy"), bytes).unwrap();
+    let run = "fix-gauge zero.npy -o no.ildg --backend cpu --allow-non-unitary";
+    room.fails(1, run, &["zero.npy: theta is not a number after 10 sweeps", "--reunitarise"]);
+    room.fails(2, &format!("{run} --reunitarise"), &["zero.npy: link U_x", "cannot be put back into SU(3)"]);
+    assert!(!room.path("no.ildg").exists());
+}
+
 /// Walls on links that are not fixed say so.
 #[test]
 fn walls_look_at_the_gauge() {

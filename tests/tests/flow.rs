@@ -187,3 +187,46 @@ fn measurements_go_on() {
     fs::write(room.path("old.jsonl"), "plaquette\n").unwrap();
     room.fails(2, old, &["old.jsonl, line 1: this is no JSON"]);
 }
+
+/// A list of files behind --output makes the first of them the output: it stays as it is.
+#[test]
+fn other_files_are_not_written_to() {
+    let room = Room::new();
+    for seed in 1..3 {
+        room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} -o cfg.{seed}.ildg"));
+    }
+    let before = fs::read(room.path("cfg.1.ildg")).unwrap();
+    let measure = "measure cfg.2.ildg --backend cpu -o";
+    room.fails(2, &format!("{measure} cfg.1.ildg"), &["cfg.1.ildg ", "name another file"]);
+    assert!(fs::read(room.path("cfg.1.ildg")).unwrap() == before);
+    for own in ["cfg.2.ildg", "./cfg.2.ildg"] {
+        room.fails(2, &format!("{measure} {own}"), &["cfg.2.ildg is one of the configurations"]);
+    }
+    // Whole lines of something else, and JSON of something else without an end of line.
+    for other in ["{\"absolute\":1}\n{\"absolute", "{\"mass\": 0.1}"] {
+        fs::write(room.path("other"), other).unwrap();
+        room.fails(2, &format!("{measure} other"), &["other", "name another file"]);
+        assert_eq!(fs::read_to_string(room.path("other")).unwrap(), other);
+    }
+    // A file that another process adds lines to.
+    let lock = fs::File::create(room.path("m.jsonl")).unwrap();
+    lock.lock().unwrap();
+    room.fails(2, &format!("{measure} m.jsonl"), &["m.jsonl is being written by another process"]);
+    drop(lock);
+    // A copy in another folder is the same configuration.
+    fs::create_dir(room.path("there")).unwrap();
+    fs::copy(room.path("cfg.2.ildg"), room.path("there/cfg.2.ildg")).unwrap();
+    let found = room.json("measure cfg.2.ildg there/cfg.2.ildg -o m.jsonl");
+    assert_eq!(found["configurations"].as_array().unwrap().len(), 1);
+    assert_eq!(fs::read_to_string(room.path("m.jsonl")).unwrap().lines().count(), 1);
+}
+
+/// Steps that are too long for the flow are no result.
+#[test]
+fn a_flow_that_explodes_fails() {
+    let room = Room::new();
+    room.json("generate random --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    let run = "measure cfg.ildg --flow 40 --flow-step 20 --backend cpu -o m.jsonl";
+    room.fails(1, run, &["cfg.ildg: the flow is no number at t = ", "smaller --flow-step than 20"]);
+    assert_eq!(fs::read_to_string(room.path("m.jsonl")).unwrap(), "");
+}

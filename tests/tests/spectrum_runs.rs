@@ -194,6 +194,10 @@ fn summaries() {
     // The same lines in bins of two; the fifth fills none.
     let binned = room.json(&format!("{run} --set bin=2 --set plot=gt --set plot=gxgy"));
     assert_eq!(binned["jackknife"], json!({ "bin": 2, "bins": 2, "left_out": 1 }));
+    // The page has the errors of the run.
+    let page = room.json("report out");
+    let [own, its] = [&page["hadrons"][0]["masses"], &binned["effective_masses"][0]["masses"]];
+    assert_eq!((&page["bin"], own), (&json!(2), its));
     check(&binned, &[0.5 * (values[0] + values[1]), 0.5 * (values[2] + values[3])]);
     let names: Vec<&str> =
         binned["effective_masses"].as_array().unwrap().iter().map(|m| m["hadron"].as_str().unwrap()).collect();
@@ -351,4 +355,55 @@ fn damaged_lines_have_places() {
     refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
     refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is no object");
     refused(&|line| line["correlators"] = json!([]), "there are no correlators");
+}
+
+/// A copy in another folder counts once, and links on another lattice do not come into the same means.
+#[test]
+fn configurations_belong_together() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    room.json("generate weak-field --lattice 8,4,4,4 --seed 2 -o wide.ildg");
+    fs::create_dir(room.path("there")).unwrap();
+    fs::copy(room.path("cfg.ildg"), room.path("there/cfg.ildg")).unwrap();
+    let run = room.run("spectrum run.toml cfg.ildg there/cfg.ildg --out out --backend cpu");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("there/cfg.ildg is a copy of cfg.ildg"), "{}", run.stderr);
+    assert_eq!(lines(&room, "out").len(), 1);
+    let wide = "spectrum run.toml wide.ildg --out out --backend cpu";
+    room.fails(2, wide, &["out/correlators.jsonl is of configurations on 4×4×4×4, not 8×4×4×4"]);
+    // Found out by the lines, too.
+    let mut line = lines(&room, "out").swap_remove(0);
+    let whole = format!("{line}\n");
+    line["lattice"] = json!([8, 4, 4, 4]);
+    line["configuration"] = json!("other");
+    line["file"] = json!("/other");
+    fs::write(room.path("out/correlators.jsonl"), format!("{whole}{line}\n")).unwrap();
+    let again = "spectrum run.toml cfg.ildg --out out --backend cpu";
+    room.fails(2, again, &["line 2: other has other correlators than cfg.ildg"]);
+    // A line that was torn in the middle of a letter.
+    let torn = [whole.as_bytes(), b"{\"absolute\":\"\xc3"].concat();
+    fs::write(room.path("out/correlators.jsonl"), torn).unwrap();
+    room.json("report out");
+    room.json("spectrum run.toml cfg.ildg --out out");
+    assert_eq!(fs::read_to_string(room.path("out/correlators.jsonl")).unwrap(), whole);
+}
+
+/// What another process adds lines to is not read, and what cannot be written is found out before the first solve.
+#[test]
+fn folders_are_there_to_be_written() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    fs::create_dir(room.path("out")).unwrap();
+    fs::write(room.path("out/correlators.jsonl"), "no line\n").unwrap();
+    let lock = fs::File::create(room.path("out/.lock")).unwrap();
+    lock.lock().unwrap();
+    let run = "spectrum run.toml cfg.ildg --backend cpu --out";
+    room.fails(2, &format!("{run} out"), &["out is being worked in by another process"]);
+    drop(lock);
+    room.fails(2, &format!("{run} out"), &["line 1: this is no JSON"]);
+    // No user can make files there.
+    room.fails(2, &format!("{run} new --set propagators=/proc"), &["no file can be made in /proc"]);
+    assert!(!room.path("new/correlators.jsonl").exists());
 }

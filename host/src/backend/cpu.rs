@@ -230,16 +230,7 @@ impl Backend for Cpu {
         format!("CPU, {threads} thread{plural}, {}", self.instructions())
     }
     fn memory(&self) -> Result<Memory> {
-        // Linux tells; elsewhere we do not guess.
-        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let field = |name: &str| {
-            let line = text.lines().find(|l| l.starts_with(name))?;
-            Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
-        };
-        Ok(Memory {
-            free: field("MemAvailable:").unwrap_or(usize::MAX),
-            total: field("MemTotal:").unwrap_or(usize::MAX),
-        })
+        Ok(super::machine::memory())
     }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<CpuBuffer> {
@@ -250,7 +241,8 @@ impl Backend for Cpu {
             free: backend.memory().map_or(0, |m| m.free),
             device: "this machine".into(),
         };
-        if bytes > self.memory()?.free {
+        // What is small is not worth the question.
+        if bytes >= 1 << 20 && bytes > self.memory()?.free {
             return Err(too_little(self));
         }
         let mut chunks = Vec::new();

@@ -735,6 +735,13 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
+    /// Where the GPU is in its host, whatever number it has for this process.
+    pub fn bus(&self) -> Result<String> {
+        let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
+        let [domain, bus, device] =
+            [DeviceAttribute::PciDomainId, DeviceAttribute::PciBusId, DeviceAttribute::PciDeviceId].map(attribute);
+        Ok(format!("{:04x}:{:02x}:{:02x}", domain?, bus?, device?))
+    }
     /// Compute capability, major and minor.
     pub fn capability(&self) -> Result<(i32, i32)> {
         let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());

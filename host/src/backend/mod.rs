@@ -6,6 +6,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod embedded;
+mod machine;
 mod profile;
 pub(crate) mod view;
 

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tracing::{info, warn};
 
 /// Length and time of change of a file, which tell without reading it that it is as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +184,27 @@ impl Configured {
         }
         let same = self.content.as_ref().is_some_and(|own| own.is_of_same_bytes(content));
         Ok(if same { Match::Same } else { differs })
+    }
+    /// *Collective.* Whether this is one of those before it, or a copy of one in another folder; says so, because it counts
+    /// once. Reads only what has the same name and length.
+    pub fn is_among<'a>(&mut self, before: impl Iterator<Item = &'a mut Self>, world: &World) -> Outcome<bool> {
+        let length = |one: &Self| one.stamp.as_ref().map(|stamp| stamp.bytes);
+        for other in before {
+            let may_be = self.canonical != other.canonical && self.file() == other.file();
+            if may_be && length(self) == length(other) {
+                self.hold(world)?;
+                other.hold(world)?;
+            }
+            if self.is_same(other) {
+                let (first, second) = (other.typed.display(), self.typed.display());
+                match self.canonical == other.canonical {
+                    true => info!("{second}: is named twice"),
+                    false => warn!("{second} is a copy of {first}, of the same name and bytes, and is left out"),
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
     /// Whether both are the same configuration, as far as their lines tell.
     pub fn is_same(&self, other: &Self) -> bool {

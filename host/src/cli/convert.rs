@@ -96,6 +96,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (field, format) = world.agree(args.check(&header))?;
     let layout = choice.layout.cut(world, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
+    let precision = world.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     match field {

@@ -50,6 +50,8 @@ pub struct Device {
     pub what: What,
     /// How much of its memory may be used, if that is limited.
     limit: Option<usize>,
+    /// How many processes have their memory from it.
+    sharers: usize,
 }
 
 /// What computes.
@@ -103,9 +105,10 @@ impl DeviceChoice {
     pub fn open_silently(&self, world: &World) -> Outcome<Device> {
         let threads = self.start_threads(world)?;
         let what = world.agree(self.device(world.network().node_rank(), threads))?;
-        let device = Device { what, limit: self.memory };
+        let mut device = Device { what, limit: self.memory, sharers: 1 };
         if world.size() > 1 {
             map(world, &device)?;
+            device.sharers = world.alike(&world.agree(device.place())?)?;
             self.note_few_cores(world, threads)?;
         }
         Ok(device)
@@ -335,9 +338,19 @@ impl Device {
             }
         }
     }
-    /// Free and total memory; no more than may be used is free.
+    /// Where its memory is: processes on one host of which this is the same share it.
+    fn place(&self) -> Outcome<String> {
+        match &self.what {
+            What::Cpu(_) => Ok("cpu".into()),
+            // Not by its number: a batch system may show each process a GPU of its own, as number 0.
+            #[cfg(feature = "cuda")]
+            What::Cuda(cuda) => Ok(cuda.bus()?),
+        }
+    }
+    /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.
     pub fn memory(&self) -> Outcome<Memory> {
         let Memory { free, total } = on_device!(self, b => b.memory())?;
+        let free = free / self.sharers;
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit)), total })
     }
     /// *Collective.* Refuses before the start what some process's device cannot hold.
@@ -352,8 +365,9 @@ impl Device {
             return Ok(());
         }
         let parts: Vec<_> = needs.iter().map(|(name, n)| format!("{name} {}", bytes(*n))).collect();
+        let share = if self.sharers > 1 { format!(" for each of {} processes", self.sharers) } else { String::new() };
         Err(Failure::refused(format!(
-            "{what} needs {} on {}, which has {} free of {} ({}); use a smaller lattice, fewer right-hand sides, a lower \
+            "{what} needs {} on {}, which has {} free{share} of {} ({}); use a smaller lattice, fewer right-hand sides, a lower \
              precision, or another device",
             bytes(needed),
             self.describe(),

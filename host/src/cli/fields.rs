@@ -270,17 +270,21 @@ pub fn write_block<T: Fermion>(
     written.map_err(Failure::writing)
 }
 
-/// The precision of a gauge file: what was asked for, else what is at hand, as far as the format can hold it.
-pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: Format) -> Precision {
+/// The precision of a gauge file: what was asked for, which the format must be able to hold, else what is at hand, as far
+/// as it can.
+pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: Format) -> Result<Precision, String> {
     match (asked, format) {
-        (Some(precision), _) => precision,
+        (Some(Precision::Double), Format::Milc) => {
+            Err("--precision double: MILC files hold single precision; leave it out, or choose ILDG or NERSC".into())
+        }
+        (Some(precision), _) => Ok(precision),
         (None, Format::Milc) => {
             if at_hand == Precision::Double {
                 tracing::info!("MILC files hold single precision");
             }
-            Precision::Single
+            Ok(Precision::Single)
         }
-        (None, _) => at_hand,
+        (None, _) => Ok(at_hand),
     }
 }
 
@@ -292,7 +296,7 @@ pub fn lattice_of(path: &Path, read: &Reading, world: &World) -> Outcome<Lattice
 
 /// *Collective.* Reads this process's part of a gauge field, which fits into memory.
 pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
-    world.agree(require_host_memory(layout.local(), 576, &path.display().to_string()))?;
+    require_host_memory(world, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge_part(path, &layout.section, &read.options, layout.network());
     file.map_err(|error| Failure::reading(&error, read.by))
 }
@@ -302,16 +306,22 @@ pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions, layou
     files::write_gauge_part(path, gauge, &layout.section, options, layout.network()).map_err(Failure::writing)
 }
 
-/// Refuses a field that this machine's memory cannot hold: the system would end the program without a word.
-pub fn require_host_memory(lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
-    let (needed, free) = (lattice.volume() * site_bytes, Cpu::new(Some(1)).memory()?.free);
-    if needed <= free {
-        return Ok(());
-    }
-    let (needed, free) = (text::bytes(needed), text::bytes(free));
-    Err(Failure::refused(format!(
-        "{what}: a field on {lattice} takes {needed} of this machine's memory, {free} are free"
-    )))
+/// *Collective.* Refuses a field that this machine's memory cannot hold, of which each of its processes has a part: the
+/// system would end the program without a word.
+pub fn require_host_memory(world: &World, lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
+    let sharers = if world.size() == 1 { 1 } else { world.alike("")? };
+    let enough = || {
+        let (needed, free) = (lattice.volume() * site_bytes, Cpu::new(Some(1)).memory()?.free / sharers);
+        if needed <= free {
+            return Ok(());
+        }
+        let (needed, free) = (text::bytes(needed), text::bytes(free));
+        let share = if sharers > 1 { format!(" for each of {sharers} processes") } else { String::new() };
+        Err(Failure::refused(format!(
+            "{what}: a field on {lattice} takes {needed} of this machine's memory, {free} are free{share}"
+        )))
+    };
+    world.agree(enough())
 }
 
 /// `single` or `double` for files.

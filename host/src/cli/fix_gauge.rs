@@ -94,14 +94,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let lattice = lattice_of(&args.input, &reading, world)?;
     let layout = choice.layout.cut(world, lattice, 1)?;
     let part = Part::new(layout.local(), layout.grid());
-    world.agree(require_host_memory(layout.local(), 2 * 576, &args.input.display().to_string()))?;
+    require_host_memory(world, layout.local(), 2 * 576, &args.input.display().to_string())?;
     let device = choice.open(world)?;
     let mut needs =
         vec![("links", part.links_bytes::<f64>()), ("their way to the host", 576 * layout.local().volume())];
     needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, "fixing the gauge")?;
     let file = read_gauge(&args.input, &reading, &layout, world)?;
-    let precision = gauge_precision(None, file.header.precision, format);
+    let precision = world.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
     let (kind, name) = match args.gauge {
         Name::Coulomb => (Gauge::Coulomb, "Coulomb"),
         Name::Landau => (Gauge::Landau, "Landau"),
@@ -169,7 +169,7 @@ fn fix<B: Backend>(
             let (input, sweeps) = (args.input.display(), relaxation.sweeps());
             let why = format!(
                 "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): --reunitarise \
-                 puts them back"
+                 puts them back, or tells which one cannot be"
             );
             return Err(Failure::failed(why).shared());
         }

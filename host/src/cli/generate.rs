@@ -70,8 +70,8 @@ fn noise(text: &str) -> Result<f64, String> {
 }
 
 impl Arguments {
-    /// What flags and file name say together: the format of the file.
-    fn check(&self) -> Outcome<Format> {
+    /// What flags and file name say together: the format of the file, and its precision.
+    fn check(&self) -> Outcome<(Format, Precision)> {
         if self.noise.is_some() && self.kind != Kind::WeakField {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));
         }
@@ -80,7 +80,8 @@ impl Arguments {
         if self.kind != Kind::Quenched {
             self.quenched.refuse()?;
         }
-        Ok(format)
+        let precision = gauge_precision(self.precision, Precision::Double, format).map_err(Failure::refused)?;
+        Ok((format, precision))
     }
 }
 
@@ -88,11 +89,11 @@ impl Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
-    let format = world.agree(args.check())?;
+    let (format, precision) = world.agree(args.check())?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
     let layout = choice.layout.cut(world, lattice, 1)?;
     let (section, local) = (layout.section, layout.local());
-    world.agree(require_host_memory(local, 576, &args.output.display().to_string()))?;
+    require_host_memory(world, local, 576, &args.output.display().to_string())?;
     let (gauge, title) = match args.kind {
         Kind::Unit => (ferrite::field::host::HostGauge::unit(local), "unit links".into()),
         Kind::Random => (generate::random(section, seed), format!("random links, seed {seed}")),
@@ -100,12 +101,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             (generate::weak_field(section, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
         }
         Kind::Quenched => {
-            let precision = gauge_precision(args.precision, Precision::Double, format);
             let target = quenched::Target { path: args.output, format, precision };
             return quenched::run(&args.quenched, &layout, &choice, seed, &target, context);
         }
     };
-    let precision = gauge_precision(args.precision, Precision::Double, format);
     let options = WriteOptions { format, precision, title, ..Default::default() };
     write_gauge(&args.output, &gauge, &options, &layout)?;
     let plaquette = plaquette_of_part(&gauge, &section, layout.network()).map_err(Failure::failed)?.mean;

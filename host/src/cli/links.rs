@@ -99,7 +99,7 @@ fn checked(args: Arguments) -> Outcome<Job> {
     let Some(boundary) = boundary else {
         return Err(Failure::refused(format!("--bc-time '{}' is none of antiperiodic, periodic", common.bc_time)));
     };
-    if common.fat == common.long {
+    if target::place(&common.fat) == target::place(&common.long) {
         return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
     }
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);

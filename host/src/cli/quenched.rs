@@ -120,7 +120,7 @@ pub fn run(
     context: &Context,
 ) -> Outcome {
     let (world, lattice, local) = (&context.world, layout.lattice(), layout.local());
-    world.agree(require_host_memory(local, 2 * 576, &target.path.display().to_string()))?;
+    require_host_memory(world, local, 2 * 576, &target.path.display().to_string())?;
     let first = flags.first_sweep.unwrap_or(0);
     let (thermalise, sweeps) = (flags.thermalise.unwrap_or(0), flags.sweeps.unwrap_or(0));
     if [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n)).is_none() {

@@ -232,7 +232,7 @@ pub fn different_files(settings: &mut Settings) {
     for (i, first) in outputs.iter().enumerate() {
         for second in &outputs[i + 1..] {
             if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
-                && a.text() == b.text()
+                && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
             {
                 settings.conflict(second, first, "the two need different files");
             }
@@ -340,7 +340,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     // Sources and solutions, and guesses.
     let fields = if solve.scheme.guess.is_some() { 3 } else { 2 };
     let host = fields * nrhs * 192 + 576;
-    world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
+    fields::require_host_memory(world, layout.local(), host, "sources, solutions and links")?;
 
     let modules = ahead::for_spinors(plan.operator, (plan.precision, plan.reconstruction), layout.grid().size() > 1);
     let (file, sources) = device.while_loading(&modules, || inputs(plan, &layout, world))?;
@@ -549,7 +549,7 @@ pub fn climbs(climbs: &[Climb]) -> Vec<Value> {
 
 /// The largest true residual, NaN if there is one.
 pub fn worst(report: &Report) -> f64 {
-    report.true_residual.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b })
+    solvers::worst_residual(&report.true_residual)
 }
 
 /// The exit code and its sentence.

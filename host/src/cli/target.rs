@@ -2,7 +2,7 @@
 use ferrite::files::{Problem, atomic};
 use serde_json::Value;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether a file can be made at `path`: it is or would be a regular file in a folder that can be written.
 pub fn check(path: &Path) -> Result<(), String> {
@@ -43,17 +43,39 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
     check(path)
 }
 
+/// Where a file is or would be, from the root: the same for the same file, however it is typed.
+pub fn place(path: &Path) -> PathBuf {
+    if let Ok(there) = std::fs::canonicalize(path) {
+        return there;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (std::fs::canonicalize(folder), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.into(),
+    }
+}
+
 /// Sees to it that no other process works in a folder, as long as the file that comes back is open. Some network file
 /// systems cannot lock: there it is up to the user.
 pub fn lock(folder: &Path) -> Result<std::fs::File, String> {
     let path = folder.join(".lock");
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    locked(&path)?
+        .ok_or_else(|| format!("{} is being worked in by another process: wait for it, or end it", folder.display()))
+}
+
+/// The same for a file that lines are added to, which is made if it is not there.
+pub fn lock_file(path: &Path) -> Result<std::fs::File, String> {
+    locked(path)?
+        .ok_or_else(|| format!("{} is being written by another process: wait for it, or end it", path.display()))
+}
+
+/// `None` where another process has the lock.
+fn locked(path: &Path) -> Result<Option<std::fs::File>, String> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
     match file.try_lock() {
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Err(format!("{} is being worked in by another process: wait for it, or end it", folder.display()))
-        }
-        _ => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        _ => Ok(Some(file)),
     }
 }
 
@@ -65,20 +87,49 @@ pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
     written.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// Takes half a line off the end of a file, which was being written when the machine went down; a file that is not there
-/// has none.
-pub fn cut_half_line(path: &Path) -> Result<(), String> {
+/// The whole lines of a file; none of one that is not there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// With their ends.
+    pub text: String,
+    /// Whether half a line follows them, which was being written when the machine went down.
+    pub half: bool,
+}
+
+/// Reads lines that all begin with `begin`, and changes nothing.
+///
+/// # Errors
+/// What cannot be read, or is none of ours: it is no text, or ends otherwise than with a line or the beginning of one.
+pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
+    let shown = path.display();
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(format!("{} cannot be read: {why}", path.display())),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(Lines::default()),
+        Err(why) => return Err(format!("{shown} cannot be read: {why}")),
     };
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if whole == bytes.len() {
+    // A letter of several bytes may be torn, too: only whole lines are text for sure.
+    let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
+    let both = rest.len().min(begin.len());
+    if rest[..both] != begin.as_bytes()[..both] {
+        return Err(format!("{shown} ends with something that is no line of results: name another file"));
+    }
+    let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is no text: {why}; name another file"))?;
+    Ok(Lines { text: text.into(), half: !rest.is_empty() })
+}
+
+/// Where the last whole line ends.
+pub fn end_of_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+/// Takes half a line off the end of a file, of which these lines were read.
+pub fn cut_half_line(path: &Path, lines: &Lines) -> Result<(), String> {
+    if !lines.half {
         return Ok(());
     }
     tracing::warn!("{}: half a line at the end is taken off", path.display());
-    let cut = std::fs::OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole as u64));
+    let file = std::fs::OpenOptions::new().write(true).open(path);
+    let cut = file.and_then(|file| file.set_len(lines.text.len() as u64));
     cut.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
@@ -88,4 +139,36 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
         file.write_all(text.as_bytes()).map_err(|source| Problem::Io { action: "write".into(), source })
     };
     atomic::write(path, fill).map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_told_from_another_file() {
+        let room = std::env::temp_dir().join(format!("ferrite-target-{}", std::process::id()));
+        std::fs::create_dir_all(&room).unwrap();
+        let path = room.join("lines");
+        let found = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            lines(&path, "{\"at\":")
+        };
+        let of = |text: &str, half| Ok(Lines { text: text.into(), half });
+        assert_eq!(found(b""), of("", false));
+        assert_eq!(found(b"{\"at\":1}\n"), of("{\"at\":1}\n", false));
+        assert_eq!(found(b"{\"at\":1}\n{\"a"), of("{\"at\":1}\n", true));
+        // Torn in the middle of a letter.
+        assert_eq!(found(b"{\"at\":1}\n{\"at\":\"\xc3"), of("{\"at\":1}\n", true));
+        let lines = found(b"{\"at\":1}\n{").unwrap();
+        cut_half_line(&path, &lines).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"{\"at\":1}\n");
+        for other in [&b"links"[..], b"{\"at\":1}\n\0\0", b"{\"a\":1}"] {
+            assert!(found(other).unwrap_err().contains("no line of results"));
+        }
+        assert!(found(b"\xff\n").unwrap_err().contains("is no text"));
+        assert_eq!(place(&room.join("new")), place(&room.join("./new")));
+        assert_ne!(place(&room.join("new")), place(&room.join("old")));
+        std::fs::remove_dir_all(room).unwrap();
+    }
 }

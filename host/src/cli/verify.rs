@@ -75,7 +75,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Ok(header) => {
             let layout = choice.layout.cut(world, header.lattice, 1)?;
             let (bytes, name) = (16 * header.values_per_site(), args.file.display().to_string());
-            world.agree(require_host_memory(layout.local(), bytes, &name))?;
+            require_host_memory(world, layout.local(), bytes, &name)?;
             read(&args.file, &header, &options, &layout).map(|(object, text)| (object, text, layout))
         }
         Err(error) => Err(error),

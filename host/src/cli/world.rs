@@ -90,6 +90,12 @@ impl World {
         let here = &places[self.rank()];
         Ok(places.iter().filter(|place| place.host == here.host && place.cores == here.cores).count())
     }
+    /// *Collective.* How many processes of this one's host say the same as it, such as which device they use.
+    pub fn alike(&self, mine: &str) -> Outcome<usize> {
+        let (hosts, said) = (self.hosts()?, self.texts(mine)?);
+        let here = &hosts[self.rank()];
+        Ok(hosts.iter().zip(&said).filter(|(host, its)| (*host, its.as_str()) == (here, mine)).count())
+    }
     fn places(&self) -> Outcome<Vec<Place>> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -180,6 +186,15 @@ mod tests {
     fn processes_of_a_host_share_its_cores() {
         let said = each(3, |world| world.sharers().map_or("failed".into(), |n| n.to_string()));
         assert_eq!(said, ["3"; 3]);
+    }
+
+    #[test]
+    fn processes_of_a_host_share_devices() {
+        let said = each(3, |world| {
+            let device = ["gpu 0", "gpu 1", "gpu 0"][world.rank()];
+            world.alike(device).map_or("failed".into(), |n| n.to_string())
+        });
+        assert_eq!(said, ["2", "1", "2"]);
     }
 
     #[test]

@@ -54,6 +54,16 @@ pub(crate) fn links(
     Err(Problem::NotUnitary { what, site, violation, limit })
 }
 
+/// That all links could be put back into SU(3): there is no nearest one to a singular matrix.
+pub(crate) fn reunitarised(gauge: &HostGauge, parts: &Parts) -> Result<(), Problem> {
+    match links(gauge, Precision::Double, &ReadOptions::default(), parts) {
+        Err(Problem::NotFinite { what, site } | Problem::NotUnitary { what, site, .. }) => {
+            Err(Problem::NotReunitarised { what, site })
+        }
+        checked => checked.map(|_| ()),
+    }
+}
+
 /// That all numbers are finite.
 pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &Parts) -> Result<(), Problem> {
     let section = parts.mine();

@@ -185,6 +185,17 @@ pub enum Problem {
         /// What is accepted.
         limit: f64,
     },
+    /// Links that no projection brings to SU(3).
+    #[error(
+        "{what} at site (x, y, z, t) = {site:?} cannot be put back into SU(3), as it is singular or nearly so: the data is \
+         corrupt or not a thin-link field"
+    )]
+    NotReunitarised {
+        /// Link with its direction.
+        what: &'static str,
+        /// Coordinates.
+        site: [usize; 4],
+    },
     /// In one of several fields of a file.
     #[error("field {number}: {problem}")]
     InField {

@@ -284,6 +284,7 @@ fn gauge_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &
     }
     if options.reunitarise {
         gauge.reunitarise();
+        checks::reunitarised(&gauge, parts)?;
     }
     Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
 }

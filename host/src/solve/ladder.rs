@@ -100,7 +100,7 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         });
         system.hand_back(problem)?;
         true_residual = problem.residuals()?;
-        let worst = true_residual.iter().copied().fold(0.0, f64::max);
+        let worst = solvers::worst_residual(&true_residual);
         match failure {
             Some(error) => {
                 let Some(next) = rung

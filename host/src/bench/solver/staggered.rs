@@ -76,7 +76,8 @@ impl Sample {
         if report.cancelled {
             return Err(StudyFailure::Interrupted);
         }
-        let true_residual = report.shifts.iter().map(|outcome| outcome.true_residual[0]).fold(0.0, f64::max);
+        let all: Vec<f64> = report.shifts.iter().map(|outcome| outcome.true_residual[0]).collect();
+        let true_residual = solvers::worst_residual(&all);
         if !report.converged {
             let why = report.shifts.iter().find_map(|outcome| {
                 let why = outcome.failure.as_ref()?;

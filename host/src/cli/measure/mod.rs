@@ -21,7 +21,7 @@ use indicatif::ProgressBar;
 use record::Record;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing::info;
 
 const EXAMPLES: &str = "\
@@ -132,13 +132,12 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         "reunitarise": reading.options.reunitarise,
         "record": reading.options.record,
     });
-    let record = args.output.clone().map(|path| Record::open(path, input, world)).transpose()?;
+    let record = args.output.clone().map(|path| Record::open(path, input, &configurations, world)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
         let there = record.as_ref().map(|record| record.find(&mut configuration, world)).transpose()?.flatten();
-        if record.is_some() && rest.iter().any(|(other, ..)| other.canonical == configuration.canonical) {
-            info!("{}: is named twice", configuration.typed.display());
+        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), world)? {
             continue;
         }
         rest.push((configuration, lattice, there));
@@ -203,7 +202,7 @@ impl Task<'_> {
         let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
         let found = on_device!(self.device, backend => {
             let domain = layout.domain(backend)?;
-            measure(&domain, &file.gauge, self.course, (&bar, world)).and_then(|found| {
+            measure(&domain, (&path, &file.gauge), self.course, (&bar, world)).and_then(|found| {
                 domain.let_go()?;
                 Ok(found)
             })
@@ -236,7 +235,7 @@ struct Found {
 
 fn measure<B: Backend>(
     domain: &Domain<B>,
-    gauge: &HostGauge,
+    (path, gauge): (&Path, &HostGauge),
     course: Option<&Course>,
     (bar, world): (&ProgressBar, &World),
 ) -> Outcome<Found> {
@@ -246,6 +245,13 @@ fn measure<B: Backend>(
     let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
     let traces = mean_traces(&thin, &rectangles)?;
     let polyakov = polyakov_loop(&thin)?;
+    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
+    let loops = [plaquette.mean, plaquette.spatial, plaquette.temporal, rectangle, polyakov.re, polyakov.im];
+    if !loops.iter().all(|x| x.is_finite()) || !is_finite(&points[0]) {
+        let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back, or tells \
+                   which one cannot be";
+        return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
+    }
     if let Some(course) = course {
         let mut flow = Flow::new(&thin, course.action)?;
         let steps = course.steps();
@@ -258,7 +264,15 @@ fn measure<B: Backend>(
                 return Err(Failure::new(Code::Interrupted, why).shared());
             }
             // At every step, so that t0 and w0 do not depend on how many are shown.
-            points.push(flow.look()?);
+            let point = flow.look()?;
+            if !is_finite(&point) {
+                let (path, time, step) = (path.display(), flow.time(), course.step);
+                let why = format!(
+                    "{path}: the flow is no number at t = {time:.4}: take a smaller --flow-step than {step}, such as 0.02"
+                );
+                return Err(Failure::failed(why).shared());
+            }
+            points.push(point);
             if number.is_multiple_of(u64::from(course.every)) || number == steps {
                 shown.push(points.len() - 1);
             }
@@ -266,12 +280,17 @@ fn measure<B: Backend>(
     }
     Ok(Found {
         plaquette: [plaquette.mean, plaquette.spatial, plaquette.temporal],
-        rectangle: traces.iter().sum::<f64>() / (3 * traces.len()) as f64,
+        rectangle,
         polyakov: [polyakov.re, polyakov.im],
         flowed: course.is_some(),
         points,
         shown,
     })
+}
+
+/// Whether energies and charge, which are sums over all processes, are numbers.
+fn is_finite(point: &FlowPoint) -> bool {
+    point.clover.energy().is_finite() && point.clover.charge.is_finite() && point.plaquette_energy.is_finite()
 }
 
 impl Found {

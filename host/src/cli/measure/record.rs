@@ -3,10 +3,13 @@ use super::super::configured::{Configured, Content, Match};
 use super::super::world::World;
 use super::super::{Failure, Outcome, target};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::path::PathBuf;
 
 /// The schema of a line.
 const SCHEMA: &str = "ferrite.measurement/1";
+/// How each line begins: JSON has its keys in the order of the alphabet.
+const BEGIN: &str = "{\"absolute\":";
 
 /// A file of lines.
 pub struct Record {
@@ -15,29 +18,36 @@ pub struct Record {
     input: Value,
     /// Lines that were there.
     lines: Vec<Value>,
+    /// Keeps other processes away as long as it is open; with rank 0.
+    _lock: Option<File>,
 }
 
 impl Record {
-    /// *Collective.* What is there. Refused where a line was made with another input.
-    pub fn open(path: PathBuf, input: Value, world: &World) -> Outcome<Self> {
-        let mut text = String::new();
+    /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
+    /// configurations or anything else; it is left as it is then.
+    pub fn open(path: PathBuf, input: Value, configurations: &[Configured], world: &World) -> Outcome<Self> {
+        let (mut found, mut lock) = (target::Lines::default(), None);
         world.once(|| {
             target::check(&path).map_err(Failure::refused)?;
-            target::cut_half_line(&path).map_err(Failure::failed)?;
-            match std::fs::read_to_string(&path) {
-                Ok(there) => text = there,
-                Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
-                Err(why) => return Err(Failure::refused(format!("{} cannot be read: {why}", path.display()))),
+            let place = target::place(&path).display().to_string();
+            if configurations.iter().any(|configuration| configuration.canonical == place) {
+                let why = "is one of the configurations: name another file with --output";
+                return Err(Failure::refused(format!("{} {why}", path.display())));
             }
+            // Before it is read: nobody adds lines to it behind our back.
+            lock = Some(target::lock_file(&path).map_err(Failure::refused)?);
+            found = target::lines(&path, BEGIN).map_err(Failure::refused)?;
             Ok(())
         })?;
         // What the first process sees, all see.
-        let text = world.texts(&text)?.swap_remove(0);
-        let mut record = Record { path, input, lines: Vec::new() };
+        let text = world.texts(&found.text)?.swap_remove(0);
+        let mut record = Record { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
             let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is no JSON: {why}")))?;
             record.lines.push(record.checked(value)?);
         }
+        // Not before all lines have turned out to be ours.
+        world.once(|| target::cut_half_line(&record.path, &found).map_err(Failure::failed))?;
         Ok(record)
     }
     /// Something is wrong with the line behind the last one.

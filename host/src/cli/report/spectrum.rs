@@ -2,11 +2,12 @@
 use super::figures::{Figure, figure, layer, line, roomy};
 use super::observables::digits;
 use super::page;
-use crate::cli::spectrum::{Correlators, HADRONS, LINES};
+use crate::cli::spectrum::{AXES, Correlators, HADRONS, LINES};
+use crate::cli::target::end_of_lines;
 use crate::cli::{Failure, Outcome, count};
 use crate::plot::escape;
 use crate::plot::panel::{Colour, Panel, Shape};
-use ferrite::spectrum::effective::{self, Estimate, effective_masses, jackknife};
+use ferrite::spectrum::effective::{self, Estimate, bins, effective_masses, jackknife};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;
@@ -22,6 +23,8 @@ pub struct Spectrum {
     /// Of the first line: what is solved for, and where.
     first: Value,
     configurations: usize,
+    /// Configurations of a bin of the jackknife.
+    bin: usize,
     /// Whether the last line is half written.
     half: bool,
     hadrons: Vec<Hadron>,
@@ -41,6 +44,13 @@ pub fn is_one(folder: &Path) -> bool {
     folder.join(LINES).is_file()
 }
 
+/// Configurations of a bin in the last run, which says so when it is through; 1 before, and of earlier versions.
+fn bin_of(folder: &Path) -> usize {
+    let axes = std::fs::read_to_string(folder.join(AXES)).unwrap_or_default();
+    let axes: Value = serde_json::from_str(&axes).unwrap_or_default();
+    axes["bin"].as_u64().map_or(1, |bin| bin.max(1) as usize)
+}
+
 impl Spectrum {
     /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
     ///
@@ -49,28 +59,29 @@ impl Spectrum {
     pub fn read(folder: &Path, name: String) -> Outcome<Self> {
         let path = folder.join(LINES);
         let refused = |why: String| Failure::refused(format!("{}{why}", path.display()));
-        let mut text = String::new();
-        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Ok(length) if length as u64 > MOST_BYTES => return Err(refused(" is too large for a report".into())),
             Ok(_) => {}
             Err(why) => return Err(refused(format!(" cannot be read: {why}"))),
         }
-        Self::parse(name, &text).map_err(refused)
+        Self::parse(name, &bytes, bin_of(folder)).map_err(refused)
     }
-    fn parse(name: String, text: &str) -> Result<Self, String> {
-        let (mut first, mut all, mut half) = (Value::Null, Vec::<Correlators>::new(), false);
-        for (number, text) in text.split_inclusive('\n').enumerate() {
-            if !text.ends_with('\n') {
-                half = true;
-                break;
-            }
+    fn parse(name: String, bytes: &[u8], bin: usize) -> Result<Self, String> {
+        // A letter of several bytes may be torn, too: only whole lines are text for sure.
+        let (whole, rest) = bytes.split_at(end_of_lines(bytes));
+        let text = std::str::from_utf8(whole).map_err(|why| format!(" is no text: {why}"))?;
+        let (mut first, mut all) = (Value::Null, Vec::<Correlators>::new());
+        for (number, text) in text.lines().enumerate() {
             let at = |why: String| format!(", line {}: {why}", number + 1);
             let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is no JSON: {why}")))?;
             let (_, found) = Correlators::from_line(&line).map_err(at)?;
             // With itself: whether all are of as many times.
             if !found.is_like(all.first().unwrap_or(&found)) {
-                return Err(at("it has correlators of other kinds or times than the others".into()));
+                return Err(at(
+                    "it has correlators of other kinds or times than the others, or is on another lattice".into()
+                ));
             }
             if all.is_empty() {
                 first = line;
@@ -81,8 +92,9 @@ impl Spectrum {
             return Err(" has no configuration yet: ask again when the first one is done".into());
         }
         let kinds = all[0].all.len();
-        let hadrons = HADRONS.iter().filter_map(|(name, parts, shape)| Hadron::of(name, parts, *shape, &all)).collect();
-        Ok(Spectrum { name, first, configurations: all.len(), half, hadrons, kinds })
+        let of = |(name, parts, shape): &(&'static str, &[&str], _)| Hadron::of(name, parts, *shape, (&all, bin));
+        let hadrons = HADRONS.iter().filter_map(of).collect();
+        Ok(Spectrum { name, first, configurations: all.len(), bin, half: !rest.is_empty(), hadrons, kinds })
     }
     /// In words.
     pub fn sentence(&self) -> String {
@@ -100,9 +112,13 @@ impl Spectrum {
         if self.half {
             notes.push(format!("The last line of {LINES} is half written and left out."));
         }
-        match self.configurations {
-            1 => notes.push("One configuration has no errors.".into()),
-            n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+        // As many as fill a bin; those at the end that fill none are left out.
+        let bins = (self.configurations / self.bin).max(1);
+        match (bins, self.bin) {
+            (1, 1) => notes.push("One configuration has no errors.".into()),
+            (1, _) => notes.push("One bin of configurations has no errors.".into()),
+            (n, 1) if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+            (n, bin) if n < 10 => notes.push(format!("The errors of {n} bins of {bin} configurations are guesses.")),
             _ => {}
         }
         notes
@@ -117,6 +133,7 @@ impl Spectrum {
         let hadron = |hadron: &Hadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.correlator), "masses": all(&hadron.masses) });
         json!({
             "configurations": self.configurations,
+            "bin": self.bin,
             "half_line": self.half,
             "hadrons": self.hadrons.iter().map(hadron).collect::<Vec<_>>(),
             "notes": self.notes(),
@@ -140,14 +157,23 @@ impl Spectrum {
         }
         for hadron in &self.hadrons {
             page::heading(html, hadron.name);
-            page::put(html, &hadron.correlators(self.configurations)?);
-            page::put(html, &hadron.effective(self.configurations)?);
+            page::put(html, &hadron.correlators(&self.errors())?);
+            page::put(html, &hadron.effective(&self.errors())?);
         }
         if !self.hadrons.is_empty() {
             page::heading(html, "Effective masses");
             self.table(html);
         }
         Ok(())
+    }
+    /// What bars are.
+    fn errors(&self) -> String {
+        match (self.configurations / self.bin, self.bin) {
+            (0 | 1, 1) => "one configuration, no errors".into(),
+            (0 | 1, _) => "one bin of configurations, no errors".into(),
+            (_, 1) => "errors by the jackknife over configurations".into(),
+            (bins, bin) => format!("errors by the jackknife over {bins} bins of {bin} configurations"),
+        }
     }
     /// What the first line says of the solve.
     fn facts(&self) -> Vec<(String, String)> {
@@ -213,8 +239,14 @@ fn cell(estimate: Option<Estimate>) -> String {
 
 impl Hadron {
     /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
-    fn of(name: &'static str, parts: &[&str], shape: effective::Shape, all: &[Correlators]) -> Option<Self> {
+    fn of(
+        name: &'static str,
+        parts: &[&str],
+        shape: effective::Shape,
+        (all, bin): (&[Correlators], usize),
+    ) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(parts)).collect::<Option<_>>()?;
+        let samples = bins(&samples, bin);
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
         // Those of the nucleon fall for less than half of the extent.
         let masses = |mean: &[f64]| {
@@ -225,7 +257,7 @@ impl Hadron {
         Some(Hadron { name, correlator: jackknife(&samples, known), masses: jackknife(&samples, masses) })
     }
     /// log₁₀ |C(t)|: of what falls by orders of magnitude.
-    fn correlators(&self, configurations: usize) -> Result<Figure, String> {
+    fn correlators(&self, errors: &str) -> Result<Figure, String> {
         let log = |x: f64| x.abs().log10();
         let points = self.correlator.iter().enumerate().filter_map(|(t, estimate)| {
             let Estimate { value, error } = (*estimate)?;
@@ -242,26 +274,21 @@ impl Hadron {
         let caption = format!(
             "Correlator of the {} without momentum, by the time from the source; {}{}.",
             self.name,
-            errors(configurations),
+            errors,
             if negative > 0 { "; crosses are negative" } else { "" }
         );
         drawn("Correlator", axes, &points, caption)
     }
-    fn effective(&self, configurations: usize) -> Result<Figure, String> {
+    fn effective(&self, errors: &str) -> Result<Figure, String> {
         let points = self.masses.iter().enumerate().filter_map(|(t, estimate)| {
             let Estimate { value, error } = (*estimate)?;
             let error = if error.is_finite() { error } else { 0.0 };
             Some((t as f64, [value - error, value, value + error], false))
         });
         let axes = ["t".into(), format!("a m, {}", self.name)];
-        let caption =
-            format!("Effective mass of the {}, from C(t) to C(t + 1); {}.", self.name, errors(configurations));
+        let caption = format!("Effective mass of the {}, from C(t) to C(t + 1); {}.", self.name, errors);
         drawn("Effective mass", axes, &points.collect::<Vec<_>>(), caption)
     }
-}
-
-fn errors(configurations: usize) -> &'static str {
-    if configurations > 1 { "errors by the jackknife over configurations" } else { "one configuration, no errors" }
 }
 
 /// Marks with bars of errors, at the ends of which are no caps: lower end, value, upper end, and whether it is a cross.
@@ -307,7 +334,9 @@ mod tests {
 
     #[test]
     fn masses_are_those_of_the_correlators() {
-        let spectrum = Spectrum::parse("folder".into(), &(lines(3) + "{\"half")).unwrap();
+        // Torn in the middle of a letter.
+        let torn = [lines(3).as_bytes(), b"{\"half\xc3"].concat();
+        let spectrum = Spectrum::parse("folder".into(), &torn, 1).unwrap();
         assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
         let json = spectrum.json();
         assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));
@@ -325,17 +354,29 @@ mod tests {
 
     #[test]
     fn one_configuration_has_no_errors() {
-        let spectrum = Spectrum::parse("folder".into(), &lines(1)).unwrap();
+        let spectrum = Spectrum::parse("folder".into(), lines(1).as_bytes(), 1).unwrap();
         assert_eq!(spectrum.json()["hadrons"][0]["masses"][0]["error"], Value::Null);
         assert!(spectrum.html().unwrap().contains("no errors"));
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        let refused = |text: &str| Spectrum::parse("folder".into(), text).err().unwrap();
+        let refused = |text: &str| Spectrum::parse("folder".into(), text.as_bytes(), 1).err().unwrap();
         assert!(refused("").contains("no configuration yet"));
         assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is no JSON"));
         let other = lines(1).replace("g5", "gx");
         assert!(refused(&(lines(1) + &other)).starts_with(", line 2: it has correlators of other"));
+        let elsewhere = lines(1).replace("[4,4,4,8]", "[8,8,8,8]");
+        assert!(refused(&(lines(1) + &elsewhere)).contains("is on another lattice"));
+    }
+
+    /// Means of 0.85 and 1.05, and the last of 5 that fills no bin: the error of their mean is 0.2/2.
+    #[test]
+    fn errors_are_over_the_bins_of_the_run() {
+        let spectrum = Spectrum::parse("folder".into(), lines(5).as_bytes(), 2).unwrap();
+        let error = &spectrum.json()["hadrons"][0]["correlator"][4]["error"];
+        assert!((error.as_f64().unwrap() - 0.1).abs() < 1e-12, "{error}");
+        assert!(spectrum.html().unwrap().contains("2 bins of 2 configurations"));
+        assert_eq!(spectrum.notes(), ["The errors of 2 bins of 2 configurations are guesses."]);
     }
 }

@@ -273,10 +273,11 @@ pub fn functions(group: &Group, bound: f64) -> Outcome<RationalFunctions> {
     })
 }
 
-/// A solver's failure is that of all processes: what it stops for are sums over all of them.
+/// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of
+/// messages is this process's own.
 pub fn failed(error: ferrite::rhmc::Error) -> Failure {
     match &error {
-        ferrite::rhmc::Error::Solver { why, .. } => {
+        ferrite::rhmc::Error::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
             let advice = match **why {
                 SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
                 _ => "",
@@ -284,5 +285,21 @@ pub fn failed(error: ferrite::rhmc::Error) -> Failure {
             Failure::failed(format!("{error}{advice}")).shared()
         }
         _ => Failure::failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::backend::BackendError;
+    use ferrite::rhmc::Error;
+
+    /// What one process's device does not have, others may have: they must be ended, not waited for.
+    #[test]
+    fn a_device_fails_alone() {
+        let of = |why| failed(Error::Solver { quarks: "light".into(), why: Box::new(why) });
+        let device = of(SolveError::Backend(BackendError::NoDriver("it went away".into()).into()));
+        assert!(!device.is_shared() && device.message.contains("the solver for light"), "{}", device.message);
+        assert!(of(SolveError::NotANumber { iteration: 3, rhs: 0, info: Box::default() }).is_shared());
     }
 }

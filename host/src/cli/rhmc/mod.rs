@@ -162,7 +162,7 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
     let world = &context.world;
-    world.agree(fields::require_host_memory(layout.local(), 3 * 576, "the links"))?;
+    fields::require_host_memory(world, layout.local(), 3 * 576, "the links")?;
     Ok(match &input.start {
         Start::Cold => HostGauge::unit(layout.local()),
         Start::Hot => generate::random(layout.section, input.plan.seed),

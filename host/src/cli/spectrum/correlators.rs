@@ -84,11 +84,12 @@ impl Correlators {
         let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
         Some((0..all[0].values.len()).map(mean).collect())
     }
-    /// Whether both have the same kinds of correlators, at as many times.
+    /// Whether both have the same kinds of correlators, at as many times, on the same lattice.
     pub fn is_like(&self, other: &Self) -> bool {
         let kind = |c: &Correlator| (c.name.clone(), c.momentum, c.values.len());
         let times = self.all.first().map(|c| c.values.len());
-        self.all.iter().map(kind).eq(other.all.iter().map(kind))
+        self.about["lattice"] == other.about["lattice"]
+            && self.all.iter().map(kind).eq(other.all.iter().map(kind))
             && self.all.iter().all(|c| Some(c.values.len()) == times)
     }
     /// The line for the file.

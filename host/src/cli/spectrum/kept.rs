@@ -50,6 +50,10 @@ impl Kept {
             Ok(())
         })
     }
+    /// Whether a propagator is to be written.
+    pub fn is_missing(input: &Input, configurations: &[Configured]) -> bool {
+        configurations.iter().filter_map(|one| Kept::of(input, one)).any(|kept| !kept.is_there())
+    }
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }

@@ -15,7 +15,7 @@ use input::Input;
 use kept::Kept;
 pub use quarks::Solver;
 use rayon::prelude::*;
-pub use result::LINES;
+pub use result::{AXES, LINES};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -90,21 +90,21 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let mut file = result::File::read(&args.out, &input, world)?;
     let mut missing: Vec<Configured> = Vec::new();
     for mut configuration in Configured::all(&input.configurations, world)? {
-        let again = missing.iter().any(|other| other.canonical == configuration.canonical);
-        if again || file.has(&mut configuration, world)? {
+        if file.has(&mut configuration, world)? {
             info!("{}: is done", configuration.typed.display());
-        } else {
+        } else if !configuration.is_among(missing.iter_mut(), world)? {
             missing.push(configuration);
         }
     }
     // All headers before the first solve.
     let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
     if !all.is_empty() {
-        world.agree(quarks::check(&input, &all, &what))?;
+        let (lattice, _) = world.agree(quarks::check(&input, &all, &what))?;
+        file.is_on(lattice)?;
     }
     Kept::check_all(&input, &mut missing, world)?;
     let device = input.device.open(world)?;
-    file.open(&input, world)?;
+    file.open(&input, &missing, world)?;
     interrupt::listen();
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {

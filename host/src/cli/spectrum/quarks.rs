@@ -120,7 +120,7 @@ pub fn wilson(
     let layout = layout_choice(input, world.size())?.cut(world, plan.lattice(), WILSON_HOPS)?;
     solve.scheme.check(layout.cut())?;
     // Sources and solutions, or solutions before and after smearing; links before and after.
-    world.agree(fields::require_host_memory(layout.local(), 24 * 192 + 2 * 576, "propagators and links"))?;
+    fields::require_host_memory(world, layout.local(), 24 * 192 + 2 * 576, "propagators and links")?;
     let boundary = plan.operator.wilson().boundary;
     let kept = Kept::of(input, configuration);
     let there = kept.as_ref().map(|kept| kept.read(configuration, (12, &layout), world)).transpose()?.flatten();
@@ -186,7 +186,7 @@ pub fn staggered(
     let solve = world.agree(StaggeredSolve::from_settings(&mut settings, what))?;
     let plan = &solve.plan;
     let layout = layout_choice(input, world.size())?.cut(world, plan.lattice, plan.hops())?;
-    world.agree(fields::require_host_memory(layout.local(), 6 * 48 + 4 * 576, "propagators and links"))?;
+    fields::require_host_memory(world, layout.local(), 6 * 48 + 4 * 576, "propagators and links")?;
     let (boundary, plaquette) = (plan.boundary, None);
     let kept = Kept::of(input, configuration);
     let there = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten();

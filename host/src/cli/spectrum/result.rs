@@ -4,10 +4,11 @@ use super::super::world::World;
 use super::super::{Failure, Outcome, target};
 use super::correlators::Correlators;
 use super::input::Input;
-use super::kept::{difference, written};
+use super::kept::{Kept, difference, written};
 use super::summary::Summary;
 use crate::plot::compared::write_compared;
 use ferrite::files::npy;
+use ferrite::lattice::Lattice;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -17,6 +18,8 @@ use tracing::warn;
 
 /// One line for each configuration.
 pub const LINES: &str = "correlators.jsonl";
+/// What the axes of the array are, and configurations of a bin.
+pub const AXES: &str = "correlators.json";
 
 /// What is known of all configurations.
 pub struct File {
@@ -24,7 +27,9 @@ pub struct File {
     done: Vec<(Configured, Correlators)>,
     /// When lines were last added before this run; on the first process.
     written: Option<SystemTime>,
-    /// Keeps other processes away as long as it is open; with rank 0.
+    /// As read, on the first process.
+    lines: target::Lines,
+    /// Keeps other processes away as long as it is open; with rank 0, and none before the folder is made.
     lock: Option<fs::File>,
 }
 
@@ -32,20 +37,20 @@ impl File {
     /// *Collective.* What a folder has, if it is there, of this input.
     pub fn read(folder: &Path, input: &Input, world: &World) -> Outcome<Self> {
         let path = folder.join(LINES);
-        let mut text = String::new();
-        world.once(|| match fs::read_to_string(&path) {
-            Ok(there) => {
-                text = there;
-                Ok(())
+        let (mut lock, mut lines) = (None, target::Lines::default());
+        world.once(|| {
+            // Before it is read: another process may be adding lines.
+            if folder.is_dir() {
+                lock = Some(target::lock(folder).map_err(Failure::refused)?);
             }
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(why) => Err(Failure::refused(format!("{} cannot be read: {why}", path.display()))),
+            // Half a line is that of a configuration which is not done.
+            lines = target::lines(&path, "{\"").map_err(Failure::refused)?;
+            Ok(())
         })?;
         // What the first process sees, all see.
-        let text = world.texts(&text)?.swap_remove(0);
-        let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lock: None };
-        // Half a line is that of a configuration which is not done.
-        for (number, line) in text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate() {
+        let text = world.texts(&lines.text)?.swap_remove(0);
+        let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
+        for (number, line) in text.lines().enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
             let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is no JSON: {why}")))?;
             if let Some(what) = difference(&value["input"], &input.of_correlators()) {
@@ -70,19 +75,39 @@ impl File {
             _ => Ok(()),
         }
     }
-    /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it.
-    pub fn open(&mut self, input: &Input, world: &World) -> Outcome {
-        let lock = &mut self.lock;
-        let folder = &self.folder;
+    /// Refuses configurations on another lattice than those that are there: they would be averaged with them.
+    pub fn is_on(&self, lattice: Lattice) -> Outcome {
+        let before = self.done.first().map_or(&Value::Null, |(_, found)| &found.about["lattice"]);
+        if before.is_null() || *before == json!(lattice.size()) {
+            return Ok(());
+        }
+        let (path, extents) = (self.folder.join(LINES), before.as_array().into_iter().flatten());
+        let before = extents.map(Value::to_string).collect::<Vec<_>>().join("×");
+        let why = format!("{} is of configurations on {before}, not {lattice}: name another folder", path.display());
+        Err(Failure::refused(why).shared())
+    }
+    /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
+    /// propagators of the configurations that are `missing` cannot be written.
+    pub fn open(&mut self, input: &Input, missing: &[Configured], world: &World) -> Outcome {
+        let File { lock, folder, lines, .. } = self;
         world.once(|| {
-            for folder in [Some(folder), input.propagators.as_ref()].into_iter().flatten() {
+            for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
             }
-            *lock = Some(target::lock(folder).map_err(Failure::refused)?);
+            if let Some(propagators) = input.propagators.as_ref().filter(|_| Kept::is_missing(input, missing)) {
+                target::check(&propagators.join("*.npy")).map_err(Failure::refused)?;
+            }
             let path = folder.join(LINES);
+            if lock.is_none() {
+                *lock = Some(target::lock(folder).map_err(Failure::refused)?);
+                if path.exists() {
+                    let why = "has been made by another process meanwhile: start the same command again";
+                    return Err(Failure::refused(format!("{} {why}", path.display())));
+                }
+            }
             target::check(&path).map_err(Failure::refused)?;
-            target::cut_half_line(&path).map_err(Failure::failed)
+            target::cut_half_line(&path, lines).map_err(Failure::failed)
         })
     }
     /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
@@ -148,7 +173,7 @@ pub fn write(folder: &Path, file: &File, (input, summary): (&Input, &Summary), w
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
     let (array, names, picture) =
-        (folder.join("correlators.npy"), folder.join("correlators.json"), folder.join("effective-masses.svg"));
+        (folder.join("correlators.npy"), folder.join(AXES), folder.join("effective-masses.svg"));
     world.once(|| {
         let values: Vec<Complex64> =
             file.done.iter().flat_map(|(_, found)| &found.all).flat_map(|c| c.values.iter().copied()).collect();
@@ -158,6 +183,7 @@ pub fn write(folder: &Path, file: &File, (input, summary): (&Input, &Summary), w
         let axes = json!({
             "schema": "ferrite.correlator-axes/1",
             "axes": ["configuration", "correlator", "time"],
+            "bin": input.bin,
             "configurations": file.names(),
             "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
         });

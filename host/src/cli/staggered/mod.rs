@@ -192,7 +192,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
     // Sources and guesses, and solutions of all systems.
     let fields = nrhs * (1 + plan.masses.count() + usize::from(solve.scheme.guess.is_some()));
     let host = fields * 48 + 2 * 576;
-    world.agree(fields::require_host_memory(layout.local(), host, "sources, solutions and links"))?;
+    fields::require_host_memory(world, layout.local(), host, "sources, solutions and links")?;
     let modules = ahead::for_colours(plan.kind, (plan.precision, plan.reconstruction), layout.grid().size() > 1);
     let (links, reconstruction, u0) = device.while_loading(&modules, || read_links(plan, &layout, world))?;
     let sources = plan.fields(&plan.sources, &layout)?;

@@ -181,7 +181,6 @@ pub fn several(
         fields::write_block(path, &all, &plan.block(), &title, layout)?;
         written = Some(path);
     }
-    let worst_of = |residuals: &[f64]| residuals.iter().copied().fold(0.0, |a, b| if a >= b { a } else { b });
     let rows: Vec<_> = values
         .iter()
         .zip(&report.shifts)
@@ -191,7 +190,7 @@ pub fn several(
                 "iterations": outcome.iterations,
                 "refinement_iterations": outcome.refinement_iterations,
                 "reliable_updates": outcome.reliable_updates,
-                "true_residual": worst_of(&outcome.true_residual),
+                "true_residual": solvers::worst_residual(&outcome.true_residual),
                 "true_residuals": outcome.true_residual,
                 "climbs": climbs(&outcome.climbs),
                 "failure": outcome.failure,
@@ -242,7 +241,7 @@ pub fn several(
                 "{value:>14} {:>11} {:>11} {:>14.3e}{}\n",
                 outcome.iterations,
                 outcome.refinement_iterations,
-                worst_of(&outcome.true_residual),
+                solvers::worst_residual(&outcome.true_residual),
                 outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
             );
         }

@@ -78,6 +78,8 @@ pub struct Arguments {
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     context.world.only_one("bench rhmc")?;
     let study = Study::new(args)?;
+    // All that can be refused is, before there is a folder.
+    study.check()?;
     let choice = context.device_choice()?;
     let device = choice.open(&context.world)?;
     study.claim()?;

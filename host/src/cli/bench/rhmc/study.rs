@@ -113,6 +113,10 @@ impl<'a> Study<'a> {
         }
         Ok(Study { args })
     }
+    /// Makes the inputs of all runs.
+    pub fn check(&self) -> Outcome {
+        self.runs().iter().try_for_each(|run| self.input(run).map(|_| ()))
+    }
     /// Makes the folder one of this study, or finds that it is.
     pub fn claim(&self) -> Outcome {
         let (args, path) = (self.args, self.args.out.join("study.json"));
