@@ -437,3 +437,21 @@ fn printed_numbers_know_their_digits() {
     assert!(near(resolution("0.571077"), 1e-6) && near(resolution("-5.7e-3"), 1e-4) && near(resolution("1"), 1.0));
     assert_eq!(Printed::parse("1.0x"), None);
 }
+
+#[test]
+fn headers_of_lattices_beyond_32_bits_are_read() {
+    let lattice = Lattice::new([192, 192, 192, 384]).unwrap();
+    let size = lattice.volume() as u64;
+    let milc = WriteOptions { format: Format::Milc, precision: Precision::Single, ..Default::default() };
+    let npy = WriteOptions { format: Format::Npy, ..Default::default() };
+    let heads = [
+        ((milc::frame(lattice, &milc).unwrap().head)(Sum::default()), 288),
+        ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(Sum::default()), 576),
+    ];
+    for (head, site_bytes) in heads {
+        match header_from(&mut Cursor::new(head), &ReadOptions::default()).unwrap_err() {
+            Problem::Truncated { needed, .. } => assert_eq!(needed, size * site_bytes),
+            other => panic!("{other}"),
+        }
+    }
+}
