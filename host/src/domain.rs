@@ -5,6 +5,7 @@ use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use crate::measure::Exact;
 use crate::memory::Part;
+use crate::solve::{IterationPrecision, Reconstruction};
 use comms::{CommError, GridError, ProcessGrid, Solo};
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use std::sync::Arc;
@@ -61,6 +62,40 @@ pub enum DeviceError {
     PartTooLarge {
         /// This process's part.
         local: Lattice,
+    },
+    /// A format of which no kernels of an operator are compiled.
+    #[error(
+        "there are no kernels of the {operator} operator with links as {reconstruction:?} in {precision:?} precision"
+    )]
+    NoKernels {
+        /// Of fermions.
+        operator: &'static str,
+        /// Of fields.
+        precision: IterationPrecision,
+        /// Of links.
+        reconstruction: Reconstruction,
+    },
+    /// A clover term of another mass or anisotropy than the operator it is given to.
+    #[error(
+        "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
+    )]
+    OtherTerm {
+        /// What the term was made with.
+        found: f64,
+        /// What follows from the operator's parameters.
+        expected: f64,
+    },
+    /// A path to links that nobody tells this process.
+    #[error(
+        "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
+    )]
+    PathTooLong {
+        /// 0 to 3 for x to t.
+        axis: usize,
+        /// Steps from the site where the path begins.
+        reach: usize,
+        /// Sites beyond this process's part.
+        border: usize,
     },
     /// No right-hand sides, or more than work together.
     #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
@@ -250,8 +285,8 @@ impl<B: Backend> Domain<B> {
     pub fn section(&self) -> Section {
         Section { global: self.global(), origin: self.origin(), local: self.local() }
     }
-    /// Local sites of one parity.
-    pub fn sites(&self) -> u32 {
+    /// Sites of one parity, half of the local ones.
+    pub fn half_sites(&self) -> u32 {
         self.local().half_volume() as u32
     }
     /// The local lattice as kernels see it.
@@ -340,7 +375,7 @@ mod tests {
         let last = Threads::run(4, |world| {
             let domain = Domain::new(Cpu::new(Some(1)), large(), grid, Arc::new(world)).unwrap();
             let geometry = domain.geometry();
-            let site = geometry.site(domain.sites() - 1, 0);
+            let site = geometry.site(domain.half_sites() - 1, 0);
             let [on_device, on_host] = [
                 domain.position().lexicographic(&site),
                 domain.section().global_index(domain.local().volume() - 1) as u64,

@@ -334,7 +334,7 @@ pub(crate) fn draw_noise<B: Backend>(
     let domain = out.domain();
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
-    Ok(domain.backend().launch(&kernel, domain.sites(), out.nrhs() as u32)?)
+    Ok(domain.backend().launch(&kernel, domain.half_sites(), out.nrhs() as u32)?)
 }
 
 /// What a solver said, with its own report.

@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
+use crate::rhmc::worse_residual;
 use gpu_kernels::storage::Double;
 use solvers::{
     BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
@@ -100,7 +101,7 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         });
         system.hand_back(problem)?;
         true_residual = problem.residuals()?;
-        let worst = true_residual.iter().copied().fold(0.0, f64::max);
+        let worst = true_residual.iter().copied().fold(0.0, worse_residual);
         match failure {
             Some(error) => {
                 let Some(next) = rung
