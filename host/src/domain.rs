@@ -4,6 +4,8 @@ use crate::field::host::{Fermion, HostField};
 use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use crate::measure::Exact;
+use crate::memory::Part;
+use crate::solve::{IterationPrecision, Reconstruction};
 use comms::{CommError, GridError, ProcessGrid, Solo};
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use std::sync::Arc;
@@ -52,10 +54,56 @@ pub enum DeviceError {
         /// How many there are.
         expected: usize,
     },
+    /// More sites than a device can count.
+    #[error(
+        "a part of {local} has with its border more than {MOST_LOCAL_SITES} sites, the most on one device: cut the lattice \
+         among more processes"
+    )]
+    PartTooLarge {
+        /// This process's part.
+        local: Lattice,
+    },
+    /// A format of which no kernels of an operator are compiled.
+    #[error(
+        "there are no kernels of the {operator} operator with links as {reconstruction:?} in {precision:?} precision"
+    )]
+    NoKernels {
+        /// Of fermions.
+        operator: &'static str,
+        /// Of fields.
+        precision: IterationPrecision,
+        /// Of links.
+        reconstruction: Reconstruction,
+    },
+    /// A clover term of another mass or anisotropy than the operator it is given to.
+    #[error(
+        "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
+    )]
+    OtherTerm {
+        /// What the term was made with.
+        found: f64,
+        /// What follows from the operator's parameters.
+        expected: f64,
+    },
+    /// A path to links that nobody tells this process.
+    #[error(
+        "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
+    )]
+    PathTooLong {
+        /// 0 to 3 for x to t.
+        axis: usize,
+        /// Steps from the site where the path begins.
+        reach: usize,
+        /// Sites beyond this process's part.
+        border: usize,
+    },
     /// No right-hand sides, or more than work together.
     #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
     RightHandSides(usize),
 }
+
+/// The most sites of the part of a lattice that one device holds, with its border: kernels count them in 32 bits.
+pub const MOST_LOCAL_SITES: usize = (1 << 31) - 1;
 
 /// A result of work on a device.
 pub type Result<T = ()> = std::result::Result<T, DeviceError>;
@@ -84,17 +132,28 @@ impl<B: Backend> Domain<B> {
     pub fn single(backend: B, lattice: Lattice) -> Result<Self> {
         Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
     }
-    /// The part of `global` that falls to this process of `grid`. Panics when `network` has not as many processes as the
-    /// grid.
+    /// The part of `global` that falls to this process of `grid`.
     ///
     /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
     /// forbids freeing what others have open: call [`let_go`](Self::let_go) on all processes after the last hop, before
     /// the last clone of the domain is dropped.
+    ///
+    /// # Errors
+    /// A grid that does not fit the lattice, a part of more sites than [`MOST_LOCAL_SITES`], and those of the device.
+    ///
+    /// # Panics
+    /// When `network` has not as many processes as the grid.
     pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: Arc<dyn Network>) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }
     /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
     /// meanwhile.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
     pub fn with_transport(
         backend: B,
         global: Lattice,
@@ -106,6 +165,9 @@ impl<B: Backend> Domain<B> {
         grid.check(global.size(), 1)?;
         assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
+        if Part::new(local, &grid).bordered_sites() > MOST_LOCAL_SITES / 2 {
+            return Err(DeviceError::PartTooLarge { local });
+        }
         let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid, transport, overlap)?) } else { None };
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
@@ -119,6 +181,9 @@ impl<B: Backend> Domain<B> {
         let margin = self.border(width);
         let local = self.local().size();
         let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] + 2 * margin[mu] as usize))?;
+        if lattice.volume() > MOST_LOCAL_SITES {
+            return Err(DeviceError::PartTooLarge { local: self.local() });
+        }
         let closed = (0..4).map(|mu| u32::from(margin[mu] > 0) << mu).sum();
         let shape = Shape {
             global: lattice,
@@ -224,8 +289,8 @@ impl<B: Backend> Domain<B> {
     pub fn section(&self) -> Section {
         Section { global: self.global(), origin: self.origin(), local: self.local() }
     }
-    /// Local sites of one parity.
-    pub fn sites(&self) -> u32 {
+    /// Sites of one parity, half of the local ones.
+    pub fn half_sites(&self) -> u32 {
         self.local().half_volume() as u32
     }
     /// The local lattice as kernels see it.
@@ -280,5 +345,49 @@ impl<B: Backend> Domain<B> {
     /// *Collective.* Sums over all processes, in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Result {
         Ok(self.shape.network.sum(values)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use comms::Threads;
+
+    fn large() -> Lattice {
+        Lattice::new([192, 192, 192, 384]).unwrap()
+    }
+
+    #[test]
+    fn one_device_does_not_hold_what_it_cannot_count() {
+        let refused = |domain: Result<Domain<Cpu>>| domain.err().unwrap().to_string();
+        let alone = refused(Domain::single(Cpu::new(Some(1)), large()));
+        assert!(alone.contains("192×192×192×384") && alone.contains("2147483647"), "{alone}");
+        // Small enough, but not with its border.
+        let wide = Lattice::new([6, 1 << 13, 1 << 14, 4]).unwrap();
+        assert!(wide.volume() / 2 <= MOST_LOCAL_SITES);
+        let said = Threads::run(2, |world| {
+            let grid = ProcessGrid::new([1, 1, 1, 2]).unwrap();
+            Ok::<_, CommError>(refused(Domain::new(Cpu::new(Some(1)), wide, grid, Arc::new(world))))
+        });
+        assert!(said.unwrap().iter().all(|said| said.contains("6×8192×16384×2 has with its border")));
+    }
+
+    #[test]
+    fn a_lattice_beyond_32_bits_is_shared() {
+        let grid = ProcessGrid::new([1, 1, 1, 4]).unwrap();
+        let last = Threads::run(4, |world| {
+            let domain = Domain::new(Cpu::new(Some(1)), large(), grid, Arc::new(world)).unwrap();
+            let geometry = domain.geometry();
+            let site = geometry.site(domain.half_sites() - 1, 0);
+            let [on_device, on_host] = [
+                domain.position().lexicographic(&site),
+                domain.section().global_index(domain.local().volume() - 1) as u64,
+            ];
+            Ok::<_, CommError>([on_device, on_host])
+        });
+        let last = last.unwrap();
+        let quarter = large().volume() as u64 / 4;
+        assert_eq!(last, [1, 2, 3, 4].map(|n| [n * quarter - 1; 2]));
     }
 }

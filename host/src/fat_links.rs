@@ -213,7 +213,7 @@ fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
     for parity in 0..2 {
         let kernel =
             UnitarityViolation { links: links.links(parity), lattice: links.bordered(), parity: parity as u32 };
-        domain.backend().reduce(&kernel, domain.sites(), 1, parity)?;
+        domain.backend().reduce(&kernel, domain.half_sites(), 1, parity)?;
     }
     let mut sums = [0.0; 2];
     domain.sums(&mut sums)?;
@@ -227,7 +227,7 @@ fn largest_component<B: Backend>(links: &ThinGauge<B>, bound: f64) -> Result<f64
     for parity in 0..2 {
         let (lattice, links) = (links.bordered(), links.links(parity));
         let kernel = ComponentsAbove { links, lattice, parity: parity as u32, bound };
-        domain.backend().reduce(&kernel, domain.sites(), 1, 8 * parity)?;
+        domain.backend().reduce(&kernel, domain.half_sites(), 1, 8 * parity)?;
     }
     let mut counts = [0.0; 16];
     domain.sums(&mut counts)?;

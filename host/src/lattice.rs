@@ -20,16 +20,24 @@ pub enum LatticeError {
         /// All four.
         size: [usize; 4],
     },
-    /// More sites than 32-bit site indices count.
-    #[error("lattice {size:?} has more than 2³¹ sites: partition it over several devices")]
+    /// An extent of 2³¹ or more, or more sites than [`MOST_SITES`].
+    #[error("lattice {size:?} is too large: extents are below 2³¹, and there are at most 2⁴⁸ sites")]
     TooLarge {
         /// All four extents.
         size: [usize; 4],
     },
 }
 
+/// The most sites of a lattice: few enough to count the bytes of anything that has 2¹⁶ of them per site, and to leave the
+/// bits of random streams above a site's number to other uses. How much of a lattice one device holds is limited by
+/// [`Domain`](crate::domain::Domain).
+pub const MOST_SITES: u64 = 1 << 48;
+
 impl Lattice {
     /// A lattice of even extents X, Y, Z, T.
+    ///
+    /// # Errors
+    /// Extents that are odd, zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
     pub fn new(size: [usize; 4]) -> Result<Self, LatticeError> {
         for (axis, extent) in ['x', 'y', 'z', 't'].into_iter().zip(size) {
             if extent < 2 || extent % 2 != 0 {
@@ -37,10 +45,8 @@ impl Lattice {
             }
         }
         let sites = size.iter().try_fold(1usize, |n, &e| n.checked_mul(e));
-        match sites {
-            Some(n) if n < 1 << 31 => Ok(Self { size }),
-            _ => Err(LatticeError::TooLarge { size }),
-        }
+        let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
+        if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
     }
     /// X, Y, Z, T.
     pub fn size(&self) -> [usize; 4] {
@@ -162,5 +168,25 @@ impl Cuboid {
         let origin: [usize; 4] = std::array::from_fn(|mu| self.origin[mu].max(other.origin[mu]));
         let size = std::array::from_fn(|mu| end(self, mu).min(end(other, mu)).saturating_sub(origin[mu]));
         (!size.contains(&0)).then_some(Self { origin, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lattice_for_many_devices_is_counted_in_64_bits() {
+        let global = Lattice::new([192, 192, 192, 384]).unwrap();
+        assert_eq!(global.volume(), 2_717_908_992);
+        let last = [191, 191, 191, 383];
+        assert_eq!(global.index(last), global.volume() - 1);
+        assert_eq!(global.coordinates(global.volume() - 1), last);
+        let section = Section { global, origin: [0, 96, 96, 360], local: Lattice::new([192, 96, 96, 24]).unwrap() };
+        assert_eq!(section.global_index(section.local.volume() - 1), global.volume() - 1);
+        for size in [[1 << 31, 2, 2, 2], [1 << 12, 1 << 12, 1 << 12, 1 << 13], [1 << 30; 4]] {
+            assert_eq!(Lattice::new(size), Err(LatticeError::TooLarge { size }));
+        }
+        assert!(Lattice::new([1 << 12; 4]).is_ok());
     }
 }

@@ -74,14 +74,14 @@ impl<B: Backend> Generator<B> {
                 let at = self.links.sublattice(parity, mu);
                 let (geometry, position) = (domain.geometry(), domain.position());
                 let kernel = Heatbath { at, geometry, position, beta, seed, pass };
-                domain.backend().launch(&kernel, domain.sites(), 1)?;
+                domain.backend().launch(&kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }
         for _ in 0..overrelax {
             for (parity, mu) in sublattices() {
                 let kernel = Overrelax { at: self.links.sublattice(parity, mu) };
-                domain.backend().launch(&kernel, domain.sites(), 1)?;
+                domain.backend().launch(&kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }

@@ -15,7 +15,7 @@
 //! # Ok::<(), ferrite::lattice::LatticeError>(())
 //! ```
 use crate::field::host::{ColourVector, HostColour, HostGauge, HostSpinor, Matrix, Spinor};
-use crate::matrix::adjoint;
+use crate::matrix::{adjoint, product};
 use crate::measure;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -83,9 +83,7 @@ pub fn gaussian_staggered(gauge: &HostGauge, chi: &HostColour, width: f64, steps
     let sigma = width * width / (16.0 * steps as f64);
     let double: Vec<[Matrix; 3]> = (0..lattice.volume())
         .into_par_iter()
-        .map(|x| {
-            std::array::from_fn(|k| product(gauge.link(x, k), gauge.link(lattice.neighbour(x, k, true), k), false))
-        })
+        .map(|x| std::array::from_fn(|k| product(gauge.link(x, k), gauge.link(lattice.neighbour(x, k, true), k))))
         .collect();
     let two = |x: usize, k: usize, ahead: bool| lattice.neighbour(lattice.neighbour(x, k, ahead), k, ahead);
     let step = |chi: HostColour| {
@@ -103,13 +101,6 @@ pub fn gaussian_staggered(gauge: &HostGauge, chi: &HostColour, width: f64, steps
     (0..steps).fold(chi.clone(), |chi, _| step(chi))
 }
 
-/// A B, or A B†.
-fn product(a: &Matrix, b: &Matrix, dagger: bool) -> Matrix {
-    std::array::from_fn(|i| {
-        std::array::from_fn(|j| (0..3).map(|k| a[i][k] * if dagger { b[j][k].conj() } else { b[k][j] }).sum())
-    })
-}
-
 /// The W in SU(3) with the largest Re tr W V†, found from V made unitary by its rows and improved in SU(2) subgroups
 /// (Cabibbo and Marinari) until nothing changes any more. V must not be singular: then, `None`.
 pub fn project(v: &Matrix) -> Option<Matrix> {
@@ -117,7 +108,7 @@ pub fn project(v: &Matrix) -> Option<Matrix> {
     if !measure::orthonormalise(&mut w) {
         return None;
     }
-    let mut x = product(&w, v, true);
+    let mut x = product(&w, &adjoint(v));
     for _ in 0..1000 {
         let mut change = 0f64;
         for (i, j) in [(0, 1), (0, 2), (1, 2)] {
@@ -164,11 +155,11 @@ pub fn ape(gauge: &HostGauge, weight: f64, steps: usize) -> HostGauge {
             let along = lattice.neighbour(x, mu, true);
             for nu in (0..3).filter(|nu| *nu != mu) {
                 let (up, down) = (lattice.neighbour(x, nu, true), lattice.neighbour(x, nu, false));
-                let there = product(gauge.link(x, nu), gauge.link(up, mu), false);
-                add(product(&there, gauge.link(along, nu), true));
+                let there = product(gauge.link(x, nu), gauge.link(up, mu));
+                add(product(&there, &adjoint(gauge.link(along, nu))));
                 let corner = lattice.neighbour(along, nu, false);
-                let there = product(&adjoint(gauge.link(down, nu)), gauge.link(down, mu), false);
-                add(product(&there, gauge.link(corner, nu), false));
+                let there = product(&adjoint(gauge.link(down, nu)), gauge.link(down, mu));
+                add(product(&there, gauge.link(corner, nu)));
             }
             project(&sum).unwrap_or(*link)
         });
@@ -235,7 +226,7 @@ mod tests {
         let lattice = Lattice::new([2; 4]).unwrap();
         let (links, noise) = (generate::random(lattice, 1), generate::random(lattice, 2));
         let trace = |w: &Matrix, v: &Matrix| {
-            let x = product(w, v, true);
+            let x = product(w, &adjoint(v));
             (x[0][0] + x[1][1] + x[2][2]).re
         };
         let near = generate::weak_field(lattice, 3, 0.05);
@@ -244,7 +235,7 @@ mod tests {
             sum.iter_mut().flatten().zip(v.iter().flatten()).for_each(|(a, b)| *a += 0.5 * b);
             let w = project(&sum).unwrap();
             assert!(measure::violation(&w) < 1e-14);
-            assert!(trace(&product(r, &w, false), &sum) <= trace(&w, &sum) + 1e-12);
+            assert!(trace(&product(r, &w), &sum) <= trace(&w, &sum) + 1e-12);
             let again = project(&w).unwrap();
             assert!(again.iter().flatten().zip(w.iter().flatten()).all(|(a, b)| (a - b).norm() < 1e-13));
         }

@@ -31,6 +31,9 @@ impl Largest {
 ///
 /// # Errors
 /// Those of the backend. A `start` that is zero gives 0.
+///
+/// # Panics
+/// Where vectors of `space` are blocks of several right-hand sides.
 pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     space: &S,
     operator: &A,

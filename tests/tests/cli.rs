@@ -248,7 +248,7 @@ fn usage_mistakes() {
     room.fails(2, &format!("{generate} --lattice 4,4,4"), &["X,Y,Z,T"]);
     room.fails(2, &format!("{generate} --lattice 0,4,4,4"), &["extent x = 0"]);
     room.fails(2, &format!("{generate} --lattice -4,4,4,4"), &["--lattice"]);
-    room.fails(2, &format!("{generate} --lattice 4096,4096,4096,4096"), &["2³¹ sites"]);
+    room.fails(2, &format!("{generate} --lattice 8192,4096,4096,4096"), &["2⁴⁸ sites"]);
     room.fails(2, &format!("{generate} --lattice 4,4,4,4 --noise nan"), &["--noise"]);
     room.fails(2, "generate weak-field --lattice 4,4,4,4 -o a.ildg", &["--seed"]);
     room.fails(2, "generate unit --lattice 4,4,4,4 --noise 1 -o a.ildg", &["--noise"]);

@@ -41,6 +41,21 @@ fn large(room: &Room, extent: usize, time: usize) -> bool {
 }
 
 #[test]
+fn a_lattice_of_more_sites_than_a_device_counts_is_for_many_processes() {
+    let room = Room::new();
+    if !large(&room, 192, 384) {
+        eprintln!("skipped: the file system has no files of so many bytes");
+        return;
+    }
+    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\nprecision = 'half'\n")
+        .unwrap();
+    let check = |flags: &str| object(&room.run(&format!("check run.toml --backend cpu --json --memory 80GiB {flags}")));
+    let (alone, shared) = (check(""), check("--processes 1024"));
+    assert_eq!((&alone["ok"], &shared["ok"]), (&json!(false), &json!(true)), "{alone} {shared}");
+    assert!(alone["processes_needed"].as_u64().is_some_and(|n| (16..1024).contains(&n)), "{alone}");
+}
+
+#[test]
 fn how_many_processes_are_enough() {
     let room = Room::new();
     if !large(&room, 32, 64) {

@@ -1,20 +1,30 @@
 //! What a program of somebody else relies on: nothing is global, so that each of several backends in one process gives
 //! what it gives alone; and what does not fit is an error that can be matched on.
+use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
     CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, ImprovedLinks, Schur, Staggered, StaggeredParams,
     TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
-use ferrite::field::host::HostSpinor;
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::host::{HostColour, HostGauge, HostSpinor};
 use ferrite::field::{ColourSpace, DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use ferrite::rhmc::fermions::QuarkOperator;
 use ferrite::rhmc::force::Force;
-use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
+use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive, LoopKind, LoopPath, mean_traces};
+use ferrite::rhmc::integrator::{Scheme, Unitarise};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::{MomentumField, distance};
-use ferrite::solve::{Configuration, IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
+use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+use ferrite::rhmc::{Error, PlanError, hop_force};
+use ferrite::solve::{
+    Configuration, IterationPrecision, Reconstruction, Request, Schwarz, SolveFailure, StaggeredConfiguration,
+    solve_wilson,
+};
+use ferrite_tests::cut;
 use gpu_kernels::storage::{Half, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{Behind, ConvertFrom, Descent, LinearOperator, VectorSpace};
@@ -196,6 +206,11 @@ fn device_fields_that_do_not_fit_are_errors() {
     let (other, same) = (foreign(&there), foreign(&beside));
     assert!(matches!(other, DeviceError::OtherLattice { what: "a clover term", .. }), "{other:?}");
     assert!(matches!(same, DeviceError::OtherDevice { what: "a clover term", .. }), "{same:?}");
+    // The same links with a term for quarks of another mass.
+    let heavier = CloverParams::isotropic(WilsonParams::from_mass(0.2, boundary), 1.0, 1.0).term(&thin(&here)).unwrap();
+    let heavier = Arc::new(heavier.convert().unwrap());
+    let other = EvenOddClover::new(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
+    assert!(matches!(other, DeviceError::OtherTerm { found: 4.2, expected: 4.1 }), "{other:?}");
     let mut mixed = FullSpinor::<Cpu, Single> { even: x, odd: spinor(&there, 2) };
     assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
     let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];
@@ -225,4 +240,113 @@ fn momenta_that_do_not_fit_are_errors() {
     let force = GaugeDrive { action: GaugeAction::wilson(6.0), single: false };
     let pushed = force.push(&MovingLinks::new(&elsewhere).unwrap(), 0.1, &mut own);
     assert!(pushed.is_err_and(|error| error.to_string().contains("a field of momenta")));
+}
+
+/// Which formats are compiled is known when the program runs only.
+#[test]
+fn formats_without_kernels_are_errors() {
+    use IterationPrecision::{Double, Fp16, Half, Single};
+    use Reconstruction::*;
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let (gauge, boundary) = (generate::weak_field(lattice, 7, 0.1), TimeBoundary::Antiperiodic);
+    let missing = |error: DeviceError| matches!(error, DeviceError::NoKernels { .. });
+    let (wilson, configuration) = (WilsonParams::from_mass(0.1, boundary), Configuration::new(&domain, &gauge));
+    for reconstruction in [Thirteen, Nine, EighteenShort, TwelveShort, EightShort, ThirteenShort, NineShort] {
+        let request = Request { reconstruction, ..Request::new(wilson) };
+        let solved = configuration.solve(&[HostSpinor::zero(lattice)], None, &request, &mut ());
+        assert!(matches!(solved, Err(SolveFailure::Device(DeviceError::NoKernels { .. }))), "{reconstruction:?}");
+        assert!(configuration.operator(wilson, Single, reconstruction, 1).is_err_and(missing), "{reconstruction:?}");
+        let preconditioner = configuration.preconditioner(wilson, &Schwarz::default(), reconstruction, 1);
+        assert!(preconditioner.is_err_and(missing), "{reconstruction:?}");
+    }
+    assert!(configuration.operator(wilson, Half, EightTemporal, 1).is_ok());
+
+    let staggered = StaggeredParams::new(0.1, boundary);
+    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
+    let naive = (StaggeredConfiguration::naive(&domain, &gauge), vec![(Single, Thirteen), (Half, TwelveShort)]);
+    let improved = (StaggeredConfiguration::improved(improved), vec![(Double, NineShort)]);
+    for (configuration, refused) in [naive, improved] {
+        for (precision, reconstruction) in [vec![(Fp16, Eighteen), (Double, TwelveTemporal)], refused].concat() {
+            let operator = configuration.operator(staggered, precision, reconstruction, 1);
+            assert!(operator.is_err_and(missing), "{reconstruction:?} in {precision:?}");
+        }
+        assert!(configuration.operator(staggered, Single, TwelveShort, 1).is_ok());
+    }
+}
+
+/// Links that no process has heard of would be read from wherever they are looked for.
+#[test]
+fn paths_beyond_the_border_are_errors() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let gauge = generate::weak_field(lattice, 3, 0.2);
+    let path = |mu: usize, length: usize| LoopPath {
+        kind: LoopKind::Rectangle,
+        steps: [vec![(mu, true); length], vec![(1, true)], vec![(mu, false); length], vec![(1, false)]].concat(),
+    };
+    let operator = QuarkOperator {
+        params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic),
+        paths: Some(PathCoefficients::asqtad(0.9)),
+    };
+    let alone = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let paths = [path(0, 3), path(3, 2), path(3, 3)];
+    let expected = mean_traces(&ThinGauge::upload(&alone, &gauge).unwrap(), &paths).unwrap();
+    Threads::run(2, |world| {
+        let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world).unwrap();
+        let thin = ThinGauge::upload(&domain, &cut::links_of(&domain.section(), &gauge)).unwrap();
+        let traces = mean_traces(&thin, &paths[..2]).unwrap();
+        assert!(traces.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13), "{traces:?} {expected:?}");
+        let far = mean_traces(&thin, &paths).unwrap_err();
+        assert!(matches!(far, DeviceError::PathTooLong { axis: 3, reach: 3, border: 2 }), "{far}");
+        let field = DeviceColour::zero(&domain, 1).unwrap();
+        let links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
+        let mut momenta = MomentumField::<Cpu>::zero(&domain).unwrap();
+        let pushed = hop_force(&operator, (&field, &field), &links, 1.0, &mut momenta);
+        assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .unwrap();
+}
+
+/// A plan that moves nothing would accept everything.
+#[test]
+fn plans_without_a_way_are_errors() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let thin = ThinGauge::upload(&domain, &HostGauge::unit(lattice)).unwrap();
+    let level = |steps, quarks| LevelPlan { gauge: true, quarks, scheme: Scheme::Leapfrog, steps };
+    let plan = |length, levels| Plan {
+        gauge: GaugeAction::wilson(6.0),
+        single_gauge_force: false,
+        length,
+        levels,
+        unitarise: Unitarise::Always,
+        seed: 1,
+        metropolis_from: 0,
+    };
+    let chain = |length, levels| Chain::<Cpu, f64>::new(plan(length, levels), &thin, Vec::new());
+    let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
+        Err(Error::Plan(why)) => why,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("a chain of length {length}"),
+    };
+    let still = refused(1.0, vec![level(2, vec![]), level(0, vec![])]);
+    assert_eq!(still, PlanError::NoSteps { level: 1 });
+    let strange = refused(1.0, vec![level(2, vec![0])]);
+    assert_eq!(strange, PlanError::NoSuchQuarks { level: 0, group: 0, groups: 0 });
+    for length in [0.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(refused(length, vec![level(2, vec![])]), PlanError::Length(_)), "{length}");
+    }
+    let mut chain = chain(0.5, vec![level(2, vec![])]).unwrap();
+    let (momenta, noise) = (generate::random(lattice, 1), [HostColour::zero(lattice)]);
+    let noisy = chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &noise }), false);
+    assert!(matches!(noisy, Err(Error::Plan(PlanError::Noise { found: 1, expected: 0 }))), "{noisy:?}");
+    assert!(chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &[] }), false).is_ok());
+}
+
+#[test]
+#[should_panic(expected = "noise of inf")]
+fn weak_fields_do_not_have_infinite_noise() {
+    generate::weak_field(Lattice::new([2; 4]).unwrap(), 1, f64::INFINITY);
 }

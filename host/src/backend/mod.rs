@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(elsewhere().unwrap(), energy);
 
         let backend = domain.backend();
-        backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.sites(), 1, 0).unwrap();
+        backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.half_sites(), 1, 0).unwrap();
         let refused = elsewhere().unwrap_err();
         assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
         // The first thread's sums are untouched, and the other one can go on when they are fetched.
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(elsewhere().unwrap(), energy);
 
         // One that ends without its sums is in nobody's way.
-        let reduce = || backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.sites(), 1, 0);
+        let reduce = || backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.half_sites(), 1, 0);
         std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
         assert_eq!(elsewhere().unwrap(), energy);
     }

@@ -187,6 +187,7 @@ impl Sample {
             Err(SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. }) => Err(StudyFailure::Interrupted),
             Err(SolveFailure::Unfinished { error, .. }) => Ok(Err(error.to_string())),
             Err(SolveFailure::Solver(error)) => Err(StudyFailure::Solver(error)),
+            Err(SolveFailure::Schwarz(error)) => Err(StudyFailure::Solver(SolveError::Invalid(error.message()))),
             Err(SolveFailure::Device(error)) => Err(StudyFailure::Device(error)),
         }
     }

@@ -530,6 +530,7 @@ pub fn ended(result: Result<(Vec<HostSpinor>, Report), SolveFailure>) -> Outcome
         Err(SolveFailure::Unfinished { error, solutions, report }) => Ok((solutions, *report, Some(error))),
         Err(SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error)) => Err(error.into()),
         Err(SolveFailure::Solver(error)) => Err(Failure::refused(error).shared()),
+        Err(SolveFailure::Schwarz(error)) => Err(Failure::refused(error).shared()),
     }
 }
 

@@ -72,9 +72,16 @@ pub struct EvenOddClover<B: Backend, P, R> {
 }
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
-    /// For blocks of `nrhs` right-hand sides. `clover` must have been made with the parameters of `wilson`.
+    /// For blocks of `nrhs` right-hand sides. `clover` is made of the links of `wilson`.
+    ///
+    /// # Errors
+    /// A term that was made with another mass or anisotropy than those of `wilson`, or lives elsewhere; no memory.
     pub fn new(wilson: Wilson<B, P, R>, clover: Arc<DeviceClover<B, P>>, schur: Schur, nrhs: usize) -> Result<Self> {
         wilson.domain().expect_here("a clover term", clover.domain())?;
+        let (found, expected) = (clover.diagonal(), wilson.params().diagonal());
+        if found != expected {
+            return Err(DeviceError::OtherTerm { found, expected });
+        }
         let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })
@@ -96,13 +103,13 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
         [x, &*out].into_iter().try_for_each(|field| field.expect(self.wilson.domain(), self.sides_of(x) as usize))?;
         let kernel = CloverApply { out: out.view(), input: x.view(), clover };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
     }
     /// `x` ← A⁻¹ x.
     fn divide(&self, parity: usize, x: &mut DeviceSpinor<B, P>) -> Result {
         x.expect(self.wilson.domain(), self.sides_of(x) as usize)?;
         let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().sites(), self.sides_of(x))?)
+        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
     }
     /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
     pub fn dslash(

@@ -94,6 +94,12 @@ const WIDTH: usize = 8;
 
 impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     /// For blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// No memory.
+    ///
+    /// # Panics
+    /// Where the extents of the operator's blocks are odd or do not divide those of its local lattice.
     pub fn new(operator: Rc<dyn BlockOperator<B, P>>, params: MrParams, nrhs: usize) -> Result<Self> {
         let domain = operator.domain().clone();
         let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
@@ -107,6 +113,12 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
     /// its margin, and what it makes of that beyond its part is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
     /// `across` is the factor of a hop across the end of the whole lattice in t.
+    ///
+    /// # Errors
+    /// No memory.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
     pub fn overlapping(
         operator: Rc<dyn BlockOperator<B, P>>,
         params: MrParams,
@@ -136,7 +148,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
-        parts.backend().launch(&kernel, parts.sites(), sides as u32)?;
+        parts.backend().launch(&kernel, parts.half_sites(), sides as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
@@ -190,7 +202,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
             first: u32::from(first),
             relaxation: self.params.omega,
         };
-        Ok(domain.backend().launch(&kernel, domain.sites(), nrhs as u32)?)
+        Ok(domain.backend().launch(&kernel, domain.half_sites(), nrhs as u32)?)
     }
     /// From now on only the first right-hand sides are of interest, if the operator agrees.
     fn narrow(&self, sides: usize) -> bool {
@@ -199,6 +211,9 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
 }
 
 /// [`MrInBlocks`] in a format that is known at run time.
+///
+/// # Panics
+/// It panics where it is applied to vectors of another format.
 pub enum AnySchwarz<B: Backend> {
     /// Double precision.
     Double(MrInBlocks<B, Double>),

@@ -11,6 +11,9 @@ use solvers::{Behind, ConvertFrom, Descent, Dots, LinearOperator, ShiftStep, Vec
 use std::rc::Rc;
 
 /// A [`FieldSpace`] in one of the formats.
+///
+/// # Panics
+/// All that it does with vectors panics where one of them has another format.
 pub enum AnySpace<B: Backend, K> {
     /// Double precision.
     Double(FieldSpace<B, K, Double>),
@@ -35,6 +38,9 @@ pub enum AnyField<B: Backend, K> {
 }
 
 /// An even-odd Dirac operator on an [`AnySpace`].
+///
+/// # Panics
+/// As an [`AnySpace`].
 pub enum AnyOperator<B: Backend, K> {
     /// Double precision.
     Double(Rc<dyn EvenOdd<B, K, Double>>),
@@ -98,10 +104,19 @@ impl<B: Backend, K: FieldKind> AnySpace<B, K> {
         }
     }
     /// `to` ← `from`, rounded to nearest where that is necessary.
+    ///
+    /// # Errors
+    /// Fields of another domain or number of right-hand sides, and failures of the device.
+    ///
+    /// # Panics
+    /// Where `to` has another precision than the space.
     pub fn read(&self, from: &DeviceField<B, K, Double>, to: &mut AnyField<B, K>) -> Result {
         on_format!(self => AnySpace(s), to => AnyField(to); convert(s, &vec![1.0; s.nrhs()], from, to))
     }
     /// `to` ← `from`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
     pub fn write(
         &self,
         from: &AnyField<B, K>,

@@ -12,15 +12,16 @@ pub struct DeviceClover<B: Backend, P> {
     domain: Domain<B>,
     term: [B::Buffer; 2],
     inverse: [B::Buffer; 2],
+    diagonal: f64,
     precision: PhantomData<P>,
 }
 
 impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
-    fn empty(domain: &Domain<B>) -> Result<Self> {
+    fn empty(domain: &Domain<B>, diagonal: f64) -> Result<Self> {
         let what = format!("the {} clover term on {}", P::NAME, domain.local());
-        let half = || domain.backend().allocate(Self::bytes_for(domain.sites() as usize), &what);
+        let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
-        Ok(DeviceClover { domain: domain.clone(), term, inverse, precision: PhantomData })
+        Ok(DeviceClover { domain: domain.clone(), term, inverse, diagonal, precision: PhantomData })
     }
     /// Bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
     pub fn bytes_for(sites: usize) -> usize {
@@ -30,13 +31,17 @@ impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
     pub fn domain(&self) -> &Domain<B> {
         &self.domain
     }
+    /// What it is where links are 1: all of it that depends on mass and anisotropy.
+    pub fn diagonal(&self) -> f64 {
+        self.diagonal
+    }
     /// A on the sites of `parity`. The view must not outlive the field.
     pub(crate) fn term(&self, parity: usize) -> Clover<P> {
-        view::clover(&self.term[parity], self.domain.sites() as usize)
+        view::clover(&self.term[parity], self.domain.half_sites() as usize)
     }
     /// A⁻¹ on the sites of `parity`. The view must not outlive the field.
     pub(crate) fn inverse(&self, parity: usize) -> Clover<P> {
-        view::clover(&self.inverse[parity], self.domain.sites() as usize)
+        view::clover(&self.inverse[parity], self.domain.half_sites() as usize)
     }
 }
 
@@ -45,7 +50,7 @@ impl<B: Backend> DeviceClover<B, Double> {
     /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's).
     pub fn new(gauge: &ThinGauge<B>, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         let domain = gauge.domain();
-        let clover = Self::empty(domain)?;
+        let clover = Self::empty(domain, diagonal)?;
         for parity in 0..2 {
             let term = CloverTerm {
                 links: gauge.both(),
@@ -55,20 +60,20 @@ impl<B: Backend> DeviceClover<B, Double> {
                 diagonal,
                 coefficients: [space, time],
             };
-            domain.backend().launch(&term, domain.sites(), 1)?;
+            domain.backend().launch(&term, domain.half_sites(), 1)?;
             let inverse = CloverInverse { input: clover.term(parity), out: clover.inverse(parity) };
-            domain.backend().launch(&inverse, domain.sites(), 1)?;
+            domain.backend().launch(&inverse, domain.half_sites(), 1)?;
         }
         Ok(clover)
     }
     /// A copy in another precision, every element rounded to nearest.
     pub fn convert<P: CloverFormat>(&self) -> Result<DeviceClover<B, P>> {
-        let out = DeviceClover::<B, P>::empty(&self.domain)?;
+        let out = DeviceClover::<B, P>::empty(&self.domain, self.diagonal)?;
         for parity in 0..2 {
             let term = CloverConvert { input: self.term(parity), out: out.term(parity) };
             let inverse = CloverConvert { input: self.inverse(parity), out: out.inverse(parity) };
-            self.domain.backend().launch(&term, self.domain.sites(), 1)?;
-            self.domain.backend().launch(&inverse, self.domain.sites(), 1)?;
+            self.domain.backend().launch(&term, self.domain.half_sites(), 1)?;
+            self.domain.backend().launch(&inverse, self.domain.half_sites(), 1)?;
         }
         Ok(out)
     }

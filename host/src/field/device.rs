@@ -72,7 +72,7 @@ impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
     }
     /// The field as kernels see it. The view is an address: it must not outlive the field.
     pub(crate) fn view(&self) -> Field<Sites<K, P>> {
-        view::field(&self.buffer, self.domain.sites() as usize, self.nrhs)
+        view::field(&self.buffer, self.domain.half_sites() as usize, self.nrhs)
     }
 }
 
@@ -118,7 +118,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.sites(), host.len() as u32)?;
+            domain.backend().launch(&kernel, domain.half_sites(), host.len() as u32)?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.sites(), self.even.nrhs as u32)?;
+            domain.backend().launch(&kernel, domain.half_sites(), self.even.nrhs as u32)?;
         }
         (0..self.even.nrhs)
             .map(|j| {

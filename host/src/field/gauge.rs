@@ -19,7 +19,7 @@ pub struct DeviceGauge<B: Backend, P, R> {
 impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
     fn empty(domain: &Domain<B>, factor: f64) -> Result<Self> {
         let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, domain.local());
-        let half = || domain.backend().allocate(Self::bytes_for(domain.sites() as usize), &what);
+        let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, format: PhantomData })
     }
     /// `links` over `factor`, each beside the one that ends at its site after `STEPS` steps: 1 for hops over one link, 3
@@ -38,7 +38,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
                 scale: 1.0 / factor,
                 format: PhantomData,
             };
-            domain.backend().launch(&kernel, domain.sites(), 1)?;
+            domain.backend().launch(&kernel, domain.half_sites(), 1)?;
         }
         Ok(gauge)
     }
@@ -60,6 +60,6 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
     }
     /// The links around the sites of `parity`, as kernels see them. The view must not outlive the field.
     pub(crate) fn links(&self, parity: usize) -> Links<P, R> {
-        view::links(&self.halves[parity], self.domain.sites() as usize)
+        view::links(&self.halves[parity], self.domain.half_sites() as usize)
     }
 }

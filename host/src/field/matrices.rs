@@ -38,7 +38,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
                 };
                 rows.fit()?;
                 columns.fit()?;
-                let (backend, sites) = (self.domain().backend(), self.domain().sites());
+                let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
                 // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
                 // becomes faster was not measured.
                 if (FEW + 1..=GramOfWarps::<Sites<K, P>>::MOST).contains(&m.max(k)) {
@@ -91,7 +91,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             add: add.into(),
         };
         let groups = kernel.count.div_ceil(BlockUpdate::<Sites<K, P>>::OUTPUTS);
-        Ok(backend.launch(&kernel, self.domain().sites(), groups)?)
+        Ok(backend.launch(&kernel, self.domain().half_sites(), groups)?)
     }
 }
 

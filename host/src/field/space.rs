@@ -107,7 +107,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         for sides in Sides::groups(sides, &self.domain) {
             let kernel = kernel(&sides);
             sides.fit()?;
-            self.domain.backend().launch(&kernel, self.domain.sites(), sides.count())?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), sides.count())?;
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     fn copy_side(&self, from: Field<Sites<K, P>>, to: Field<Sites<K, P>>) -> Result {
         let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
         let kernel = Axpby { x: from, y: to, a: PerSide::new(|_| one), b: PerSide::new(|_| zero) };
-        Ok(self.domain.backend().launch(&kernel, self.domain.sites(), 1)?)
+        Ok(self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?)
     }
     /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
@@ -203,7 +203,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
             }
             return self.norm2(y, norm2);
         }
-        let (backend, sites) = (self.domain.backend(), self.domain.sites());
+        let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         xs.iter().chain([&y]).try_for_each(|x| x.expect(&self.domain, self.nrhs()))?;
         for (group, xs) in xs.chunks(4).enumerate() {
             let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
@@ -246,7 +246,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
         x.expect(&self.domain, self.nrhs())?;
-        let (backend, sites) = (self.domain.backend(), self.domain.sites());
+        let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs() as u32, 0)?)
     }
     /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
@@ -263,7 +263,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         for sides in Sides::groups(0..self.nrhs(), &self.domain) {
             let (slot, kernel) = (sides.first() * values, kernel(&sides));
             sides.fit()?;
-            self.domain.backend().reduce(&kernel, self.domain.sites(), sides.count(), slot)?;
+            self.domain.backend().reduce(&kernel, self.domain.half_sites(), sides.count(), slot)?;
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         let sides = Sides::new(0..self.nrhs(), &self.domain);
         let kernel = kernel(&sides);
         sides.fit()?;
-        self.domain.backend().reduce(&kernel, self.domain.sites(), sides.count(), 0)?;
+        self.domain.backend().reduce(&kernel, self.domain.half_sites(), sides.count(), 0)?;
         self.take_sums(take)
     }
     /// Waits for `N` sums of each right-hand side.
@@ -329,7 +329,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
         from.expect(&self.domain, self.nrhs())?;
         to.expect(&self.domain, self.nrhs())?;
-        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
+        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -387,7 +387,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
     /// than the wait.
     fn updates_behind(&self) -> usize {
-        let update = 5 * DeviceField::<B, K, P>::bytes_for(self.domain.sites() as usize, self.nrhs());
+        let update = 5 * DeviceField::<B, K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }

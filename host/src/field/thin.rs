@@ -48,6 +48,10 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
         let domain = self.domain.with_margin(width)?;
         Ok(Some(ThinGauge { domain, halves: Arc::clone(&self.halves), border, format: PhantomData }))
     }
+    /// Sites of the border at both ends of each direction.
+    pub(crate) fn border(&self) -> [u32; 4] {
+        self.border
+    }
     /// Another name for the same memory.
     pub(crate) fn share(&self) -> Self {
         ThinGauge {
@@ -135,7 +139,7 @@ impl<B: Backend> ThinGauge<B> {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.sites(), 1)?;
+            domain.backend().launch(&kernel, domain.half_sites(), 1)?;
         }
         thin.fill_border()?;
         Ok(thin)
@@ -153,7 +157,7 @@ impl<B: Backend> ThinGauge<B> {
                 geometry: self.domain.geometry(),
                 parity: parity as u32,
             };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 1)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?;
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
@@ -183,7 +187,7 @@ impl<B: Backend> ThinGauge<B> {
                 temporal: u32::from(temporal),
                 scale,
             };
-            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, parity)?;
+            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, parity)?;
         }
         let mut counts = [0.0; 2];
         self.domain.sums(&mut counts)?;
@@ -198,7 +202,7 @@ impl<B: Backend> ThinGauge<B> {
                 lattice: self.bordered(),
                 parity: parity as u32,
             };
-            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, 3 * parity)?;
+            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, 3 * parity)?;
         }
         let mut s = [0.0; 6];
         self.domain.sums(&mut s)?;

@@ -213,9 +213,9 @@ impl Header {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
-    /// Length of the data that the lattice and precision imply. At most 2³¹ sites of some hundred bytes: no overflow.
+    /// Length of the data that the lattice and precision imply.
     fn needed(&self) -> u64 {
-        self.lattice.volume() as u64 * self.site_bytes() as u64
+        (self.lattice.volume() as u64).saturating_mul(self.site_bytes() as u64)
     }
     fn check_length(&self, file_length: u64) -> Result<(), Problem> {
         let available = file_length.saturating_sub(self.offset);

@@ -73,8 +73,8 @@ impl ChecksumKind {
     }
     /// Sum of the bytes of whole sites starting with site number `first`.
     fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> Sum {
-        let rotate =
-            |word: u32, index: usize| Sum([word.rotate_left(index as u32 % 29), word.rotate_left(index as u32 % 31)]);
+        // Indices in a large lattice do not fit 32 bits: reduce before they are cast.
+        let rotate = |word: u32, index: usize| Sum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
         let words = || bytes.as_chunks::<4>().0.iter().map(|w| endian.u32(*w));
         match self {
             Self::Nersc => Sum([words().fold(0, u32::wrapping_add), 0]),
@@ -84,7 +84,6 @@ impl ChecksumKind {
                 .map(|(site, index)| rotate(crc32fast::hash(site), index))
                 .fold(Sum::default(), |a, b| a.combine(self, b)),
             Self::Milc => {
-                // The word index of a large lattice does not fit 32 bits: reduce before it is cast.
                 let start = first as u64 * (site_bytes / 4) as u64 % (29 * 31);
                 words()
                     .zip(start as usize..)

@@ -278,7 +278,7 @@ fn lies_in_nersc_headers_are_named() {
         ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "extent x = 3 of lattice [3, 2, 4, 2]: every extent must be even"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = -2", "DIMENSION_1 is \"-2\", expected a number of sites"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = 2000", "the file is cut short or its header is wrong"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "more than 2³¹ sites"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "extents are below 2³¹"),
         ("DIMENSION_1 = 2", "DIMENSION_9 = 2", "DIMENSION_1 is missing"),
         ("CHECKSUM = ", "CHECKSUM = x", "CHECKSUM is \"x"),
         ("CHECKSUM = ", "CHECKSUM = 1", "CHECKSUM is \"1"),
@@ -436,4 +436,22 @@ fn printed_numbers_know_their_digits() {
     let resolution = |text| Printed::parse(text).unwrap().resolution;
     assert!(near(resolution("0.571077"), 1e-6) && near(resolution("-5.7e-3"), 1e-4) && near(resolution("1"), 1.0));
     assert_eq!(Printed::parse("1.0x"), None);
+}
+
+#[test]
+fn headers_of_lattices_beyond_32_bits_are_read() {
+    let lattice = Lattice::new([192, 192, 192, 384]).unwrap();
+    let size = lattice.volume() as u64;
+    let milc = WriteOptions { format: Format::Milc, precision: Precision::Single, ..Default::default() };
+    let npy = WriteOptions { format: Format::Npy, ..Default::default() };
+    let heads = [
+        ((milc::frame(lattice, &milc).unwrap().head)(Sum::default()), 288),
+        ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(Sum::default()), 576),
+    ];
+    for (head, site_bytes) in heads {
+        match header_from(&mut Cursor::new(head), &ReadOptions::default()).unwrap_err() {
+            Problem::Truncated { needed, .. } => assert_eq!(needed, size * site_bytes),
+            other => panic!("{other}"),
+        }
+    }
 }

@@ -141,7 +141,7 @@ impl<B: Backend> Relaxation<B> {
         let (domain, directions) = (self.links.domain(), self.kind.directions());
         for parity in 0..2 {
             let kernel = Divergence { at: self.links.star(parity, directions as u32) };
-            domain.backend().reduce(&kernel, domain.sites(), 1, 2 * parity as usize)?;
+            domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * parity as usize)?;
         }
         let mut sums = [0.0; 4];
         domain.sums(&mut sums)?;

@@ -69,7 +69,7 @@ impl<B: Backend> Halo<B> {
         let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
         let (factor, field) = (1.0, out.view());
         let body = CopySites { input: input.view(), from, out: field, to, geometry, parity, factor };
-        backend.launch(&body, domain.sites(), nrhs)?;
+        backend.launch(&body, domain.half_sites(), nrhs)?;
         let tiles = |sites: u32| (sites as usize).div_ceil(TILE);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;

@@ -224,7 +224,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
         return in_blocks(domain, &blocks, inside, outside);
     }
     let Some(halo) = domain.halo() else {
-        return inside(Region::WHOLE, domain.sites());
+        return inside(Region::WHOLE, domain.half_sites());
     };
     // A hop must not pass beyond the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
@@ -277,7 +277,7 @@ fn in_blocks<B: Backend, P: Precision>(
     let ghosts = Ghosts::closed(closed, *blocks);
     if blocks.count() > 1 {
         // Most sites are near an end of their block.
-        let (region, sites) = (Region::WHOLE, domain.sites());
+        let (region, sites) = (Region::WHOLE, domain.half_sites());
         return outside(Outside { part: 1, region, sites, ghosts, stream: None });
     }
     let parts = Parts::new(&geometry, closed, 1);

@@ -339,7 +339,7 @@ pub(crate) fn draw_noise<B: Backend>(
     let domain = out.domain();
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
-    Ok(domain.backend().launch(&kernel, domain.sites(), nrhs)?)
+    Ok(domain.backend().launch(&kernel, domain.half_sites(), nrhs)?)
 }
 
 /// What a solver said, with its own report.

@@ -79,10 +79,10 @@ impl GaugeAction {
             let (links, momenta, parity) = (links.both(), momenta.view(parity), parity as u32);
             if self.is_improved() {
                 let kernel = GaugeForce::<F, T, true> { links, momenta, lattice, parity, coefficients };
-                domain.backend().launch(&kernel, domain.sites(), 4)?;
+                domain.backend().launch(&kernel, domain.half_sites(), 4)?;
             } else {
                 let kernel = GaugeForce::<F, T, false> { links, momenta, lattice, parity, coefficients };
-                domain.backend().launch(&kernel, domain.sites(), 4)?;
+                domain.backend().launch(&kernel, domain.half_sites(), 4)?;
             }
         }
         Ok(())
@@ -136,6 +136,18 @@ pub struct LoopPath {
     pub steps: Vec<(usize, bool)>,
 }
 
+impl LoopPath {
+    /// How far from its first site it goes, forward or backward, along each axis.
+    fn reach(&self) -> [usize; 4] {
+        let (mut place, mut reach) = ([0i32; 4], [0; 4]);
+        for &(mu, forward) in &self.steps {
+            place[mu] += if forward { 1 } else { -1 };
+            reach[mu] = reach[mu].max(place[mu].unsigned_abs() as usize);
+        }
+        reach
+    }
+}
+
 /// The 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
 pub fn closed_loops() -> Vec<LoopPath> {
     let forward = |mu: usize| (mu, true);
@@ -162,18 +174,30 @@ pub fn closed_loops() -> Vec<LoopPath> {
     plaquettes.chain(rectangles).chain(parallelograms).collect()
 }
 
-/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path of at most eight steps; panics on
-/// longer ones.
+/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path.
+///
+/// # Errors
+/// [`DeviceError::PathTooLong`] for a path that leaves the border of links in a direction that is cut, which is 4 sites wide,
+/// or 2 where a part of the lattice is no longer than that; and failures of the device.
+///
+/// # Panics
+/// On a path of more than eight steps, and on a direction that is none of 0 to 3.
 pub fn mean_traces<B: Backend>(links: &ThinGauge<B>, paths: &[LoopPath]) -> Result<Vec<f64>> {
     let (domain, lattice) = (links.domain(), links.bordered());
     for (number, path) in paths.iter().enumerate() {
         assert!(path.steps.len() <= 8, "paths have at most eight steps");
+        let border = links.border().map(|width| width as usize);
+        for (axis, reach) in path.reach().into_iter().enumerate() {
+            if domain.grid().is_partitioned(axis) && reach > border[axis] {
+                return Err(DeviceError::PathTooLong { axis, reach, border: border[axis] });
+            }
+        }
         let code = |(mu, forward): (usize, bool)| 2 * mu as u32 + u32::from(!forward);
         let steps = path.steps.iter().rev().fold(0, |codes, step| codes << 4 | code(*step));
         for parity in 0..2 {
             let kernel =
                 Loop { links: links.both(), lattice, parity: parity as u32, steps, length: path.steps.len() as u32 };
-            domain.backend().reduce(&kernel, domain.sites(), 1, 2 * number + parity)?;
+            domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * number + parity)?;
         }
     }
     let mut sums = vec![0.0; 2 * paths.len()];
@@ -205,7 +229,7 @@ pub fn field_strengths<B: Backend>(links: &ThinGauge<B>) -> Result<FieldStrength
     let (domain, lattice) = (links.domain(), links.bordered());
     for parity in 0..2 {
         let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
-        domain.backend().reduce(&kernel, domain.sites(), 1, 3 * parity)?;
+        domain.backend().reduce(&kernel, domain.half_sites(), 1, 3 * parity)?;
     }
     let mut sums = [0.0; 6];
     domain.sums(&mut sums)?;

@@ -4,7 +4,7 @@ use super::fermions::QuarkOperator;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::fat_links::{MatrixField, PathCoefficients};
 use crate::field::{DeviceColour, ThinGauge};
 use gpu_kernels::fermion_force::{CombineMatrices, HopGradient, HopPairs, LongGradient, NaiveForce, StapleGradient};
@@ -40,7 +40,7 @@ impl<B: Backend, P: Precision> Hops<B, P> {
                 parity: parity as u32,
                 factor,
             };
-            domain.backend().launch(&kernel, domain.sites(), x.nrhs() as u32)?;
+            domain.backend().launch(&kernel, domain.half_sites(), x.nrhs() as u32)?;
         }
         self.added += x.nrhs();
         Ok(())
@@ -69,7 +69,11 @@ impl<B: Backend, P: Precision> Hops<B, P> {
 }
 
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_{n even} x†(n) (D y)(n), x being
-/// on even and y on odd sites, in double precision. An error if one of the fields is on another lattice than the links.
+/// on even and y on odd sites, in double precision.
+///
+/// # Errors
+/// Fields on another lattice than the links, long links on parts that are fewer than 3 sites long in a direction that is
+/// cut, and failures of the device.
 pub fn hop_force<B: Backend, T: Element>(
     operator: &QuarkOperator,
     (x, y): (&DeviceColour<B, Double>, &DeviceColour<B, Double>),
@@ -94,8 +98,12 @@ pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
     momenta: &mut MomentumField<B, T>,
 ) -> std::result::Result<(), Error> {
     let thin = links.thin::<P::Real>()?;
-    let (domain, sites) = (thin.domain().clone(), thin.domain().sites());
+    let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
     momenta.expect_on(&domain)?;
+    if operator.paths.is_some_and(|paths| paths.naik != 0.0) {
+        // Long links that begin further away are with nobody that this process hears of.
+        domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
+    }
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();

@@ -14,10 +14,10 @@
 //!
 //! Forces that are cheap and large go to an inner level (Sexton and Weingarten 1992): there A of the level above is a number
 //! of whole steps.
-use super::Error;
 use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
+use super::{Error, PlanError};
 use crate::backend::Backend;
 use gpu_kernels::storage::Element;
 
@@ -137,8 +137,19 @@ pub struct Dynamics<'a, B: Backend, T> {
     pub unitarise: Unitarise,
 }
 
+/// Whether all levels take steps.
+pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), PlanError> {
+    match steps.into_iter().position(|steps| steps == 0) {
+        Some(level) => Err(PlanError::NoSteps { level }),
+        None => Ok(()),
+    }
+}
+
 impl<B: Backend, T: Element> Dynamics<'_, B, T> {
     /// *Collective.* Follows the equations of motion for the time `tau`.
+    ///
+    /// # Errors
+    /// [`PlanError::NoSteps`] and those of the forces and the device.
     pub fn run(&self, links: &mut MovingLinks<B, T>, momenta: &mut MomentumField<B, T>, tau: f64) -> Result<(), Error> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
@@ -150,6 +161,7 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
+        check_steps(self.levels.iter().map(|level| level.steps))?;
         self.level(0, links, momenta, tau, watch)
     }
     fn level(

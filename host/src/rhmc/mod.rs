@@ -36,6 +36,9 @@ pub enum Error {
     /// The device, or other processes.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The plan of the chain, or the noise that a trajectory is given.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A solver.
     #[error("the solver for {quarks}: {why}")]
     Solver {
@@ -43,6 +46,39 @@ pub enum Error {
         quarks: String,
         /// What it said.
         why: Box<fermions::SolverError>,
+    },
+}
+
+/// Why trajectories cannot be made as they are planned.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Links would not move.
+    #[error("level {level} of the integrator has no steps")]
+    NoSteps {
+        /// From 0, the outermost.
+        level: usize,
+    },
+    /// A length that is zero or no number.
+    #[error("the length of a trajectory is a number other than 0, not {0}")]
+    Length(f64),
+    /// A group of quarks that there is not.
+    #[error("level {level} of the integrator has the force of quark group {group}, counted from 0, of {groups}")]
+    NoSuchQuarks {
+        /// From 0, the outermost.
+        level: usize,
+        /// From 0.
+        group: usize,
+        /// How many there are.
+        groups: usize,
+    },
+    /// Noise for more or fewer pseudofermions than there are.
+    #[error("there is noise for {found} pseudofermions, of which there are {expected}")]
+    Noise {
+        /// How many fields were given.
+        found: usize,
+        /// How many there are.
+        expected: usize,
     },
 }
 

@@ -36,7 +36,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
     }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn view(&self, parity: usize) -> Momenta<T> {
-        view::momenta(&self.halves[parity], self.domain.sites() as usize)
+        view::momenta(&self.halves[parity], self.domain.half_sites() as usize)
     }
     /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory, whatever the
     /// process grid.
@@ -45,7 +45,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         for parity in 0..2 {
             let (momenta, parity) = (self.view(parity), parity as u32);
             let kernel = DrawMomenta { momenta, geometry, position, parity, trajectory, seed };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 1)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?;
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
     pub fn kinetic_energy(&self) -> Result<f64> {
         for parity in 0..2 {
             let kernel = KineticEnergy { momenta: self.view(parity) };
-            self.domain.backend().reduce(&kernel, self.domain.sites(), 1, parity)?;
+            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, parity)?;
         }
         let mut sums = [0.0; 2];
         self.domain.sums(&mut sums)?;
@@ -79,7 +79,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         other.expect_on(&self.domain)?;
         for parity in 0..2 {
             let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         for parity in 0..2 {
             let momenta = self.view(parity);
             let kernel = AddMomenta { momenta, other: momenta, a, b: 0.0 };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
                 unitarise: u32::from(unitarise),
                 step,
             };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
         }
         links.fill_border()
     }
@@ -120,7 +120,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
             let host = view::host_array(&staged, 9 * matrices.links().len());
             let (momenta, geometry) = (field.view(parity), domain.geometry());
             let kernel = PackMomenta { host, momenta, geometry, parity: parity as u32 };
-            domain.backend().launch(&kernel, domain.sites(), 4)?;
+            domain.backend().launch(&kernel, domain.half_sites(), 4)?;
         }
         Ok(field)
     }
@@ -134,7 +134,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
             let host = view::host_array(&staged, count);
             let (momenta, geometry) = (self.view(parity), self.domain.geometry());
             let kernel = UnpackMomenta { host, momenta, geometry, parity: parity as u32 };
-            self.domain.backend().launch(&kernel, self.domain.sites(), 4)?;
+            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), matrices))
@@ -158,7 +158,7 @@ pub fn distance<B: Backend, T: Element>(
             lattice: links[0].bordered(),
             parity: parity as u32,
         };
-        domain.backend().reduce(&kernel, domain.sites(), 1, 2 * parity)?;
+        domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * parity)?;
     }
     let mut sums = [0.0; 4];
     domain.sums(&mut sums)?;

@@ -1,12 +1,12 @@
 //! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
 //! it led with the probability min(1, exp(−ΔH)).
-use super::Error;
 use super::fermions::Pseudofermions;
 use super::force::Force;
 use super::gauge::{GaugeAction, GaugeDrive};
-use super::integrator::{Dynamics, Level, Scheme, Unitarise};
+use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::MovingLinks;
 use super::momenta::{MomentumField, distance};
+use super::{Error, PlanError};
 use crate::backend::Backend;
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
@@ -69,6 +69,22 @@ pub struct Plan {
     pub metropolis_from: u32,
 }
 
+impl Plan {
+    /// Whether trajectories can be made so, with as many groups of quarks.
+    fn check(&self, groups: usize) -> Result<(), PlanError> {
+        check_steps(self.levels.iter().map(|level| level.steps))?;
+        if self.length == 0.0 || !self.length.is_finite() {
+            return Err(PlanError::Length(self.length));
+        }
+        for (level, plan) in self.levels.iter().enumerate() {
+            if let Some(&group) = plan.quarks.iter().find(|group| **group >= groups) {
+                return Err(PlanError::NoSuchQuarks { level, group, groups });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Random numbers from elsewhere, instead of those of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise<'a> {
@@ -109,7 +125,11 @@ pub struct Chain<B: Backend, T> {
 
 impl<B: Backend, T: Element> Chain<B, T> {
     /// *Collective.* A chain from these links on.
+    ///
+    /// # Errors
+    /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
     pub fn new(plan: Plan, links: &ThinGauge<B>, quarks: Vec<Pseudofermions<B>>) -> Result<Self, Error> {
+        plan.check(quarks.len())?;
         let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
         let momenta = MomentumField::zero(links.domain())?;
         let quarks = quarks.into_iter().map(RefCell::new).collect();
@@ -134,6 +154,9 @@ impl<B: Backend, T: Element> Chain<B, T> {
     }
     /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `and_back` the way is gone
     /// backwards as well, to see how far it leads from where it began.
+    ///
+    /// # Errors
+    /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; the device.
     pub fn trajectory(&mut self, number: u32, noise: Option<Noise>, and_back: bool) -> Result<Outcome, Error> {
         let (seed, domain) = (self.plan.seed, self.domain().clone());
         self.count();
@@ -145,6 +168,10 @@ impl<B: Backend, T: Element> Chain<B, T> {
                 }
             }
             Some(Noise { momenta, pseudofermions }) => {
+                let (found, expected) = (pseudofermions.len(), self.quarks.iter().map(|q| q.borrow().count()).sum());
+                if found != expected {
+                    return Err(PlanError::Noise { found, expected }.into());
+                }
                 self.momenta = MomentumField::upload(&domain, momenta)?;
                 let mut given = pseudofermions;
                 for quarks in &self.quarks {

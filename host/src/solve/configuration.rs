@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::dirac::{
     AnySchwarz, BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson,
 };
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
 use crate::gauge_fixing::{Transformation, temporal_gauge_on};
@@ -104,6 +104,10 @@ impl<'g, B: Backend> Configuration<'g, B> {
     }
     /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
     /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge_on`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoKernels`] for links in 16 bits or with a phase, which are for staggered operators, and failures of
+    /// the device.
     pub fn operator(
         &self,
         operator: impl Into<Operator>,
@@ -111,10 +115,16 @@ impl<'g, B: Backend> Configuration<'g, B> {
         reconstruction: Reconstruction,
         nrhs: usize,
     ) -> Result<AnyOperator<B, FourSpins>> {
+        expect_kernels(precision, reconstruction)?;
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
-    /// *Collective.* The preconditioner of GCR-DD for an operator's Schur complement. Panics on what
-    /// [`Schwarz::check`] refuses.
+    /// *Collective.* The preconditioner of GCR-DD for an operator's Schur complement.
+    ///
+    /// # Errors
+    /// As [`operator`](Self::operator).
+    ///
+    /// # Panics
+    /// On what [`Schwarz::check`] refuses.
     pub fn preconditioner(
         &self,
         operator: impl Into<Operator>,
@@ -122,6 +132,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         reconstruction: Reconstruction,
         nrhs: usize,
     ) -> Result<AnySchwarz<B>> {
+        expect_kernels(schwarz.precision, reconstruction)?;
         Operators::new(self, operator.into(), nrhs)?.any_schwarz(schwarz, reconstruction)
     }
     /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
@@ -142,6 +153,14 @@ impl<'g, B: Backend> Configuration<'g, B> {
         self.singular.set(Some(singular));
         let missing = asked == Reconstruction::EightTemporal && !asked.exists_in(precision);
         Ok(if singular || missing { asked.with_two_rows() } else { asked })
+    }
+}
+
+/// Whether operators of Wilson fermions are there in a format.
+pub(super) fn expect_kernels(precision: IterationPrecision, reconstruction: Reconstruction) -> Result {
+    match reconstruction.is_for_wilson() {
+        true => Ok(()),
+        false => Err(DeviceError::NoKernels { operator: "Wilson", precision, reconstruction }),
     }
 }
 

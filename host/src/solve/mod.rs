@@ -31,6 +31,9 @@ use solvers::Observer;
 ///
 /// For several solves on the same links make a [`Configuration`], which keeps them on the device.
 ///
+/// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not
+/// [converged](Report::converged).
+///
 /// # Errors
 /// [`SolveFailure`]; where the solver gave up, with the best iterates.
 pub fn solve_wilson<B: Backend>(

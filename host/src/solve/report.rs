@@ -1,5 +1,5 @@
 //! What came out of a solve.
-use super::request::{IterationPrecision, Reconstruction};
+use super::request::{IterationPrecision, Reconstruction, SchwarzError};
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
 use solvers::{Info, SolveError};
@@ -27,7 +27,8 @@ pub struct Report {
     pub info: Info,
     /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
     pub true_residual: Vec<f64>,
-    /// Whether every true residual is at or below the tolerance.
+    /// Whether every true residual is at or below the tolerance. Not where that is closer to zero than double precision
+    /// can tell, or a source is no number.
     pub converged: bool,
     /// The precision of the iteration at the end.
     pub precision: IterationPrecision,
@@ -52,6 +53,9 @@ pub enum SolveFailure<T: Fermion = Spinor> {
     /// The solver could not start.
     #[error(transparent)]
     Solver(SolveError<DeviceError>),
+    /// The preconditioner of GCR-DD cannot be made.
+    #[error(transparent)]
+    Schwarz(#[from] SchwarzError),
     /// The solver gave up, or the observer stopped it.
     #[error("{error}")]
     Unfinished {

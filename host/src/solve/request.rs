@@ -164,7 +164,11 @@ impl Reconstruction {
     /// Whether there are kernels of Wilson fermions for it in a precision.
     pub fn exists_in(self, precision: IterationPrecision) -> bool {
         let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
-        !self.is_short() && !self.keeps_phase() && (self != Reconstruction::EightTemporal || floating)
+        self.is_for_wilson() && (self != Reconstruction::EightTemporal || floating)
+    }
+    /// Whether operators of Wilson fermions take it, if need be as [`with_two_rows`](Self::with_two_rows).
+    pub(super) fn is_for_wilson(self) -> bool {
+        !self.is_short() && !self.keeps_phase()
     }
     /// Whether links are kept in 16 bits beside fields in single precision.
     pub fn is_short(self) -> bool {

@@ -1,6 +1,6 @@
 //! The course of a solve: to the even sites, up the ladder of precisions, back, and the check of the answer.
 use super::batch::gflops;
-use super::configuration::{Configuration, Operators};
+use super::configuration::{Configuration, Operators, expect_kernels};
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::{Method, Request};
@@ -15,12 +15,14 @@ use solvers::{Observer, SolveError, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Solutions and what is known of them.
+/// Solutions and what is known of them. They need not have converged: see [`Report::converged`].
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl<B: Backend> Configuration<'_, B> {
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. The observer sees every iteration and
     /// can stop it.
+    ///
+    /// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.
@@ -66,13 +68,11 @@ impl<B: Backend> Configuration<'_, B> {
         observer: &mut impl Observer,
     ) -> Solved<Spinor> {
         let begin = Instant::now();
+        expect_kernels(request.precision, request.reconstruction)?;
         let request = Request { reconstruction: self.possible(request.reconstruction, request.precision)?, ..*request };
         request.check_precisions().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
         if request.method == Method::GcrDd {
-            request
-                .schwarz
-                .check(self.domain().local(), self.domain().grid())
-                .map_err(|why| SolveFailure::Solver(SolveError::Invalid(why.message())))?;
+            request.schwarz.check(self.domain().local(), self.domain().grid())?;
         }
         let operators = Operators::new(self, request.operator, sources.len())?;
         solve(&operators, sources, guess, &request, observer, begin)

@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::dirac::{
     EvenOdd, EvenOddStaggered, Form, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
 };
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::fat_links::{Improvement, LinkGroup};
 use crate::field::host::{ColourVector, HostColour, HostGauge};
 use crate::field::{AnyOperator, FullColour};
@@ -151,6 +151,10 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
     /// M†M on the even sites in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are the caller's
     /// affair: see [`possible`](Self::possible).
+    ///
+    /// # Errors
+    /// [`DeviceError::NoKernels`] for formats of which there are none: see [`Reconstruction::exists_for_naive`] and
+    /// [`Reconstruction::exists_for_improved`]; and failures of the device.
     pub fn operator(
         &self,
         params: StaggeredParams,
@@ -158,6 +162,13 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         reconstruction: Reconstruction,
         nrhs: usize,
     ) -> Result<AnyOperator<B, OneSpin>> {
+        let (operator, exists) = match self.links {
+            Links::Thin(_) => ("naive staggered", reconstruction.exists_for_naive(precision)),
+            Links::Improved(_) => ("improved staggered", reconstruction.exists_for_improved(precision)),
+        };
+        if !exists {
+            return Err(DeviceError::NoKernels { operator, precision, reconstruction });
+        }
         StaggeredOperators::new(self, params, 0, 0.0, nrhs)?.any(precision, reconstruction)
     }
     /// M ψ_j, M† ψ_j or M†M ψ_j on all sites for all fields together, with fields and links in a format, and the
@@ -225,7 +236,8 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
 
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero; m must not be zero.
     /// The method is [`Method::Cg`] or [`Method::BlockCg`], on M†M itself on the even sites. The observer sees every
-    /// iteration and can stop it.
+    /// iteration and can stop it. Where rounding ends the solve above the tolerance, the solutions are returned with a
+    /// report that has not converged.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.

@@ -9,7 +9,7 @@ use crate::solve::{
     Correction, IterationPrecision, Method, Reconstruction, ShiftStrategy, SolveFailure, SolvedShifts,
     StaggeredConfiguration,
 };
-use solvers::Observer;
+use solvers::{Observer, SolveError};
 
 /// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,7 @@ impl Sample {
     fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
         let (_, report) = solved.map_err(|failure| match failure {
             SolveFailure::Solver(error) | SolveFailure::Unfinished { error, .. } => StudyFailure::Solver(error),
+            SolveFailure::Schwarz(error) => StudyFailure::Solver(SolveError::Invalid(error.message())),
             SolveFailure::Device(error) => StudyFailure::Device(error),
         })?;
         if report.cancelled {

@@ -279,6 +279,7 @@ fn refused(failure: SolveFailure<ColourVector>) -> Failure {
     match failure {
         SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
         SolveFailure::Solver(error) => Failure::refused(error).shared(),
+        SolveFailure::Schwarz(error) => Failure::refused(error).shared(),
         SolveFailure::Unfinished { error, .. } => Failure::failed(error).shared(),
     }
 }
