@@ -48,9 +48,10 @@ if configurations > 1:
 else:
     error = np.full_like(mean, np.nan)
 
-print(f"{name}: {configurations} configurations, T = {extent}")
+one = configurations == 1
+print(f"{name}: {configurations} configuration{'' if one else 's'}, T = {extent}{', no errors' if one else ''}")
 for t, (m, e) in enumerate(zip(mean, error)):
-    print(f"{t:3d}  {m:.5f} ± {e:.5f}")
+    print(f"{t:3d}  {m:.5f}" + ("" if one else f" ± {e:.5f}"))
 
 try:
     import matplotlib
@@ -59,7 +60,7 @@ try:
     import matplotlib.pyplot as plt
 except ImportError:
     sys.exit(0)
-plt.errorbar(range(len(mean)), mean, error, fmt="o", capsize=3)
+plt.errorbar(range(len(mean)), mean, None if one else error, fmt="o", capsize=3)
 plt.xlabel("t")
 plt.ylabel("effective mass of the pion")
 plt.savefig("pion.png", dpi=150)
