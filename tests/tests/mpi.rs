@@ -637,13 +637,15 @@ fn an_interrupted_measurement_says_so() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut job = mpirun(&room, 2, run).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
-    while !room.path("m.jsonl").exists() {
+    // The file is there before the first line, so that nobody else writes to it.
+    while !fs::read_to_string(room.path("m.jsonl")).is_ok_and(|text| text.ends_with('\n')) {
         assert!(start.elapsed() < 4 * SECONDS && job.try_wait().unwrap().is_none(), "nothing was measured");
         std::thread::sleep(Duration::from_millis(20));
     }
     // One rank hears of it and tells the other; mpirun itself would end both.
-    let signal = format!("kill -INT $(pgrep -P {} ferrite | tail -1)", job.id());
-    assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
+    let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let rank = children(job.id()).into_iter().rfind(|pid| name(pid).trim() == "ferrite").unwrap();
+    assert!(Command::new("sh").args(["-c", &format!("kill -INT {rank}")]).status().unwrap().success());
     let run: Run = job.wait_with_output().unwrap().into();
     assert_eq!(run.code, Some(130), "{}", run.stderr);
     assert!(run.stderr.contains("error: ended at t = "), "{}", run.stderr);
