@@ -262,7 +262,7 @@ impl Cuda {
         }
         let (name, start) = (parts.join("_"), Instant::now());
         let instance = gpu_kernels::instances().find(|instance| instance.name == name);
-        let instance = instance.ok_or_else(|| BackendError::NoInstance { kernel: name })?;
+        let instance = instance.ok_or(BackendError::NoInstance { kernel: name })?;
         let variant = instance.variants.iter().find(|variant| variant.way == way);
         let (entry, shared) = match variant {
             Some(variant) => (variant.name, variant.shared),
