@@ -60,9 +60,14 @@ impl std::fmt::Debug for Info {
     }
 }
 
-/// The largest of residuals, wherever it is (NaN if one is).
+/// The larger of two residuals; what is no number is the largest.
+pub fn worse_residual(a: f64, b: f64) -> f64 {
+    if b <= a || a.is_nan() { a } else { b }
+}
+
+/// The largest of residuals, wherever it is; 0 if there is none.
 pub fn worst_residual(residuals: &[f64]) -> f64 {
-    residuals.iter().copied().fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
+    residuals.iter().copied().fold(0.0, worse_residual)
 }
 
 impl Info {

@@ -107,7 +107,7 @@ pub use compact::WIDTHS;
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
 pub use error::{BreakdownKind, SolveError};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
-pub use info::{Info, worst_residual};
+pub use info::{Info, worse_residual, worst_residual};
 pub use lanczos::{Largest, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};

@@ -28,8 +28,10 @@ fn too_little_memory_is_known_before_the_start() {
     assert!(report["memory"]["needed_bytes"].as_u64() > report["memory"]["free_bytes"].as_u64());
 }
 
-/// A configuration of which there is no more than the header: `check` reads no more.
-fn large(room: &Room, extent: usize, time: usize) -> bool {
+/// An input for a configuration of which there is no more than the header: `check` reads no more. Nothing where the file
+/// system has no files of so many bytes.
+fn large(extent: usize, time: usize) -> Option<Room> {
+    let room = Room::new();
     let text = format!(
         "{{'descr': '<c16', 'fortran_order': False, 'shape': ({time}, {extent}, {extent}, {extent}, 4, 3, 3), }}"
     );
@@ -37,18 +39,18 @@ fn large(room: &Room, extent: usize, time: usize) -> bool {
     start.resize(128, b' ');
     fs::write(room.path("large.npy"), start).unwrap();
     let file = fs::OpenOptions::new().write(true).open(room.path("large.npy")).unwrap();
-    file.set_len((128 + time * extent.pow(3) * 576) as u64).is_ok()
+    if file.set_len((128 + time * extent.pow(3) * 576) as u64).is_err() {
+        eprintln!("skipped: the file system has no files of so many bytes");
+        return None;
+    }
+    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\nprecision = 'half'\n")
+        .unwrap();
+    Some(room)
 }
 
 #[test]
 fn a_lattice_of_more_sites_than_a_device_counts_is_for_many_processes() {
-    let room = Room::new();
-    if !large(&room, 192, 384) {
-        eprintln!("skipped: the file system has no files of so many bytes");
-        return;
-    }
-    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\nprecision = 'half'\n")
-        .unwrap();
+    let Some(room) = large(192, 384) else { return };
     let check = |flags: &str| object(&room.run(&format!("check run.toml --backend cpu --json --memory 80GiB {flags}")));
     let (alone, shared) = (check(""), check("--processes 1024"));
     assert_eq!((&alone["ok"], &shared["ok"]), (&json!(false), &json!(true)), "{alone} {shared}");
@@ -57,13 +59,7 @@ fn a_lattice_of_more_sites_than_a_device_counts_is_for_many_processes() {
 
 #[test]
 fn how_many_processes_are_enough() {
-    let room = Room::new();
-    if !large(&room, 32, 64) {
-        eprintln!("skipped: the file system has no sparse files");
-        return;
-    }
-    fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\nprecision = 'half'\n")
-        .unwrap();
+    let Some(room) = large(32, 64) else { return };
     let check = |flags: &str| object(&room.run(&format!("check run.toml --backend cpu --json {flags}")));
     let needed = check("--memory 1000GiB")["memory"]["needed_bytes"].as_u64().unwrap();
     let little = |flags: &str| check(&format!("--memory {} {flags}", needed / 2));
@@ -95,11 +91,7 @@ fn how_many_processes_are_enough() {
 
 #[test]
 fn times_are_foretold_of_any_lattice() {
-    let room = Room::new();
-    if !large(&room, 50, 100) {
-        eprintln!("skipped: the file system has no sparse files");
-        return;
-    }
+    let Some(room) = large(50, 100) else { return };
     fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\n").unwrap();
     let time = |flags: &str| {
         let check = format!("check run.toml --time --backend cpu --json --memory 1000GiB {flags}");

@@ -172,6 +172,8 @@ pub fn source_hash(root: &Path, toolchain: &str, ptxas: &str) -> Result<String> 
         part(file.strip_prefix(root).unwrap_or(&file).as_os_str().as_encoded_bytes());
         part(&fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?);
     }
+    // Of the source as we were compiled, which is what is noted beside the kernels.
+    part(gpu_kernels::SOURCE.as_bytes());
     part(toolchain.as_bytes());
     part(ptxas.as_bytes());
     // This program's list of kernels, which is older than the source if a file was saved after we were compiled.

@@ -1,14 +1,14 @@
 //! The chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
+use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
-use super::{Error, worse_residual};
 use crate::backend::{Backend, Cpu};
 use crate::domain::Result;
 use crate::field::{ColourSpace, DeviceColour, FullColour};
 use gpu_kernels::random::purpose;
 use gpu_kernels::storage::{Double, Element, Recon18};
 use num_complex::Complex64;
-use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg};
+use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg, worse_residual};
 
 /// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
 /// grid. `which` is the number of the first vector.

@@ -1,9 +1,9 @@
 //! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
+use super::Error;
 use super::force::Force;
 use super::gradient::{self, Hops};
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
-use super::{Error, worse_residual};
 use crate::backend::Backend;
 use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use crate::domain::{Domain, Result};
@@ -16,6 +16,7 @@ use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{
     ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, SolveError, VectorSpace, multishift_cg,
+    worse_residual,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

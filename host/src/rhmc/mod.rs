@@ -82,11 +82,6 @@ pub enum PlanError {
     },
 }
 
-/// The larger of two residuals; what is no number is the largest.
-pub fn worse_residual(a: f64, b: f64) -> f64 {
-    if b <= a || a.is_nan() { a } else { b }
-}
-
 impl From<BackendError> for Error {
     fn from(error: BackendError) -> Self {
         Error::Device(error.into())

@@ -27,7 +27,7 @@ impl Scales {
         Scales(norms.iter().map(scale).collect())
     }
     /// Whether there is nothing to do.
-    pub fn are_one(&self) -> bool {
+    fn are_one(&self) -> bool {
         self.0.iter().all(|scale| *scale == 1.0)
     }
     /// The norms of the sources as they are solved for.

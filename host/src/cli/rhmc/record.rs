@@ -8,7 +8,6 @@ use ferrite::field::host::HostColour;
 use ferrite::rhmc::condensate::{Estimate, condensate, noise};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
-use ferrite::rhmc::worse_residual;
 use ferrite::statistics::average;
 use gpu_kernels::storage::{Double, Element};
 use num_complex::Complex64;
@@ -146,7 +145,7 @@ impl Record {
                 let mean = sum / (2 * found.len()) as f64;
                 let pair = |at: &Estimate| json!({ "even": [at.even.re, at.even.im], "odd": [at.odd.re, at.odd.im] });
                 let pairs: Vec<Value> = found.iter().map(pair).collect();
-                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, worse_residual);
+                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, solvers::worse_residual);
                 json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
             };
             if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
