@@ -1,6 +1,7 @@
 //! How a solve can fail.
 
 use crate::info::Info;
+use std::convert::Infallible;
 use std::fmt;
 use thiserror::Error;
 
@@ -38,7 +39,7 @@ impl fmt::Display for BreakdownKind {
 /// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg),
 /// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) go on with the others. The error comes at the end: it is about the
 /// first of those given up, and [`Info::failed`] has all of them.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
     /// The iterations allowed were used up.
     #[error("no convergence in {iterations} iterations: the true residual is {residual:.3e}")]
@@ -119,6 +120,9 @@ pub enum SolveError<E: std::error::Error + 'static> {
     Backend(#[from] E),
 }
 
+/// Why a solver ended, where neither the vector space nor the operator failed.
+pub type Unsolved = SolveError<Infallible>;
+
 /// The other right-hand sides that were given up, for a message about `rhs`.
 fn beside(info: &Info, rhs: usize) -> String {
     let others: Vec<_> = info.failed.iter().filter(|&&j| j != rhs).map(usize::to_string).collect();
@@ -130,6 +134,37 @@ fn beside(info: &Info, rhs: usize) -> String {
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {
+    /// The same, where it is not that the vector space or the operator failed.
+    ///
+    /// # Errors
+    /// Their failure.
+    pub fn unsolved(self) -> Result<Unsolved, E> {
+        self.with_backend(Err)
+    }
+
+    /// With what becomes of the failure of the vector space or the operator, if it is that.
+    fn with_backend<F: std::error::Error + 'static, G>(
+        self,
+        backend: impl FnOnce(E) -> Result<F, G>,
+    ) -> Result<SolveError<F>, G> {
+        Ok(match self {
+            Self::NoConvergence { iterations, residual, info } => {
+                SolveError::NoConvergence { iterations, residual, info }
+            }
+            Self::Stagnation { iterations, rhs, residual, info } => {
+                SolveError::Stagnation { iterations, rhs, residual, info }
+            }
+            Self::Breakdown { what, iteration, rhs, info } => SolveError::Breakdown { what, iteration, rhs, info },
+            Self::NotPositiveDefinite { curvature, iteration, rhs, info } => {
+                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
+            }
+            Self::NotANumber { iteration, rhs, info } => SolveError::NotANumber { iteration, rhs, info },
+            Self::Cancelled { iteration, info } => SolveError::Cancelled { iteration, info },
+            Self::Invalid(why) => SolveError::Invalid(why),
+            Self::Backend(error) => SolveError::Backend(backend(error)?),
+        })
+    }
+
     /// The report, where there is one.
     pub fn info(&self) -> Option<&Info> {
         match self {
@@ -189,5 +224,13 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         if let Some(info) = self.info_mut() {
             *info = whole;
         }
+    }
+}
+
+impl Unsolved {
+    /// The same among errors that may be of a vector space or an operator.
+    pub fn or_backend<E: std::error::Error + 'static>(self) -> SolveError<E> {
+        let Ok(error) = self.with_backend(|never| -> Result<E, Infallible> { match never {} });
+        error
     }
 }

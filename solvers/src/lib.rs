@@ -105,7 +105,7 @@ pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};
 pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
 pub use compact::WIDTHS;
 pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
-pub use error::{BreakdownKind, SolveError};
+pub use error::{BreakdownKind, SolveError, Unsolved};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::{Info, worse_residual, worst_residual};
 pub use lanczos::{Largest, largest_eigenvalue};

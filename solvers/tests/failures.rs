@@ -314,7 +314,7 @@ fn errors_of_the_backend_pass_through() {
     let b = Random(12).vector(N);
     let mut x = space.allocate().unwrap();
     let error = cg(&system, &b, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
-    assert!(matches!(error, Err(SolveError::Backend(Broken))));
+    assert!(matches!(error.unwrap_err().unsolved(), Err(Broken)));
 }
 
 #[test]

@@ -13,14 +13,13 @@ use crate::config::Settings;
 use crate::plot;
 use clap::Args;
 use ferrite::dirac::TimeBoundary;
-use ferrite::domain::DeviceError;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{GaugeFile, ReadOptions};
 use ferrite::solve::{
     Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure, in_batches,
 };
 use serde_json::{Value, json};
-use solvers::{Info, SolveError};
+use solvers::{Info, SolveError, Unsolved};
 use std::path::{Path, PathBuf};
 use tracing::{debug, info, warn};
 
@@ -521,7 +520,7 @@ pub fn announce(report: &Report) {
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.
-pub type Ended = (Vec<HostSpinor>, Report, Option<SolveError<DeviceError>>);
+pub type Ended = (Vec<HostSpinor>, Report, Option<Unsolved>);
 
 /// How a solve ended that began.
 pub fn ended(result: Result<(Vec<HostSpinor>, Report), SolveFailure>) -> Outcome<Ended> {
@@ -539,7 +538,7 @@ pub fn climbs(climbs: &[Climb]) -> Vec<Value> {
     let one = |climb: &Climb| {
         json!({
             "iterations": climb.iterations,
-            "reason": climb.reason,
+            "reason": climb.reason.to_string(),
             "precision": name_of(&PRECISIONS, climb.precision),
             "outer": name_of(&PRECISIONS, climb.outer),
             "reconstruct": name_of(&RECONSTRUCTIONS, climb.reconstruction),
@@ -558,7 +557,7 @@ pub fn end(
     output: Option<&PathBuf>,
     tol: f64,
     report: &Report,
-    error: Option<&SolveError<impl std::error::Error>>,
+    error: Option<&Unsolved>,
     written: Option<&PathBuf>,
 ) -> Outcome {
     if report.converged {
@@ -576,7 +575,7 @@ pub fn end(
     };
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {:.0e}; {kept}", worst(report), tol);
     match error {
-        Some(error @ SolveError::Cancelled { .. }) => {
+        Some(error @ Unsolved::Cancelled { .. }) => {
             Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")).shared())
         }
         Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}")).shared()),

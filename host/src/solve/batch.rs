@@ -6,9 +6,8 @@ use super::report::{Climb, Report, SolveFailure};
 use super::request::{IterationPrecision, Reconstruction};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
-use crate::domain::DeviceError;
 use crate::field::host::{ColourVector, Fermion, HostColour, HostField};
-use solvers::{Info, SolveError};
+use solvers::{Info, SolveError, Unsolved};
 
 /// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
 /// components of a source. More than 16 together bring little more, because the links' share of what is read is small by
@@ -69,7 +68,7 @@ pub fn in_batches<T: Fermion>(
     mut solve: impl FnMut(&[HostField<T>], Option<&[HostField<T>]>) -> Solved<T>,
 ) -> Solved<T> {
     let (mut solutions, mut whole) = (Vec::new(), None::<Report>);
-    let mut failure: Option<SolveError<DeviceError>> = None;
+    let mut failure: Option<Unsolved> = None;
     for batch in ranges(sizes, sources.len()) {
         let done = batch.start;
         let (sources, guess) = (&sources[batch.clone()], guess.map(|guess| &guess[batch]));
@@ -200,10 +199,9 @@ pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
     if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
 }
 
-/// The steps of a batch before which `done` right-hand sides were solved. Their reasons count from the batch's first.
-fn later(mut climbs: Vec<Climb>, done: usize) -> Vec<Climb> {
-    climbs.iter_mut().for_each(|climb| climb.reason += &format!(" (counted from right-hand side {done})"));
-    climbs
+/// The steps of a batch before which `done` right-hand sides were solved.
+fn later(climbs: Vec<Climb>, done: usize) -> Vec<Climb> {
+    climbs.into_iter().map(|climb| Climb { reason: climb.reason.counted_from(done), ..climb }).collect()
 }
 
 /// The solvers' own accounts of two batches.
@@ -237,9 +235,10 @@ impl ShiftsReport {
             mine.iterations = mine.iterations.max(theirs.iterations);
             mine.refinement_iterations = mine.refinement_iterations.max(theirs.refinement_iterations);
             mine.reliable_updates += theirs.reliable_updates;
-            mine.climbs.extend(later(theirs.climbs, mine.true_residual.len()));
+            let done = mine.true_residual.len();
+            mine.climbs.extend(later(theirs.climbs, done));
             mine.true_residual.extend(theirs.true_residual);
-            mine.failure = mine.failure.take().or(theirs.failure);
+            mine.failure = mine.failure.take().or(theirs.failure.map(|error| error.counted_from(done)));
         }
         let (seconds, work) = (self.seconds + next.seconds, self.gflops * self.seconds + next.gflops * next.seconds);
         ShiftsReport {
@@ -260,6 +259,7 @@ impl ShiftsReport {
 mod tests {
     use super::*;
     use crate::lattice::Lattice;
+    use crate::solve::ShiftOutcome;
 
     /// All ways to write `n` as a sum of sizes, by trying everything.
     fn best_by_trying(n: usize, most: usize, largest: usize) -> Option<(usize, usize)> {
@@ -301,12 +301,16 @@ mod tests {
         assert_eq!(largest_batch(0, |_| true), None);
     }
 
-    /// A solve of a batch that did nothing, but for steps up the ladder.
-    fn report(nrhs: usize, climbs: &[(&str, IterationPrecision)]) -> Report {
-        let climb = |(reason, precision): &(&str, IterationPrecision)| Climb {
+    fn stagnation(rhs: usize) -> Unsolved {
+        SolveError::Stagnation { iterations: 0, rhs, residual: 1.0, info: Box::default() }
+    }
+
+    /// A solve of a batch that did nothing, but for steps up the ladder, for a right-hand side each.
+    fn report(nrhs: usize, climbs: &[(usize, IterationPrecision)]) -> Report {
+        let climb = |&(rhs, precision): &(usize, IterationPrecision)| Climb {
             iterations: 0,
-            reason: reason.to_string(),
-            precision: *precision,
+            reason: stagnation(rhs),
+            precision,
             outer: IterationPrecision::Double,
             reconstruction: Reconstruction::Twelve,
         };
@@ -353,14 +357,45 @@ mod tests {
     #[test]
     fn formats_are_those_of_the_batch_that_went_highest() {
         use IterationPrecision::{Double, Half, Single};
-        let low = [("right-hand side 0 stagnates", Single)];
-        let all = report(2, &low).beside(report(2, &low)).beside(report(1, &[low[0], ("", Double)]));
+        let low = [(0, Single)];
+        let all = report(2, &low).beside(report(2, &low)).beside(report(1, &[low[0], (0, Double)]));
         assert_eq!(all.precision, Double);
-        let reasons: Vec<&str> = all.climbs.iter().map(|climb| &climb.reason[..]).collect();
-        assert_eq!(reasons[..2], [low[0].0, "right-hand side 0 stagnates (counted from right-hand side 2)"]);
+        let reasons: Vec<Unsolved> = all.climbs.into_iter().map(|climb| climb.reason).collect();
+        // Right-hand sides count from the first of all.
+        assert_eq!(reasons, [0, 2, 4, 4].map(stagnation));
         assert_eq!(report(1, &[]).beside(report(1, &low)).precision, Single);
         assert_eq!(report(1, &low).beside(report(1, &[])).precision, Single);
         assert_eq!(report(1, &[]).beside(report(1, &[])).precision, Half);
+    }
+
+    #[test]
+    fn failures_of_shifts_are_counted_through() {
+        let batch = |failure| {
+            let shift = ShiftOutcome {
+                shift: 0.1,
+                iterations: 0,
+                refinement_iterations: 0,
+                reliable_updates: 0,
+                true_residual: vec![1.0; 3],
+                climbs: Vec::new(),
+                failure,
+            };
+            ShiftsReport {
+                shifts: vec![shift],
+                converged: false,
+                first_precision: None,
+                reconstruction: Reconstruction::Eighteen,
+                first_seconds: 0.0,
+                seconds: 0.0,
+                total_seconds: 0.0,
+                gflops: 0.0,
+                cancelled: false,
+            }
+        };
+        let later = batch(None).beside(batch(Some(stagnation(1))));
+        assert_eq!(later.shifts[0].failure, Some(stagnation(4)));
+        // The first one is told.
+        assert_eq!(batch(Some(stagnation(2))).beside(later).shifts[0].failure, Some(stagnation(2)));
     }
 
     #[test]

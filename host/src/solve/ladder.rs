@@ -9,8 +9,8 @@ use gpu_kernels::storage::Double;
 use solvers::{
     BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
     CgParams, CgWorkspace, Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind,
-    Mixed, Observer, Precise, Preconditioner, SolveError, System, Uniform, VectorSpace, bicgstab, block_cg, block_cgnr,
-    cg, cgne, cgnr, defect_correction, gcr,
+    Mixed, Observer, Precise, Preconditioner, SolveError, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
+    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -61,7 +61,7 @@ pub(super) struct Climbed {
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
-    pub failure: Option<SolverError>,
+    pub failure: Option<Unsolved>,
     /// Time of the iteration.
     pub seconds: f64,
 }
@@ -88,10 +88,13 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
         let (info, failure) = match system.iterate(rung, tol, &left, &mut seen) {
             Ok(info) => (info, None),
-            Err(error) => match error.info().cloned() {
-                Some(info) => (info, Some(error)),
-                None => return Err(error),
-            },
+            Err(error) => {
+                let error = error.unsolved().map_err(SolverError::Backend)?;
+                match error.info().cloned() {
+                    Some(info) => (info, Some(error)),
+                    None => return Err(error.or_backend()),
+                }
+            }
         };
         let iterations = spent + info.iterations;
         total = Some(match total {
@@ -112,7 +115,7 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
                 rung = next;
                 climbs.push(Climb {
                     iterations,
-                    reason: error.to_string(),
+                    reason: error,
                     precision: rung.precision,
                     outer: rung.outer,
                     reconstruction: rung.reconstruction,
@@ -169,7 +172,7 @@ impl Rung {
 }
 
 /// Whether more precision can help, where the residuals are these in double.
-fn may_climb(error: &SolverError, true_residual: &[f64]) -> bool {
+fn may_climb(error: &Unsolved, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
         // Not where the source is no number to begin with, whose residual is none either.

@@ -2,15 +2,15 @@
 use super::request::{IterationPrecision, Reconstruction, SchwarzError};
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
-use solvers::{Info, SolveError};
+use solvers::{Info, SolveError, Unsolved};
 
 /// A step up the ladder: why the solve could not go on as it was, and how it went on from the best iterate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Climb {
     /// Iterations done before.
     pub iterations: usize,
-    /// The solver's reason.
-    pub reason: String,
+    /// The solver's reason, with its account of the iterations since the step before.
+    pub reason: Unsolved,
     /// Precision of the iteration from here on.
     pub precision: IterationPrecision,
     /// Precision of the solver's true residuals from here on.
@@ -61,7 +61,7 @@ pub enum SolveFailure<T: Fermion = Spinor> {
     Unfinished {
         /// Why.
         #[source]
-        error: SolveError<DeviceError>,
+        error: Unsolved,
         /// The best iterate of each right-hand side.
         solutions: Vec<HostField<T>>,
         /// What is known of these iterates.

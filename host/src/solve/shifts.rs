@@ -14,7 +14,9 @@ use crate::field::host::{ColourVector, HostColour};
 use crate::field::{AnyField, AnySpace, ColourSpace, DeviceColour, FullColour};
 use gpu_kernels::storage::{Double, OneSpin};
 use num_complex::Complex64;
-use solvers::{Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, VectorSpace, multishift_cg};
+use solvers::{
+    Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, Unsolved, VectorSpace, multishift_cg,
+};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
@@ -45,7 +47,7 @@ pub struct ShiftOutcome {
     /// The steps up the ladder of precisions.
     pub climbs: Vec<Climb>,
     /// Why the solver gave up, where it did.
-    pub failure: Option<String>,
+    pub failure: Option<Unsolved>,
 }
 
 /// What a solve for several shifts did.
@@ -361,7 +363,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         outcome.refinement_iterations += info.iterations;
         outcome.reliable_updates += info.reliable_updates;
         outcome.climbs.extend(climbs);
-        outcome.failure = outcome.failure.take().or(failure.map(|error| error.to_string()));
+        outcome.failure = outcome.failure.take().or(failure);
         self.seconds += seconds;
         self.flops += info.flops;
         Ok(())

@@ -70,7 +70,8 @@ impl Sample {
     /// Of a solve for one source and several shifts, or why some system did not converge.
     fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
         let (_, report) = solved.map_err(|failure| match failure {
-            SolveFailure::Solver(error) | SolveFailure::Unfinished { error, .. } => StudyFailure::Solver(error),
+            SolveFailure::Solver(error) => StudyFailure::Solver(error),
+            SolveFailure::Unfinished { error, .. } => StudyFailure::Solver(error.or_backend()),
             SolveFailure::Schwarz(error) => StudyFailure::Solver(SolveError::Invalid(error.message())),
             SolveFailure::Device(error) => StudyFailure::Device(error),
         })?;

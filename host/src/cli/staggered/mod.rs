@@ -20,12 +20,12 @@ use super::{Context, Failure, Outcome, ahead, fields, interrupt, target};
 use crate::config::Settings;
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::domain::{DeviceError, Domain};
+use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
 pub use links::read_links;
 use plan::Masses;
-use solvers::SolveError;
+use solvers::{SolveError, Unsolved};
 use std::path::PathBuf;
 use tracing::info;
 
@@ -233,7 +233,7 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.
-pub type Solved = (Vec<HostColour>, Report, Option<SolveError<DeviceError>>);
+pub type Solved = (Vec<HostColour>, Report, Option<Unsolved>);
 
 /// *Collective.* Solves with the only mass of a plan, on its links with reconstruction and tadpole factor, for these sources
 /// and guesses, in batches of these sizes.

@@ -10,11 +10,10 @@ use crate::cli::progress::Watch;
 use crate::cli::solve::{announce, applications, climbs, end, histories, lines, worst};
 use crate::cli::{Code, Context, Failure, Outcome, fields, text};
 use crate::plot;
-use ferrite::domain::DeviceError;
 use ferrite::field::host::HostColour;
 use ferrite::solve::{Report, ShiftStrategy, ShiftsReport};
 use serde_json::{Value, json};
-use solvers::SolveError;
+use solvers::Unsolved;
 use std::path::PathBuf;
 use tracing::warn;
 
@@ -69,7 +68,7 @@ pub fn one(
     solve: &StaggeredSolve,
     (device, layout): (&Device, &Layout),
     u0: f64,
-    (solutions, report, error): (&[HostColour], &Report, Option<&SolveError<DeviceError>>),
+    (solutions, report, error): (&[HostColour], &Report, Option<&Unsolved>),
     (watch, batches, profile): (&Watch, &Batches, &Profile),
 ) -> Outcome {
     let (plan, info) = (&solve.plan, &report.info);
@@ -193,7 +192,7 @@ pub fn several(
                 "true_residual": solvers::worst_residual(&outcome.true_residual),
                 "true_residuals": outcome.true_residual,
                 "climbs": climbs(&outcome.climbs),
-                "failure": outcome.failure,
+                "failure": outcome.failure.as_ref().map(Unsolved::to_string),
             })
         })
         .collect();
