@@ -134,34 +134,26 @@ fn beside(info: &Info, rhs: usize) -> String {
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {
-    /// The same, where it is not that the vector space or the operator failed.
+    /// This error as one of the solver's own.
     ///
     /// # Errors
-    /// Their failure.
+    /// What the vector space or the operator failed with, where it is [`Backend`](Self::Backend).
     pub fn unsolved(self) -> Result<Unsolved, E> {
-        self.with_backend(Err)
-    }
-
-    /// With what becomes of the failure of the vector space or the operator, if it is that.
-    fn with_backend<F: std::error::Error + 'static, G>(
-        self,
-        backend: impl FnOnce(E) -> Result<F, G>,
-    ) -> Result<SolveError<F>, G> {
         Ok(match self {
             Self::NoConvergence { iterations, residual, info } => {
-                SolveError::NoConvergence { iterations, residual, info }
+                Unsolved::NoConvergence { iterations, residual, info }
             }
             Self::Stagnation { iterations, rhs, residual, info } => {
-                SolveError::Stagnation { iterations, rhs, residual, info }
+                Unsolved::Stagnation { iterations, rhs, residual, info }
             }
-            Self::Breakdown { what, iteration, rhs, info } => SolveError::Breakdown { what, iteration, rhs, info },
+            Self::Breakdown { what, iteration, rhs, info } => Unsolved::Breakdown { what, iteration, rhs, info },
             Self::NotPositiveDefinite { curvature, iteration, rhs, info } => {
-                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
+                Unsolved::NotPositiveDefinite { curvature, iteration, rhs, info }
             }
-            Self::NotANumber { iteration, rhs, info } => SolveError::NotANumber { iteration, rhs, info },
-            Self::Cancelled { iteration, info } => SolveError::Cancelled { iteration, info },
-            Self::Invalid(why) => SolveError::Invalid(why),
-            Self::Backend(error) => SolveError::Backend(backend(error)?),
+            Self::NotANumber { iteration, rhs, info } => Unsolved::NotANumber { iteration, rhs, info },
+            Self::Cancelled { iteration, info } => Unsolved::Cancelled { iteration, info },
+            Self::Invalid(why) => Unsolved::Invalid(why),
+            Self::Backend(error) => return Err(error),
         })
     }
 
@@ -227,10 +219,27 @@ impl<E: std::error::Error + 'static> SolveError<E> {
     }
 }
 
-impl Unsolved {
-    /// The same among errors that may be of a vector space or an operator.
-    pub fn or_backend<E: std::error::Error + 'static>(self) -> SolveError<E> {
-        let Ok(error) = self.with_backend(|never| -> Result<E, Infallible> { match never {} });
-        error
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_solver_are_kept_whole() {
+        type Any = SolveError<fmt::Error>;
+        let info = || Box::new(Info { iterations: 7, failed: vec![1, 2], ..Info::default() });
+        let of_solver = [
+            Any::NoConvergence { iterations: 7, residual: 0.5, info: info() },
+            Any::Stagnation { iterations: 7, rhs: 2, residual: 0.5, info: info() },
+            Any::Breakdown { what: BreakdownKind::Omega, iteration: 7, rhs: 2, info: info() },
+            Any::NotPositiveDefinite { curvature: -0.5, iteration: 7, rhs: 2, info: info() },
+            Any::NotANumber { iteration: 7, rhs: 2, info: info() },
+            Any::Cancelled { iteration: 7, info: info() },
+            Any::Invalid("no tolerance"),
+        ];
+        for error in of_solver {
+            let whole = format!("{error:?}");
+            assert_eq!(format!("{:?}", error.unsolved().unwrap()), whole);
+        }
+        assert_eq!(Any::Backend(fmt::Error).unsolved(), Err(fmt::Error));
     }
 }

@@ -184,12 +184,19 @@ impl Sample {
                 true_residual: report.true_residual[0],
             })),
             Ok((_, report)) => Ok(Err(not_converged(report.true_residual[0]))),
-            Err(SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. }) => Err(StudyFailure::Interrupted),
-            Err(SolveFailure::Unfinished { error, .. }) => Ok(Err(error.to_string())),
-            Err(SolveFailure::Solver(error)) => Err(StudyFailure::Solver(error)),
-            Err(SolveFailure::Schwarz(error)) => Err(StudyFailure::Solver(SolveError::Invalid(error.message()))),
-            Err(SolveFailure::Device(error)) => Err(StudyFailure::Device(error)),
+            Err(failure) => unsolved(failure).map(Err),
         }
+    }
+}
+
+/// Why a solve did not converge, or why the study cannot go on.
+fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String, StudyFailure> {
+    match failure {
+        SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. } => Err(StudyFailure::Interrupted),
+        SolveFailure::Unfinished { error, .. } => Ok(error.to_string()),
+        SolveFailure::Solver(error) => Err(StudyFailure::Solver(error)),
+        SolveFailure::Schwarz(error) => Err(StudyFailure::Solver(SolveError::Invalid(error.message()))),
+        SolveFailure::Device(error) => Err(StudyFailure::Device(error)),
     }
 }
 

@@ -88,13 +88,10 @@ pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
         let (info, failure) = match system.iterate(rung, tol, &left, &mut seen) {
             Ok(info) => (info, None),
-            Err(error) => {
-                let error = error.unsolved().map_err(SolverError::Backend)?;
-                match error.info().cloned() {
-                    Some(info) => (info, Some(error)),
-                    None => return Err(error.or_backend()),
-                }
-            }
+            Err(error) => match error.info().cloned() {
+                Some(info) => (info, Some(error.unsolved()?)),
+                None => return Err(error),
+            },
         };
         let iterations = spent + info.iterations;
         total = Some(match total {

@@ -1,15 +1,14 @@
 //! CG on M†M of a staggered operator, for one mass or for many shifts together.
-use super::{Cell, Sample, Scheme, Study, StudyFailure, average, gflops_of, not_converged};
+use super::{Cell, Sample, Scheme, Study, StudyFailure, average, gflops_of, not_converged, unsolved};
 use crate::backend::Backend;
 use crate::dirac::{StaggeredParams, TimeBoundary};
 use crate::domain::Result;
 use crate::field::host::ColourVector;
 use crate::generate;
 use crate::solve::{
-    Correction, IterationPrecision, Method, Reconstruction, ShiftStrategy, SolveFailure, SolvedShifts,
-    StaggeredConfiguration,
+    Correction, IterationPrecision, Method, Reconstruction, ShiftStrategy, SolvedShifts, StaggeredConfiguration,
 };
-use solvers::{Observer, SolveError};
+use solvers::Observer;
 
 /// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,12 +68,10 @@ pub fn staggered_cell<B: Backend>(
 impl Sample {
     /// Of a solve for one source and several shifts, or why some system did not converge.
     fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
-        let (_, report) = solved.map_err(|failure| match failure {
-            SolveFailure::Solver(error) => StudyFailure::Solver(error),
-            SolveFailure::Unfinished { error, .. } => StudyFailure::Solver(error.or_backend()),
-            SolveFailure::Schwarz(error) => StudyFailure::Solver(SolveError::Invalid(error.message())),
-            SolveFailure::Device(error) => StudyFailure::Device(error),
-        })?;
+        let report = match solved {
+            Ok((_, report)) => report,
+            Err(failure) => return unsolved(failure).map(Err),
+        };
         if report.cancelled {
             return Err(StudyFailure::Interrupted);
         }
