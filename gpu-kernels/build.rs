@@ -1,5 +1,6 @@
-//! A number for the source of the kernels. Whoever compiles it to PTX notes it, and whoever launches the PTX compares: a
-//! kernel's arguments are a struct, which has to look the same on both sides.
+//! A number for the source of the kernels: whoever compiles it to PTX notes it, and whoever launches the PTX compares, as a
+//! kernel's arguments are a struct, which has to look the same on both sides. And the vector instructions that kernels are
+//! compiled for on a CPU.
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -21,6 +22,45 @@ fn main() {
     let source = format!("{:08x}", hash.finalize());
     println!("cargo::rustc-env=GPU_KERNELS_SOURCE={source}");
     println!("cargo::metadata=source={source}");
+    // Families of kernels in PTX builds are chosen as features of a generated package.
+    println!("cargo::rustc-check-cfg=cfg(feature, values(any()))");
+    vectors();
+}
+
+/// Sets `vectors_avx512`, `vectors_avx2` or `vectors_portable`, as the environment variable `FERRITE_VECTORS` wants it.
+fn vectors() {
+    const VARIABLE: &str = "FERRITE_VECTORS";
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    println!("cargo::rustc-check-cfg=cfg(vectors_avx512, vectors_avx2, vectors_portable)");
+    let target = std::env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
+    if target != "x86_64" {
+        println!("cargo::rustc-cfg=vectors_portable");
+        return;
+    }
+    let wanted = std::env::var(VARIABLE).unwrap_or_else(|_| "native".into());
+    let sets: &[&str] = match &*wanted {
+        "avx512" => &["avx512"],
+        "avx2" => &["avx2"],
+        "all" => &["avx512", "avx2"],
+        "native" => match building_machine() {
+            Some(true) => &["avx512"],
+            Some(false) => &["avx2"],
+            None => &["avx512", "avx2"],
+        },
+        other => panic!("{VARIABLE} is '{other}': it has to be native, avx2, avx512 or all"),
+    };
+    sets.iter().for_each(|set| println!("cargo::rustc-cfg=vectors_{set}"));
+}
+
+/// Whether this machine has AVX-512; not said where programs are built for another architecture.
+fn building_machine() -> Option<bool> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::is_x86_feature_detected as has;
+        Some(has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && has!("fma"))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
 }
 
 fn list(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -320,7 +320,7 @@ unsafe impl<K: SiteKind, P: Precision, Q: Precision> Kernel for Accumulate<K, P,
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "blas":
     kernel "blas_double" axpby_spinor_double: Axpby<Spinors<Double>>, registers 0;
     kernel "blas_single" axpby_spinor_single: Axpby<Spinors<Single>>, registers 0;
     kernel "blas_half" axpby_spinor_half: Axpby<Spinors<Half>>, registers 0;

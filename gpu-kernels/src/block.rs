@@ -223,7 +223,7 @@ unsafe impl<F: SiteFormat> Kernel for BlockUpdate<F> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "block":
     reduce "block" gram_spinor_double: Gram<Spinors<Double>>, registers 0;
     reduce "block" gram_spinor_single: Gram<Spinors<Single>>, registers 0;
     reduce "block" gram_spinor_half: Gram<Spinors<Half>>, registers 0;

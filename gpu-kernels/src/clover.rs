@@ -353,7 +353,7 @@ fn sum<T: Real>(x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
     x.zip(h, |x, h| complex(b.mul_add(h.re, x.re), b.mul_add(h.im, x.im)))
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "clover":
     setup "clover_setup" clover_term: CloverTerm, registers 0;
     setup "clover_setup" clover_inverse: CloverInverse, registers 0;
     setup "clover_setup" clover_convert_double: CloverConvert<Double>, registers 0;
@@ -442,7 +442,7 @@ crate::entry! { INSTANCES:
     reduce "clover_half" clover_dslash_add_dots_half_12: CloverDslashAddDots<Half, Recon12>, registers 128, sides 2 at 152;
     reduce "clover_half" clover_dslash_add_dot_half_8: CloverDslashAddDot<Half, Recon8>, registers 128, sides 2 at 124;
     reduce "clover_half" clover_dslash_add_dots_half_8: CloverDslashAddDots<Half, Recon8>, registers 128, sides 2 at 152;
-    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128, sides 2 at 112;
+    reduce "clover_fp16" clover_dslash_add_dot_fp16_18: CloverDslashAddDot<Fp16, Recon18>, registers 128, sides 2 at 128;
     reduce "clover_fp16" clover_dslash_add_dots_fp16_18: CloverDslashAddDots<Fp16, Recon18>, registers 128, sides 2 at 160;
     reduce "clover_fp16" clover_dslash_add_dot_fp16_12: CloverDslashAddDot<Fp16, Recon12>, registers 128, sides 2 at 120;
     reduce "clover_fp16" clover_dslash_add_dots_fp16_12: CloverDslashAddDots<Fp16, Recon12>, registers 128, sides 2 at 160;

@@ -1,4 +1,4 @@
-//! Every instance as a CPU function, compiled here once for each set of vector instructions, so that the crates above,
+//! Every instance as a CPU function, compiled here for the vector instructions that are asked for, so that the crates above,
 //! which are generic over the instances, do not compile them again.
 use crate::{Kernel, Reduction, Values};
 use core::any::TypeId;
@@ -9,48 +9,101 @@ use core::any::TypeId;
 /// `kernel` points to a kernel of the entry's type; otherwise as [`Kernel::site`].
 pub type Run = unsafe fn(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64);
 
+/// Vector instructions that kernels can be compiled for. Which ones are, `FERRITE_VECTORS` says when this crate is built:
+/// `native` (the default: the best of the building machine), `avx2`, `avx512`, or `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// AVX-512 (F, VL, DQ, BW), AVX2 and FMA.
+    Avx512,
+    /// AVX2 and FMA.
+    Avx2,
+    /// What any processor of the architecture has. On x86-64 nothing is compiled for that.
+    Portable,
+}
+
+impl Vectors {
+    /// What kernels are compiled for, the best first.
+    pub const COMPILED: &[Vectors] = &[
+        #[cfg(vectors_avx512)]
+        Vectors::Avx512,
+        #[cfg(vectors_avx2)]
+        Vectors::Avx2,
+        #[cfg(vectors_portable)]
+        Vectors::Portable,
+    ];
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vectors::Avx512 => "AVX-512",
+            Vectors::Avx2 => "AVX2",
+            Vectors::Portable => "no vector instructions",
+        }
+    }
+    /// Whether this machine has them.
+    pub fn exist(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx512 => {
+                use std::is_x86_feature_detected as has;
+                has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw") && Vectors::Avx2.exist()
+            }
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2 => std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),
+            Vectors::Portable => true,
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+    /// The best that this machine has and kernels are compiled for.
+    pub fn best() -> Option<Self> {
+        Self::COMPILED.iter().copied().find(|vectors| vectors.exist())
+    }
+}
+
 /// One instance on the CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The instance's type.
     pub kernel: fn() -> TypeId,
-    /// For any machine of this architecture.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub portable: Run,
-    /// For AVX2 and FMA.
-    #[cfg(target_arch = "x86_64")]
-    pub avx2: Run,
-    /// For AVX-512 (F, VL, DQ, BW) and FMA.
-    #[cfg(target_arch = "x86_64")]
-    pub avx512: Run,
+    /// The functions, in the order of [`Vectors::COMPILED`].
+    pub functions: &'static [Run],
+}
+
+impl Entry {
+    /// The function for these instructions, if it is compiled.
+    pub fn function(&self, vectors: Vectors) -> Option<Run> {
+        Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.functions[place])
+    }
 }
 
 /// The entry of a type, whose functions belong to the module that calls this: the compiler works on modules in parallel.
 #[macro_export]
 macro_rules! cpu_entry {
     ($body:ident, $kernel:ty) => {{
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(vectors_portable)]
         unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
             unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(vectors_avx2)]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
             unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(vectors_avx512)]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
             unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
         }
         $crate::cpu::Entry {
             kernel: core::any::TypeId::of::<$kernel>,
-            #[cfg(not(target_arch = "x86_64"))]
-            portable,
-            #[cfg(target_arch = "x86_64")]
-            avx2,
-            #[cfg(target_arch = "x86_64")]
-            avx512,
+            functions: &[
+                #[cfg(vectors_avx512)]
+                avx512,
+                #[cfg(vectors_avx2)]
+                avx2,
+                #[cfg(vectors_portable)]
+                portable,
+            ],
         }
     }};
 }

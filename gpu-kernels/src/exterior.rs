@@ -249,7 +249,7 @@ unsafe impl<H: Hops> Reduction for StaggeredExteriorDot<H> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "exterior":
     kernel "exterior_double" wilson_exterior_double_18: WilsonExterior<Double, Recon18, Plain>, registers 255;
     kernel "exterior_double" clover_exterior_double_18: WilsonExterior<Double, Recon18, Inverse>, registers 255;
     kernel "exterior_double" clover_row_exterior_double_18: WilsonExterior<Double, Recon18, CloverSum>, registers 255;

@@ -136,7 +136,7 @@ unsafe impl<P: Precision> Kernel for PackColours<P> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "faces":
     kernel "faces" pack_faces_spinor_double: PackSpinors<Double>, registers 0;
     kernel "faces" pack_faces_spinor_single: PackSpinors<Single>, registers 0;
     kernel "faces" pack_faces_spinor_half: PackSpinors<Half>, registers 0;

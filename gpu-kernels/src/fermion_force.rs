@@ -246,7 +246,7 @@ unsafe impl<T: Element> Kernel for CombineMatrices<T> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "fermion_force":
     kernel "fermion_force" naive_force_double_double: NaiveForce<Double, f64>, registers 0;
     kernel "fermion_force" naive_force_single_double: NaiveForce<Single, f64>, registers 0;
     kernel "fermion_force" naive_force_double_single: NaiveForce<Double, f32>, registers 0;

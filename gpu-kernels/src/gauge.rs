@@ -41,6 +41,6 @@ unsafe impl Reduction for Plaquette {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "gauge":
     observe "gauge" plaquette: Plaquette, registers 0;
 }

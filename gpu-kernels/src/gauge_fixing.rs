@@ -132,9 +132,9 @@ unsafe impl Reduction for Divergence {
     }
 }
 
-crate::entry! { INSTANCES:
-    kernel "gauge" relax_gauge: RelaxGauge, registers 0;
-    observe "gauge" divergence: Divergence, registers 0;
+crate::entry! { INSTANCES of "gauge_fixing":
+    kernel "gauge_fixing" relax_gauge: RelaxGauge, registers 0;
+    observe "gauge_fixing" divergence: Divergence, registers 0;
 }
 
 #[cfg(test)]

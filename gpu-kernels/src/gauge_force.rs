@@ -279,7 +279,7 @@ unsafe impl Kernel for TimeLine {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "gauge_force":
     kernel "gauge_force" wilson_force_double_double: GaugeForce<f64, f64, false>, registers 0;
     kernel "gauge_force" wilson_force_single_double: GaugeForce<f32, f64, false>, registers 0;
     kernel "gauge_force" wilson_force_single_single: GaugeForce<f32, f32, false>, registers 0;

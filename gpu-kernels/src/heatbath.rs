@@ -207,7 +207,7 @@ unsafe impl Kernel for Overrelax {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "heatbath":
     kernel "heatbath" heatbath: Heatbath, registers 0;
     kernel "heatbath" overrelax: Overrelax, registers 0;
 }

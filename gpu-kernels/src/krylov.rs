@@ -61,7 +61,7 @@ unsafe impl<F: SiteFormat> Kernel for MultiAxpy<F> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "krylov":
     reduce "krylov" multi_dot_spinor_double: MultiDot<Spinors<Double>>, registers 0;
     reduce "krylov" multi_dot_spinor_single: MultiDot<Spinors<Single>>, registers 0;
     reduce "krylov" multi_dot_spinor_half: MultiDot<Spinors<Half>>, registers 0;

@@ -123,8 +123,17 @@ pub struct Instance {
     /// The other ways in which it is compiled for GPUs.
     pub variants: &'static [crate::sides::Variant],
     /// The instance on the CPU.
-    #[cfg(feature = "cpu")]
+    #[cfg(all(feature = "cpu", not(test)))]
     pub cpu: crate::cpu::Entry,
+}
+
+/// The instances of one source file. They are compiled to PTX together, and apart from those of other files.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// The name of the file.
+    pub name: &'static str,
+    /// Its kernels.
+    pub instances: &'static [Instance],
 }
 
 /// An entry point in PTX.
@@ -160,10 +169,10 @@ impl Instance {
 /// `, looped 2 at 168` for two at a time, until a thread has computed all.
 #[macro_export]
 macro_rules! entry {
-    ($list:ident: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal
+    ($list:ident of $family:tt: $($kind:ident $module:literal $name:ident: $kernel:ty, registers $registers:literal
         $(, $way:ident $sides:literal at $cap:literal)*;)*) => {
         // Static, not const: the functions it points to are compiled in this crate and in no other.
-        pub(crate) static $list: &[$crate::Instance] = &[$(
+        pub(crate) static $list: $crate::Family = $crate::Family { name: $family, instances: &[$(
             $crate::Instance {
                 name: stringify!($name),
                 parts: $crate::entry!(@parts $kind $kernel),
@@ -176,11 +185,12 @@ macro_rules! entry {
                     registers: $cap,
                     shared: $crate::entry!(@shared $way $kernel),
                 }),*],
-                #[cfg(feature = "cpu")]
+                #[cfg(all(feature = "cpu", not(test)))]
                 cpu: $crate::entry!(@cpu $kind $kernel),
             },
-        )*];
-        #[cfg(target_arch = "nvptx64")]
+        )*] };
+        // `cargo xtask build-ptx` compiles each family by itself.
+        #[cfg(all(target_arch = "nvptx64", feature = $family))]
         mod entry_points {
             use super::*;
             $(

@@ -28,7 +28,8 @@ pub mod algebra;
 pub mod blas;
 pub mod block;
 pub mod clover;
-#[cfg(feature = "cpu")]
+// Unit tests need no instances, which take minutes to compile.
+#[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
 pub mod device;
 pub mod exterior;
@@ -57,36 +58,37 @@ pub mod transfer;
 pub mod wilson;
 
 mod launch;
-pub use launch::{EntryPoint, Instance, Kernel, Reduction, Values};
+pub use launch::{EntryPoint, Family, Instance, Kernel, Reduction, Values};
 
 /// A number for the source of this crate: PTX of another number has other kernels, or the same with other arguments.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 
+/// The kernels of all source files.
+pub static FAMILIES: &[Family] = &[
+    wilson::INSTANCES,
+    clover::INSTANCES,
+    staggered::INSTANCES,
+    exterior::INSTANCES,
+    faces::INSTANCES,
+    schwarz::INSTANCES,
+    krylov::INSTANCES,
+    smeared::INSTANCES,
+    blas::INSTANCES,
+    block::INSTANCES,
+    transfer::INSTANCES,
+    gauge::INSTANCES,
+    gauge_fixing::INSTANCES,
+    heatbath::INSTANCES,
+    momenta::INSTANCES,
+    gauge_force::INSTANCES,
+    fermion_force::INSTANCES,
+];
+
 /// Every kernel of the crate.
 #[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
-    [
-        wilson::INSTANCES,
-        clover::INSTANCES,
-        staggered::INSTANCES,
-        exterior::INSTANCES,
-        faces::INSTANCES,
-        schwarz::INSTANCES,
-        krylov::INSTANCES,
-        smeared::INSTANCES,
-        blas::INSTANCES,
-        block::INSTANCES,
-        transfer::INSTANCES,
-        gauge::INSTANCES,
-        gauge_fixing::INSTANCES,
-        heatbath::INSTANCES,
-        momenta::INSTANCES,
-        gauge_force::INSTANCES,
-        fermion_force::INSTANCES,
-    ]
-    .into_iter()
-    .flatten()
+    FAMILIES.iter().flat_map(|family| family.instances)
 }
 
 /// What the PTX of all of them contains.

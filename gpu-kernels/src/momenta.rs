@@ -311,7 +311,7 @@ unsafe impl<T: Element> Kernel for UnpackMomenta<T> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "momenta":
     setup "momenta" pack_momenta_double: PackMomenta<f64>, registers 0;
     setup "momenta" pack_momenta_single: PackMomenta<f32>, registers 0;
     setup "momenta" unpack_momenta_double: UnpackMomenta<f64>, registers 0;

@@ -167,7 +167,7 @@ unsafe impl<P: Precision> Kernel for MrUpdate<P> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "schwarz":
     reduce "schwarz" block_dot_spinor_double: BlockDot<Spinors<Double>>, registers 0;
     reduce "schwarz" block_dot_spinor_single: BlockDot<Spinors<Single>>, registers 0;
     reduce "schwarz" block_dot_spinor_half: BlockDot<Spinors<Half>>, registers 0;

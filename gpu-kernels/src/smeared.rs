@@ -380,7 +380,7 @@ unsafe impl<T: Element> Kernel for CopyThin<T> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "smeared":
     kernel "smeared" staple_double: Staple<f64>, registers 0;
     kernel "smeared" staple_single: Staple<f32>, registers 0;
     setup "smeared" scale_links_double: ScaleLinks<f64>, registers 0;

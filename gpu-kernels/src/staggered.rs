@@ -301,7 +301,7 @@ unsafe impl<H: Hops> Row for DslashAdd<H> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "staggered":
     kernel "staggered_double" staggered_dslash_double_18: Dslash<Naive<Double, Recon18>>, registers 168, sides 4 at 188, sides 3 at 137;
     kernel "staggered_double" staggered_dslash_add_double_18: DslashAdd<Naive<Double, Recon18>>, registers 168, sides 4 at 196, sides 3 at 144;
     reduce "staggered_double" staggered_dslash_add_dot_double_18: RowDot<DslashAdd<Naive<Double, Recon18>>>, registers 168, sides 4 at 200, sides 3 at 136, sides 2 at 168;

@@ -214,7 +214,7 @@ unsafe impl<F: SiteFormat> Kernel for CopySites<F> {
     }
 }
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "transfer":
     kernel "transfer" copy_region_spinor_double: CopySites<Spinors<Double>>, registers 0;
     kernel "transfer" copy_region_spinor_single: CopySites<Spinors<Single>>, registers 0;
     kernel "transfer" copy_region_spinor_half: CopySites<Spinors<Half>>, registers 0;

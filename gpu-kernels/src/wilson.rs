@@ -235,7 +235,7 @@ pub type WilsonDslashAddDot<P, R> = RowDot<WilsonDslashAdd<P, R, false>>;
 /// [`WilsonDslashAdd`] with the sums that the second half step of BiCGstab needs.
 pub type WilsonDslashAddDots<P, R> = RowDots<WilsonDslashAdd<P, R, false>>;
 
-crate::entry! { INSTANCES:
+crate::entry! { INSTANCES of "wilson":
     kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232, looped 1 at 204;
     kernel "wilson_double" wilson_dslash_dagger_double_18: WilsonDslash<Double, Recon18, true>, registers 232, looped 1 at 204;
     kernel "wilson_double" wilson_dslash_add_double_18: WilsonDslashAdd<Double, Recon18, false>, registers 232, looped 1 at 208;

@@ -1,9 +1,11 @@
 //! `cargo xtask build-ptx`: from the kernels' Rust source to one PTX file and one cubin per module.
 //!
-//! 1. cargo compiles gpu-kernels and `core` for `nvptx64-nvidia-cuda`; our link step joins the bitcode of everything.
-//! 2. For each module, in parallel: `opt` keeps that module's kernels and optimises, `llc` writes PTX, register caps
-//!    are written into the text, and `ptxas` makes a cubin where it is at hand.
-//! 3. `manifest.json` records what came out and of what; it is written last, so it vouches for the files beside it.
+//! 1. A family of kernels, those of one source file, is taken from the cache if all that decides its code is unchanged.
+//! 2. cargo compiles the other families side by side, and `core`, for `nvptx64-nvidia-cuda`; our link step joins the
+//!    bitcode of each with that of `core`.
+//! 3. For each module, in parallel: `opt` keeps that module's kernels, `llc` writes PTX, register caps are written into the
+//!    text, and `ptxas` makes a cubin where it is at hand.
+//! 4. `manifest.json` records what came out and of what; it is written last, so it vouches for the files beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +15,11 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use gpu_kernels::EntryPoint;
+use gpu_kernels::{EntryPoint, FAMILIES, Family};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::kernel_families::{self, Sources, Store};
 use crate::process::{self, plural};
 use crate::ptxas::{self, Ptxas, Report};
 use crate::toolchain::{Kind, Toolchain};
@@ -27,18 +30,23 @@ pub const HELP: &str = "\
 Compile the GPU kernels to target/kernels: <module>.ptx, <module>.cubin, manifest.json, and the number of
 the source that they are of.
 
-Usage: cargo xtask build-ptx [--toolchain nightly|debian] [--force]
+Usage: cargo xtask build-ptx [--toolchain nightly|debian] [--no-cache]
 
   --toolchain  which compiler (default: the first that `cargo xtask setup` has installed; the environment variable
                FERRITE_KERNEL_TOOLCHAIN does the same)
-  --force      build even if nothing has changed
+  --no-cache   compile everything, also what is unchanged
 
-Without NVIDIA's assembler ptxas no cubins are made; the driver then compiles the PTX when the program starts.
+Compiled kernels are kept in ferrite/kernels in $XDG_CACHE_HOME or ~/.cache, or in $FERRITE_KERNEL_CACHE, by the content
+of their source: another clone, or an older commit, compiles only what differs. Without NVIDIA's assembler ptxas no cubins
+are made; the driver then compiles the PTX when the program starts.
 ";
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 /// PTX 8.0: the first version with Hopper's bulk copies.
 const PTX_FEATURE: &str = "+ptx80";
+/// Local arrays stay in registers only where all loops over them are unrolled: a row of 18 numbers in double needs the third
+/// level's threshold.
+const UNROLL: &str = "-Cllvm-args=-unroll-threshold=300";
 /// What decides the output besides the kernels' source.
 const OUR_SOURCE: [&str; 4] = [
     include_str!("build_ptx.rs"),
@@ -54,13 +62,13 @@ const SOURCE_FILE: &str = "source";
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let choice = Kind::choice(&mut args)?;
-    let force = process::take_flag(&mut args, "--force");
+    let cached = !process::take_flag(&mut args, "--no-cache");
     process::expect_no_more(&args)?;
-    build(&process::root()?, choice, force)
+    build(&process::root()?, choice, cached)
 }
 
-/// Brings `target/kernels` up to date.
-pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
+/// Brings `target/kernels` up to date; `cached`: with what is there and in the user's cache.
+pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
     let start = Instant::now();
     let toolchain = Toolchain::find(choice)?;
     let ptxas = Ptxas::find(root);
@@ -70,52 +78,100 @@ pub fn build(root: &Path, choice: Option<Kind>, force: bool) -> Result<()> {
     let lock = fs::File::create(scratch.join("lock"))?;
     lock.lock().context("the lock file in target/ptx-build cannot be locked")?;
 
-    let hash = source_hash(root, &toolchain.to_string(), ptxas.as_ref().map_or("", |found| &found.version))?;
+    let version = ptxas.as_ref().map(|found| found.version.as_str());
+    let hashes = hashes(root, &toolchain.to_string(), version.unwrap_or(""))?;
+    let hash = source_hash(&hashes);
     let output = output_folder(root);
-    let previous = manifest(root);
-    if !force && previous.as_ref().is_ok_and(|manifest| manifest["source_hash"] == hash.as_str()) {
+    if cached && manifest(root).is_ok_and(|manifest| manifest["source_hash"] == hash.as_str()) {
         println!("kernels are up to date ({toolchain})");
         return Ok(());
     }
-    let assembler = ptxas.as_ref().map_or("none, so no cubins".to_string(), |found| found.version.clone());
-    println!("building kernels with {toolchain}; ptxas: {assembler}");
-
-    let entries: Vec<EntryPoint> = gpu_kernels::entry_points().collect();
-    let modules = modules(&entries)?;
-    let linked = compile(root, &toolchain, &scratch)?;
-    check_exports(&linked.symbols, &entries)?;
-    let compiled = start.elapsed();
+    let store = Store::open(&scratch, cached)?;
+    let missing: Vec<(&Family, &str)> =
+        FAMILIES.iter().zip(&hashes).map(|(family, hash)| (family, hash.as_str())).collect();
+    let missing: Vec<_> = missing.into_iter().filter(|(_, hash)| !store.has(hash)).collect();
+    if !missing.is_empty() {
+        let assembler = version.unwrap_or("none, so no cubins");
+        println!("building {} with {toolchain}; ptxas: {assembler}", families(missing.len()));
+        compile_families(root, (&toolchain, ptxas.as_ref()), &scratch, &store, &missing)?;
+    }
 
     let fresh = scratch.join("kernels.new");
     remove_folder(&fresh)?;
     fs::create_dir_all(&fresh)?;
-    let job =
-        Job { toolchain: &toolchain, ptxas: ptxas.as_ref(), bitcode: &linked.bitcode, fresh: &fresh, old: &output };
-    let version = ptxas.as_ref().map(|found| found.version.as_str());
-    // Another assembler's cubins are of no use.
-    let same_ptxas =
-        previous.as_ref().ok().filter(|manifest| version.is_some() && manifest["ptxas"].as_str() == version);
-    let old_reports = same_ptxas.map(reports_in).unwrap_or_default();
-    let reports = in_parallel(&modules, |(name, members)| job.module(name, members, &old_reports))?;
-
+    let mut reports = BTreeMap::new();
+    for hash in &hashes {
+        reports.extend(store.reports(hash)?);
+        copy_kernels(&store.of(hash), &fresh)?;
+    }
+    let entries: Vec<EntryPoint> = gpu_kernels::entry_points().collect();
+    let modules = modules(FAMILIES)?;
     let manifest = json!({
         "source_hash": hash,
         "target": ptxas::ARCH,
         "toolchain": toolchain.to_string(),
         "ptxas": version,
-        "modules": modules.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        "modules": modules.iter().map(|module| module.name).collect::<Vec<_>>(),
         "kernels": entries.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
     });
     fs::write(fresh.join(SOURCE_FILE), gpu_kernels::SOURCE)?;
     fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     replace_folder(&fresh, &output)?;
+    store.tidy();
     println!(
-        "{} in {}, {:.1} s ({:.1} s of it rustc)",
+        "{} in {}, {} of {} compiled, {:.1} s",
         plural(entries.len(), "kernel"),
         plural(modules.len(), "module"),
+        missing.len(),
+        families(FAMILIES.len()),
         start.elapsed().as_secs_f64(),
-        compiled.as_secs_f64()
     );
+    Ok(())
+}
+
+fn families(count: usize) -> String {
+    if count == 1 { "1 family".into() } else { format!("{count} families") }
+}
+
+/// Compiles families into the store.
+fn compile_families(
+    root: &Path,
+    (toolchain, ptxas): (&Toolchain, Option<&Ptxas>),
+    scratch: &Path,
+    store: &Store,
+    missing: &[(&Family, &str)],
+) -> Result<()> {
+    let start = Instant::now();
+    let linked = compile(root, toolchain, scratch, missing.iter().map(|(family, _)| *family))?;
+    println!("  rustc: {:.1} s", start.elapsed().as_secs_f64());
+    let mut folders = BTreeMap::new();
+    for (family, hash) in missing {
+        check_exports(&linked.symbols(family), family)?;
+        folders.insert(family.name, store.begin(hash)?);
+    }
+    let modules = modules(missing.iter().map(|(family, _)| *family))?;
+    let reports = in_parallel(&modules, |module| {
+        let job =
+            Job { toolchain, ptxas, bitcode: &linked.bitcode(module.family), folder: &folders[module.family.name] };
+        job.module(module)
+    })?;
+    for (family, hash) in missing {
+        let entries = family.instances.iter().flat_map(|instance| instance.entry_points());
+        let reports = entries.filter_map(|entry| Some((entry.name.to_string(), *reports.get(entry.name)?))).collect();
+        store.finish(hash, &folders[family.name], &reports)?;
+    }
+    Ok(())
+}
+
+/// Copies PTX and cubins.
+fn copy_kernels(from: &Path, to: &Path) -> Result<()> {
+    for entry in from.read_dir().with_context(|| format!("{} cannot be read", from.display()))? {
+        let path = entry?.path();
+        let is_kernel = path.extension().is_some_and(|extension| extension == "ptx" || extension == "cubin");
+        if let Some(name) = path.file_name().filter(|_| is_kernel) {
+            fs::copy(&path, to.join(name)).with_context(|| format!("{} cannot be copied", path.display()))?;
+        }
+    }
     Ok(())
 }
 
@@ -135,7 +191,7 @@ pub fn manifest(root: &Path) -> Result<Value> {
 /// Fails when the source has changed since the kernels of this manifest were built.
 pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
     let text = |key: &str| manifest[key].as_str().unwrap_or("");
-    if source_hash(root, text("toolchain"), text("ptxas"))? != text("source_hash") {
+    if source_hash(&hashes(root, text("toolchain"), text("ptxas"))?) != text("source_hash") {
         bail!("the kernels in target/kernels are older than their source; run `cargo xtask build-ptx`");
     }
     Ok(())
@@ -144,60 +200,59 @@ pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
 /// `ptxas`'s reports in a manifest.
 pub fn reports_in(manifest: &Value) -> BTreeMap<String, Report> {
     let kernels = manifest["kernels"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let number = |kernel: &Value, key: &str| kernel[key].as_u64().and_then(|n| u32::try_from(n).ok());
-    let report = |kernel: &Value| {
-        Some(Report {
-            registers: number(kernel, "registers")?,
-            stack: number(kernel, "stack")?,
-            spill_stores: number(kernel, "spill_stores")?,
-            spill_loads: number(kernel, "spill_loads")?,
-            shared: number(kernel, "shared")?,
-        })
-    };
-    kernels.iter().filter_map(|kernel| Some((kernel["name"].as_str()?.to_string(), report(kernel)?))).collect()
+    let report = |kernel: &Value| Some((kernel["name"].as_str()?.to_string(), kernel_families::from_json(kernel)?));
+    kernels.iter().filter_map(report).collect()
 }
 
-/// Hash of all that decides the output: source, compiler, assembler and this program.
-pub fn source_hash(root: &Path, toolchain: &str, ptxas: &str) -> Result<String> {
-    let crate_folder = root.join("gpu-kernels");
-    let mut files = vec![crate_folder.join("Cargo.toml")];
-    list_files(&crate_folder.join("src"), &mut files)?;
-    files.sort();
+/// For each family the hash of all that decides its code: source, compiler, assembler and this program.
+fn hashes(root: &Path, toolchain: &str, ptxas: &str) -> Result<Vec<String>> {
+    let sources = Sources::read(&root.join("gpu-kernels/src"))?;
+    let mut tools = vec![toolchain, ptxas];
+    tools.extend(OUR_SOURCE);
+    FAMILIES.iter().map(|family| sources.hash(family, &tools)).collect()
+}
+
+/// Hash of all families, and of the source as we were compiled, which is what is noted beside the kernels.
+fn source_hash(families: &[String]) -> String {
     let mut hash = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    for file in files {
-        part(file.strip_prefix(root).unwrap_or(&file).as_os_str().as_encoded_bytes());
-        part(&fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?);
-    }
-    // Of the source as we were compiled, which is what is noted beside the kernels.
-    part(gpu_kernels::SOURCE.as_bytes());
-    part(toolchain.as_bytes());
-    part(ptxas.as_bytes());
-    // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
-    gpu_kernels::entry_points().for_each(|entry| part(format!("{entry:?}").as_bytes()));
-    OUR_SOURCE.iter().for_each(|text| part(text.as_bytes()));
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    families.iter().for_each(|family| hash.update(family.as_bytes()));
+    hash.update(gpu_kernels::SOURCE.as_bytes());
+    kernel_families::hex(&hash.finalize())
 }
 
-type Module<'a> = (&'a str, Vec<&'a EntryPoint>);
+/// Entry points that go to one file.
+struct Module<'a> {
+    name: &'a str,
+    family: &'a Family,
+    members: Vec<EntryPoint>,
+}
 
-/// Entry points by module; refuses names that occur twice.
-fn modules(entries: &[EntryPoint]) -> Result<Vec<Module<'_>>> {
+/// The modules of some families; refuses names that occur twice, and modules of two families.
+fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<Module<'a>>> {
     let mut seen = BTreeSet::new();
-    let mut modules: BTreeMap<&str, Vec<&EntryPoint>> = BTreeMap::new();
-    for entry in entries {
-        if !seen.insert(entry.name) {
-            bail!("two kernels are called '{}' in gpu_kernels::instances()", entry.name);
+    let mut modules: BTreeMap<&str, Module<'a>> = BTreeMap::new();
+    for family in families {
+        for entry in family.instances.iter().flat_map(|instance| instance.entry_points()) {
+            if !seen.insert(entry.name) {
+                bail!("two kernels are called '{}' in gpu_kernels::FAMILIES", entry.name);
+            }
+            let empty = || Module { name: entry.module, family, members: Vec::new() };
+            let module = modules.entry(entry.module).or_insert_with(empty);
+            if module.family.name != family.name {
+                bail!(
+                    "module '{}' has kernels of two families, {} and {}",
+                    entry.module,
+                    module.family.name,
+                    family.name
+                );
+            }
+            module.members.push(entry);
         }
-        modules.entry(entry.module).or_default().push(entry);
     }
     if modules.is_empty() {
-        bail!("gpu_kernels::instances() lists no kernels, so there is nothing to build");
+        bail!("gpu_kernels::FAMILIES lists no kernels, so there is nothing to build");
     }
-    Ok(modules.into_iter().collect())
+    Ok(modules.into_values().collect())
 }
 
 /// Downloads the crates that `core` is built with, unless they are there, so that later builds need no network.
@@ -215,38 +270,68 @@ pub fn fetch(root: &Path, toolchain: &Toolchain) -> Result<()> {
     process::run(&mut fetch()).context("these crates could not be downloaded, and the kernels cannot be built without")
 }
 
-/// The package that cargo compiles; returns its folder.
+/// The workspace that cargo compiles, with a package for each family; returns its folder.
 fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
-    // The crate is compiled under a manifest of its own: inside the workspace this cargo would resolve the dependencies
-    // of every host crate, and might rewrite their lock file.
+    // The crate is compiled under manifests of its own: inside our workspace this cargo would resolve the dependencies of
+    // every host crate, and might rewrite their lock file.
     let package = scratch.join("package");
-    fs::create_dir_all(&package)?;
     let source = root.join("gpu-kernels/src/lib.rs");
-    let manifest = format!(
-        "[package]\nname = \"gpu-kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [lib]\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n[features]\ncpu = []\n\n\
-         [profile.release]\nopt-level = 3\nlto = \"fat\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\n\n\
-         [workspace]\n"
+    let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+    for name in &names {
+        let folder = package.join(name);
+        fs::create_dir_all(&folder)?;
+        let features: String = names.iter().map(|feature| format!("{feature} = []\n")).collect();
+        let manifest = format!(
+            "[package]\nname = \"kernels-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+             [lib]\nname = \"{}\"\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n\
+             [features]\ndefault = [\"{name}\"]\ncpu = []\n{features}",
+            library(name),
+        );
+        write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
+    }
+    // The second level of optimisation, with the loops unrolled as in the third, gives the third's PTX in 60 % of its time.
+    let workspace = format!(
+        "[workspace]\nmembers = {names:?}\nresolver = \"3\"\n\n\
+         [profile.release]\nopt-level = 2\nlto = \"off\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\n"
     );
-    write_if_changed(&package.join("Cargo.toml"), &manifest)?;
+    write_if_changed(&package.join("Cargo.toml"), &workspace)?;
     Ok(package)
 }
 
-/// What the link step leaves.
+/// The name of a family's library.
+fn library(family: &str) -> String {
+    format!("kernels_{family}")
+}
+
+/// Where the link step leaves what it makes of families.
 struct Linked {
-    /// All code in one bitcode file.
     bitcode: PathBuf,
-    /// The names that rustc exports, one a line.
     symbols: PathBuf,
 }
 
-/// Compiles the kernel crate.
-fn compile(root: &Path, toolchain: &Toolchain, scratch: &Path) -> Result<Linked> {
+impl Linked {
+    /// All code of a family in one bitcode file.
+    fn bitcode(&self, family: &Family) -> PathBuf {
+        self.bitcode.join(format!("{}.ptx", library(family.name)))
+    }
+    /// The names that rustc exports, one a line.
+    fn symbols(&self, family: &Family) -> PathBuf {
+        self.symbols.join(library(family.name))
+    }
+}
+
+/// Compiles families of the kernel crate.
+fn compile<'a>(
+    root: &Path,
+    toolchain: &Toolchain,
+    scratch: &Path,
+    families: impl Iterator<Item = &'a Family>,
+) -> Result<Linked> {
     let package = package(root, scratch)?;
     // Each compiler keeps a folder of its own, so that trying the other one throws nothing away.
     let target_dir = scratch.join(toolchain.kind.to_string());
-    let bitcode = target_dir.join(TARGET).join("release").join("gpu_kernels.ptx");
     let symbols = target_dir.join("symbols");
+    fs::create_dir_all(&symbols)?;
     // A copy of this very program: the file we were started from may be replaced while the compiler runs.
     let link_step = scratch.join("link-step");
     fs::copy("/proc/self/exe", &link_step).context("xtask cannot copy itself to target/ptx-build")?;
@@ -254,57 +339,50 @@ fn compile(root: &Path, toolchain: &Toolchain, scratch: &Path) -> Result<Linked>
     cargo
         .current_dir(&package)
         .args(["build", "--quiet", "--release", "--target", TARGET, "-Zbuild-std=core"])
+        .args(families.flat_map(|family| ["--package".to_string(), format!("kernels-{}", family.name)]))
         .env("CARGO_TARGET_DIR", &target_dir)
-        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={}", ptxas::ARCH))
+        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={} {UNROLL}", ptxas::ARCH))
         .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", std::env::current_exe()?)
         .env(linker::LLVM_TOOLS, &toolchain.llvm_tools)
         .env(linker::SYMBOLS, &symbols);
     process::run(&mut cargo).context("the kernels do not compile for the GPU")?;
-    if !bitcode.is_file() || !symbols.is_file() {
-        bail!("the compiler reported success but left no {}; remove target/ptx-build and try again", bitcode.display());
-    }
-    Ok(Linked { bitcode, symbols })
+    Ok(Linked { bitcode: target_dir.join(TARGET).join("release"), symbols })
 }
 
 /// Fails when rustc exports a symbol that is no instance: most likely a kernel that nobody registered.
-fn check_exports(symbols: &Path, entries: &[EntryPoint]) -> Result<()> {
+fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
     let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
-    let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name).collect();
+    let known: BTreeSet<&str> =
+        family.instances.iter().flat_map(|instance| instance.entry_points()).map(|entry| entry.name).collect();
     let mangled = |name: &str| name.starts_with('_') || name.starts_with("rust_");
     let strangers: Vec<&str> = text.lines().filter(|name| !known.contains(name) && !mangled(name)).collect();
     if !strangers.is_empty() {
-        bail!("gpu_kernels::instances() does not list the exported {}", strangers.join(", "));
+        bail!("the family '{}' in gpu_kernels does not list the exported {}", family.name, strangers.join(", "));
     }
     Ok(())
 }
 
-/// What the steps of every module share.
+/// What a module is made with.
 struct Job<'a> {
     toolchain: &'a Toolchain,
     ptxas: Option<&'a Ptxas>,
     bitcode: &'a Path,
-    fresh: &'a Path,
-    old: &'a Path,
+    folder: &'a Path,
 }
 
 impl Job<'_> {
-    /// One module from bitcode to cubin; `old` holds the reports of the previous build.
-    fn module(
-        &self,
-        name: &str,
-        members: &[&EntryPoint],
-        old: &BTreeMap<String, Report>,
-    ) -> Result<BTreeMap<String, Report>> {
-        let start = Instant::now();
-        let file = |extension: &str| self.fresh.join(format!("{name}.{extension}"));
+    /// One module from bitcode to cubin.
+    fn module(&self, module: &Module<'_>) -> Result<BTreeMap<String, Report>> {
+        let (start, name) = (Instant::now(), module.name);
+        let file = |extension: &str| self.folder.join(format!("{name}.{extension}"));
         let (symbols, bitcode, ptx, cubin) = (file("symbols"), file("bc"), file("ptx"), file("cubin"));
-        let names: Vec<&str> = members.iter().map(|instance| instance.name).collect();
+        let names: Vec<&str> = module.members.iter().map(|instance| instance.name).collect();
         fs::write(&symbols, names.join("\n"))?;
         let tool = |tool: &str| Command::new(self.toolchain.llvm_tools.join(tool));
-        // First drop the other modules' kernels, so that each is optimised once.
+        // Only drops the other modules' kernels: what rustc has optimised gains nothing by a second time.
         process::capture(
             tool("opt")
-                .arg("--passes=internalize,globaldce,default<O3>,globaldce")
+                .arg("--passes=internalize,globaldce")
                 .arg(format!("--internalize-public-api-file={}", symbols.display()))
                 .arg("--strip-debug")
                 .arg(self.bitcode)
@@ -317,52 +395,24 @@ impl Job<'_> {
         fs::remove_file(&bitcode)?;
 
         let text = fs::read_to_string(&ptx)?;
-        let cap = |entry: &str| members.iter().find(|i| i.name == entry).map_or(0, |i| i.registers);
+        let cap = |entry: &str| module.members.iter().find(|i| i.name == entry).map_or(0, |i| i.registers);
         let text = ptx_text::with_register_caps(&text, cap);
         fs::write(&ptx, &text)?;
         let entries: BTreeSet<&str> = ptx_text::entries(&text).iter().map(|entry| entry.name).collect();
         let absent: Vec<&str> = names.iter().copied().filter(|name| !entries.contains(name)).collect();
         if !absent.is_empty() {
-            bail!("gpu_kernels::instances() lists kernels that the GPU build does not contain: {}", absent.join(", "));
+            bail!("gpu_kernels::FAMILIES lists kernels that the GPU build does not contain: {}", absent.join(", "));
         }
 
-        let mut note = String::new();
-        let reports = match self.ptxas {
-            None => BTreeMap::new(),
-            Some(ptxas) => match self.reuse(name, &text, &names, old) {
-                Some(reports) => {
-                    note.push_str(", unchanged");
-                    reports
-                }
-                None => ptxas.assemble(&ptx, &cubin)?,
-            },
-        };
+        let reports = self.ptxas.map(|ptxas| ptxas.assemble(&ptx, &cubin)).transpose()?.unwrap_or_default();
         let most = |value: fn(&Report) -> u32| reports.values().map(value).max().unwrap_or(0);
         let measured = if self.ptxas.is_some() {
             format!(", at most {} registers, stack {} B", most(|r| r.registers), most(|r| r.stack))
         } else {
             String::new()
         };
-        println!("  {name}: {} kernels{measured}, {:.1} s{note}", names.len(), start.elapsed().as_secs_f64());
+        println!("  {name}: {} kernels{measured}, {:.1} s", names.len(), start.elapsed().as_secs_f64());
         Ok(reports)
-    }
-
-    /// The previous cubin and its reports, if this module's PTX has not changed.
-    fn reuse(
-        &self,
-        module: &str,
-        ptx: &str,
-        names: &[&str],
-        old: &BTreeMap<String, Report>,
-    ) -> Option<BTreeMap<String, Report>> {
-        let cubin = format!("{module}.cubin");
-        let before = fs::read_to_string(self.old.join(format!("{module}.ptx"))).ok()?;
-        let reports: Option<_> = names.iter().map(|name| Some((name.to_string(), *old.get(*name)?))).collect();
-        if before != ptx {
-            return None;
-        }
-        fs::copy(self.old.join(&cubin), self.fresh.join(&cubin)).ok()?;
-        reports
     }
 }
 
@@ -395,7 +445,7 @@ where
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(module) = next() {
-                    let outcome = work(module).with_context(|| format!("module '{}'", module.0));
+                    let outcome = work(module).with_context(|| format!("module '{}'", module.name));
                     let Ok(mut result) = result.lock() else {
                         return;
                     };
@@ -409,18 +459,6 @@ where
         }
     });
     result.into_inner().map_err(|_| anyhow!("a thread of the kernel build panicked"))?
-}
-
-fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in folder.read_dir().with_context(|| format!("{} cannot be read", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            list_files(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 fn write_if_changed(path: &Path, text: &str) -> Result<()> {

@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> Result<()> {
         for entry in ptx_text::entries(&text) {
             let known = gpu_kernels::entry_points().find(|known| known.name == entry.name);
             let (Some(known), Some(&report)) = (known, reports.get(entry.name)) else {
-                bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --force`", entry.name);
+                bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --no-cache`", entry.name);
             };
             kernels.push((known, report, ptx_text::count(entry.body)));
         }

@@ -97,7 +97,8 @@ fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     let target = process::target(root).join("dist").join(which);
     let build = ["build", "--release", "--package", "ferrite", "--bin", "ferrite", "--target-dir"];
     let mut cargo = cargo(root);
-    cargo.args(build).arg(&target).args(features);
+    // For any machine: the one it is built on may have more vector instructions than others, or fewer.
+    cargo.args(build).arg(&target).args(features).env("FERRITE_VECTORS", "all");
     if let Some(commit) = commit(root) {
         // All of it is built now, so that the program may say this of itself.
         cargo.env("FERRITE_COMMIT", commit);

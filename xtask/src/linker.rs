@@ -15,7 +15,8 @@ use crate::process;
 
 /// Environment variable with the folder of `llvm-link`; its presence makes xtask a linker.
 pub const LLVM_TOOLS: &str = "FERRITE_LINK_WITH_LLVM_TOOLS";
-/// Environment variable with the file that receives the names of the symbols that rustc exports, one a line.
+/// Environment variable with the folder where a file named as the output, without its extension, receives the names of the
+/// symbols that rustc exports, one a line.
 pub const SYMBOLS: &str = "FERRITE_LINK_SYMBOLS";
 
 /// Whether rustc started us as a linker.
@@ -31,7 +32,8 @@ pub fn link(args: &[String]) -> Result<()> {
     // rlibs also hold a metadata file, which is no bitcode.
     link.arg("--ignore-non-bitcode").args(&line.inputs).arg("-o").arg(&line.output);
     process::capture(&mut link)?;
-    let symbols = PathBuf::from(env::var_os(SYMBOLS).ok_or_else(|| anyhow!("{SYMBOLS} is not set"))?);
+    let folder = PathBuf::from(env::var_os(SYMBOLS).ok_or_else(|| anyhow!("{SYMBOLS} is not set"))?);
+    let symbols = folder.join(line.output.file_stem().unwrap_or_default());
     fs::write(&symbols, line.symbols.join("\n")).with_context(|| format!("{} cannot be written", symbols.display()))
 }
 

@@ -10,6 +10,7 @@ mod demo;
 mod dependencies;
 mod dist;
 mod embed;
+mod kernel_families;
 mod linker;
 mod process;
 mod ptx_text;

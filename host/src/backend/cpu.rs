@@ -4,12 +4,13 @@
 use super::profile::Totals;
 use super::{Backend, Buffer, KernelTime, LAUNCH_SUMS, Memory, Ordered, REDUCTION_SLOTS, Result, Summing};
 use crate::solve::Solves;
-use gpu_kernels::cpu::Run;
+use gpu_kernels::cpu::{Entry, Run, Vectors};
 use gpu_kernels::memory::Chunk;
-use gpu_kernels::{Instance, Kernel, Reduction, Values};
+use gpu_kernels::{Kernel, Reduction, Values};
 use rayon::prelude::*;
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -27,8 +28,9 @@ pub struct Cpu {
 
 struct Shared {
     pool: rayon::ThreadPool,
-    vectors: Vectors,
-    /// The instances of the kernels, compiled for the machine's vector instructions.
+    /// None that kernels are compiled for.
+    vectors: Option<Vectors>,
+    /// The instances of the kernels, compiled for these.
     instances: HashMap<TypeId, Option<Run>>,
     sums: Mutex<Sums>,
     /// Times of launches, while they are taken.
@@ -38,6 +40,27 @@ struct Shared {
 struct Sums {
     values: [f64; REDUCTION_SLOTS],
     summing: Summing,
+}
+
+/// A kernel that threads call, without its type.
+#[derive(Clone, Copy)]
+struct Launched<'a> {
+    run: Run,
+    kernel: *const u8,
+    life: PhantomData<&'a ()>,
+}
+// SAFETY: made by `Cpu::launched` of a reference to a kernel, and those are Sync.
+unsafe impl Send for Launched<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Launched<'_> {}
+
+impl Launched<'_> {
+    /// Computes sites of a right-hand side; a reduction writes its sums.
+    fn run(&self, sites: Range<u32>, rhs: u32, sums: *mut f64) {
+        // SAFETY: the function is that of the kernel at this address, compiled for instructions the machine has; every
+        // site is given once, views vouch for the addresses (`view`), and reductions get room for `MOST_VALUES` sums.
+        unsafe { (self.run)(self.kernel, sites.start, sites.end, rhs, sums) }
+    }
 }
 
 /// Memory of the CPU backend.
@@ -79,37 +102,6 @@ impl comms::Buffer for CpuPinned {
     }
 }
 
-/// Which vector instructions the machine has. Kernels are compiled once for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Vectors {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// The least that is compiled for; on x86-64 that is AVX2, and a machine without it computes nothing.
-    Least,
-}
-
-impl Vectors {
-    fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("fma")
-            {
-                return Vectors::Avx512;
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return Vectors::Avx2;
-            }
-        }
-        Vectors::Least
-    }
-}
-
 impl Cpu {
     /// A backend with its own threads; `None`: as many as the machine has. Panics when the operating system gives no more
     /// threads; [`try_new`](Self::try_new) says so.
@@ -126,22 +118,9 @@ impl Cpu {
             .thread_name(|i| format!("ferrite-{i}"))
             .build()
             .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
-        let vectors = Vectors::detect();
-        let instances = gpu_kernels::instances()
-            .map(|Instance { cpu, .. }| {
-                let run = match vectors {
-                    #[cfg(target_arch = "x86_64")]
-                    Vectors::Avx512 => Some(cpu.avx512),
-                    #[cfg(target_arch = "x86_64")]
-                    Vectors::Avx2 => Some(cpu.avx2),
-                    #[cfg(target_arch = "x86_64")]
-                    Vectors::Least => None,
-                    #[cfg(not(target_arch = "x86_64"))]
-                    Vectors::Least => Some(cpu.portable),
-                };
-                ((cpu.kernel)(), run)
-            })
-            .collect();
+        let vectors = Vectors::best();
+        let functions = |entry: &Entry| vectors.and_then(|vectors| entry.function(vectors));
+        let instances = gpu_kernels::instances().map(|i| ((i.cpu.kernel)(), functions(&i.cpu))).collect();
         let sums = Sums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
         let shared = Shared { pool, vectors, instances, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
@@ -152,10 +131,12 @@ impl Cpu {
             totals.add(&parts.join("_"), from.elapsed().as_secs_f64());
         }
     }
-    fn instance<K: 'static>(&self, parts: &[&str]) -> Result<Run> {
+    /// A kernel with its function, for the time of a launch.
+    fn launched<'a, K: Sync + 'static>(&self, kernel: &'a K, parts: &[&str]) -> Result<Launched<'a>> {
         let missing = || super::BackendError::NoInstance { kernel: parts.join("_") };
-        let instance = self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)?;
-        instance.ok_or(super::BackendError::OldProcessor)
+        let run = self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)?;
+        let run = run.ok_or(super::BackendError::OtherProcessor)?;
+        Ok(Launched { run, kernel: std::ptr::from_ref(kernel).cast(), life: PhantomData })
     }
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
     fn sum_up<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
@@ -163,23 +144,8 @@ impl Cpu {
         // As on a GPU, so that what runs here runs there.
         assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
         let (count, from) = (K::Values::COUNT, Instant::now());
-        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
-        let partial: Vec<[f64; MOST_VALUES]> = self.shared.pool.install(|| {
-            let tasks = (0..blocks * nrhs).into_par_iter();
-            tasks
-                .map(|task| {
-                    let sites = block(task % blocks, n);
-                    let mut sums = [0.0; MOST_VALUES];
-                    // SAFETY: as in `launch`; a reduction writes `COUNT` sums.
-                    unsafe {
-                        let address = (&raw const kernel).cast();
-                        run(address, sites.start, sites.end, task / blocks, sums.as_mut_ptr())
-                    };
-                    sums
-                })
-                .collect()
-        });
-        for (rhs, blocks) in partial.chunks(blocks as usize).enumerate() {
+        let partial = self.sum_blocks(self.launched(kernel, K::NAME)?, n, nrhs);
+        for (rhs, blocks) in partial.chunks(n.div_ceil(BLOCK) as usize).enumerate() {
             for k in 0..count {
                 take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
             }
@@ -187,19 +153,29 @@ impl Cpu {
         self.took(K::NAME, from);
         Ok(())
     }
+    /// Runs a kernel on all blocks of sites; compiled once for all kernels.
+    fn run_blocks(&self, kernel: Launched, n: u32, nrhs: u32) {
+        let blocks = n.div_ceil(BLOCK);
+        let task = |task: u32| kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
+        self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().for_each(task));
+    }
+    /// The sums of a reduction for each block of sites of each right-hand side; compiled once for all reductions.
+    fn sum_blocks(&self, kernel: Launched, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
+        let blocks = n.div_ceil(BLOCK);
+        let task = |task: u32| {
+            let mut sums = [0.0; MOST_VALUES];
+            kernel.run(block(task % blocks, n), task / blocks, sums.as_mut_ptr());
+            sums
+        };
+        self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().map(task).collect())
+    }
     /// Number of threads.
     pub fn threads(&self) -> usize {
         self.shared.pool.current_num_threads()
     }
     /// The vector instructions in use: `AVX-512`, `AVX2`, or none.
     pub fn instructions(&self) -> &'static str {
-        match self.shared.vectors {
-            #[cfg(target_arch = "x86_64")]
-            Vectors::Avx512 => "AVX-512",
-            #[cfg(target_arch = "x86_64")]
-            Vectors::Avx2 => "AVX2",
-            Vectors::Least => "no vector instructions",
-        }
+        self.shared.vectors.unwrap_or(Vectors::Portable).name()
     }
 }
 
@@ -286,17 +262,8 @@ impl Backend for Cpu {
     }
 
     fn launch_on<K: Kernel>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
-        let (kernel, run, blocks) = (*kernel, self.instance::<K>(K::NAME)?, n.div_ceil(BLOCK));
         let from = Instant::now();
-        self.shared.pool.install(|| {
-            (0..blocks * nrhs).into_par_iter().for_each(|task| {
-                let sites = block(task % blocks, n);
-                let address = (&raw const kernel).cast();
-                // SAFETY: the instance is that of K, compiled for instructions the machine has; every site is given
-                // once, and views vouch for the addresses (`view`).
-                unsafe { run(address, sites.start, sites.end, task / blocks, std::ptr::null_mut()) };
-            })
-        });
+        self.run_blocks(self.launched(kernel, K::NAME)?, n, nrhs);
         self.took(K::NAME, from);
         Ok(())
     }

@@ -78,11 +78,13 @@ pub enum BackendError {
         /// Its name.
         kernel: String,
     },
-    /// Kernels are compiled for newer processors.
+    /// Kernels are compiled for other processors.
     #[error(
-        "this processor has no AVX2 and FMA instructions, which the CPU backend needs: use a GPU, or a machine from 2013 or later"
+        "the CPU backend of this program is compiled for {}, which this processor does not have: build it here, or with \
+         FERRITE_VECTORS=all (AVX2 with FMA is the least), or use a GPU",
+        compiled_for()
     )]
-    OldProcessor,
+    OtherProcessor,
     /// The operating system gives no more threads.
     #[error("no threads for the CPU backend: {0}")]
     NoThreads(String),
@@ -120,6 +122,12 @@ pub enum BackendError {
         /// The driver's own name of the error.
         code: String,
     },
+}
+
+/// The vector instructions that kernels are compiled for.
+fn compiled_for() -> String {
+    let names: Vec<&str> = gpu_kernels::cpu::Vectors::COMPILED.iter().map(|vectors| vectors.name()).collect();
+    names.join(" and ")
 }
 
 fn gib(bytes: usize) -> String {

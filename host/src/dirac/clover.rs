@@ -199,7 +199,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         out: &mut DeviceSpinor<B, P>,
         w: &DeviceSpinor<B, P>,
         target: SumTarget<'_, B>,
-        with: impl FnOnce(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
+        with: impl Fn(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let minus_square = -self.hop() * self.hop();
         let mut odd = self.odd.borrow_mut();

@@ -89,15 +89,15 @@ impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
 
 impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// Computes a row; `kernel` does it on a whole lattice.
-    pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl FnOnce(Hopping<P, R>) -> K) -> Result {
+    pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl Fn(Hopping<P, R>) -> K) -> Result {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row) as u32);
         row.expect(self.domain(), nrhs as usize)?;
         let hopping = self.hopping(row.input, row.parity);
         hop(
             row.input,
             self.hop_of(row),
-            |region, sites| Ok(backend.launch(&kernel(Hopping { region, ..hopping }), sites, nrhs)?),
-            |Outside { region, sites, ghosts, stream, .. }| {
+            &mut |region, sites| Ok(backend.launch(&kernel(Hopping { region, ..hopping }), sites, nrhs)?),
+            &mut |Outside { region, sites, ghosts, stream, .. }| {
                 let hopping = Hopping { region, ..hopping };
                 match row.form {
                     Form::Hops | Form::Sum => {
@@ -120,7 +120,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         row: &Row<'_, B, P>,
         w: &DeviceSpinor<B, P>,
         target: SumTarget<'_, B>,
-        kernel: impl FnOnce(Hopping<P, R>) -> K,
+        kernel: impl Fn(Hopping<P, R>) -> K,
     ) -> Result<PartialSums> {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row));
         row.expect(self.domain(), nrhs)?;
@@ -130,11 +130,11 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         hop(
             row.input,
             self.hop_of(row),
-            |region, sites| {
+            &mut |region, sites| {
                 let slot = sums.borrow_mut().slot(0, K::Values::COUNT);
                 target.reduce((backend, None), &kernel(Hopping { region, ..hopping }), sites, nrhs as u32, slot)
             },
-            |Outside { part, region, sites, ghosts, stream }| {
+            &mut |Outside { part, region, sites, ghosts, stream }| {
                 let slot = sums.borrow_mut().slot(part, 8);
                 let (hopping, nrhs, w) = (Hopping { region, ..hopping }, nrhs as u32, w.view());
                 match row.form {

@@ -223,11 +223,7 @@ impl<L> Staggered<L> {
         self.launch(&row, |hops| row.with(hops))
     }
     /// Computes a row; `kernel` does it on a whole lattice.
-    fn launch<B: Backend, P: Precision, K: Kernel>(
-        &self,
-        row: &Row<'_, B, P>,
-        kernel: impl FnOnce(L::Hops) -> K,
-    ) -> Result
+    fn launch<B: Backend, P: Precision, K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl Fn(L::Hops) -> K) -> Result
     where
         L: StaggeredLinks<B, P>,
     {
@@ -237,8 +233,8 @@ impl<L> Staggered<L> {
         hop(
             row.input,
             self.hop_of(row),
-            |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
-            |Outside { region, sites, ghosts, stream, .. }| {
+            &mut |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
+            &mut |Outside { region, sites, ghosts, stream, .. }| {
                 let row = row.exterior(L::ghosted(hops(region), ghosts));
                 Ok(backend.launch_on(stream, &row, sites, nrhs)?)
             },
@@ -272,11 +268,11 @@ impl<L> Staggered<L> {
         hop(
             row.input,
             self.hop_of(row),
-            |region, sites| {
+            &mut |region, sites| {
                 let row = RowDot { row: row.with(hops(region)), w };
                 target.reduce((backend, None), &row, sites, nrhs as u32, slot(0))
             },
-            |Outside { part, region, sites, ghosts, stream }| {
+            &mut |Outside { part, region, sites, ghosts, stream }| {
                 let row = row.exterior(L::ghosted(hops(region), ghosts));
                 let row = StaggeredExteriorDot { row, w };
                 target.reduce((backend, stream), &row, sites, nrhs as u32, slot(part))

@@ -248,7 +248,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
         out: &mut DeviceSpinor<B, P>,
         w: &DeviceSpinor<B, P>,
         target: SumTarget<'_, B>,
-        with: impl FnOnce(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
+        with: impl Fn(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();

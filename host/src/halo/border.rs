@@ -122,13 +122,13 @@ impl<B: Backend> Halo<B> {
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: Way::Out })?;
             }
-            let unpack = |_: usize, _: Option<&B::Stream>| {
+            let mut unpack = |_: usize, _: Option<&B::Stream>| {
                 targets.into_iter().enumerate().try_for_each(|(forward, region)| {
                     let way = Way::In { mu, forward: forward == 1 };
                     copy(Slab { region, sites, message: zones[mu][forward], way })
                 })
             };
-            exchange.run((backend, &Trace::new(None)), (&self.streams, None), true, || Ok(()), unpack)?;
+            exchange.run((backend, &Trace::new(None)), (&self.streams, None), true, &mut || Ok(()), &mut unpack)?;
         }
         Ok(())
     }

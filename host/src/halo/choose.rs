@@ -49,7 +49,7 @@ pub fn ways<B: Backend>(domain: &Domain<B>) -> Result<Vec<Transport>> {
 fn seconds<B: Backend>(domain: &Domain<B>) -> Result<f64> {
     let (backend, field) = (domain.backend(), DeviceSpinor::<B, Half>::zero(domain, 1)?);
     let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
-    let once = || hop(&field, way, |_, _| Ok(()), |_| Ok(()));
+    let once = || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;
     (0..before).try_for_each(|_| once())?;
     backend.synchronize()?;

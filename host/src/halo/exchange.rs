@@ -318,12 +318,11 @@ impl<B: Backend> Exchange<B> {
         (backend, trace): (&B, &Trace<B>),
         (streams, packing): (&Streams<B>, Option<&B::Stream>),
         overlap: bool,
-        interior: impl FnOnce() -> Result,
-        mut exterior: impl FnMut(usize, Option<&B::Stream>) -> Result,
+        interior: &mut dyn FnMut() -> Result,
+        exterior: &mut dyn FnMut(usize, Option<&B::Stream>) -> Result,
     ) -> Result {
         self.send((backend, trace), (streams, packing))?;
-        let mut interior = Some(interior);
-        if overlap && let Some(interior) = interior.take() {
+        if overlap {
             interior()?;
         }
         let beside = packing.filter(|_| overlap);
@@ -344,7 +343,7 @@ impl<B: Backend> Exchange<B> {
                 next += 1;
             }
         }
-        if let Some(interior) = interior.take() {
+        if !overlap {
             interior()?;
             (0..4).filter(|mu| self.ends[*mu].is_some()).try_for_each(|mu| exterior(mu, None))?;
         }
@@ -397,8 +396,9 @@ impl<B: Backend> Exchange<B> {
                 Outgoing::Peer { zones, word, copied, .. } => {
                     backend.follow(&self.ready, Some(stream))?;
                     let to = zones[turn].pointer();
-                    let copy = || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream, ORDERED)?);
-                    trace.device(backend, at, || "copy to the neighbour".into(), copy)?;
+                    let mut copy =
+                        || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream, ORDERED)?);
+                    trace.device(backend, at, &|| "copy to the neighbour".into(), &mut copy)?;
                     backend.signal(&[word.pointer()], count, Some(stream), ORDERED)?;
                     backend.mark(copied, Some(stream))?;
                 }
@@ -407,8 +407,8 @@ impl<B: Backend> Exchange<B> {
                     sender.wait()?;
                     *sent = false;
                     backend.follow(&self.ready, Some(stream))?;
-                    let copy = || Ok(backend.fetch(&self.packed, end.offset, memory, stream)?);
-                    trace.device(backend, at, || "copy to the host".into(), copy)?;
+                    let mut copy = || Ok(backend.fetch(&self.packed, end.offset, memory, stream)?);
+                    trace.device(backend, at, &|| "copy to the host".into(), &mut copy)?;
                     backend.mark(copied, Some(stream))?;
                 }
             }
@@ -454,8 +454,8 @@ impl<B: Backend> Exchange<B> {
                 && receiver.test()?
             {
                 trace.host(end.track, "message", since.take());
-                let copy = || Ok(backend.put(memory, &self.zones, first + end.offset, stream)?);
-                trace.device(backend, (end.track, Some(stream)), || "copy from the host".into(), copy)?;
+                let mut copy = || Ok(backend.put(memory, &self.zones, first + end.offset, stream)?);
+                trace.device(backend, (end.track, Some(stream)), &|| "copy from the host".into(), &mut copy)?;
                 backend.mark(copied, Some(stream))?;
                 *received = true;
             }

@@ -209,13 +209,18 @@ pub(crate) struct Outside<'a, B: Backend, P> {
     pub stream: Option<&'a B::Stream>,
 }
 
+/// Computes the sites of a region, which are so many.
+pub(crate) type Inside<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
+/// Computes sites whose hops leave this device.
+pub(crate) type Exterior<'a, B, P> = &'a mut dyn FnMut(Outside<'_, B, P>) -> Result;
+
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
-/// the others, part after part.
+/// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
 pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     input: &DeviceField<B, K, P>,
     hop: Hop,
-    inside: impl FnOnce(Region, u32) -> Result,
-    mut outside: impl FnMut(Outside<'_, B, P>) -> Result,
+    inside: Inside<'_>,
+    outside: Exterior<'_, B, P>,
 ) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
@@ -241,34 +246,36 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let mut recorder = lock(&halo.recorder);
     let trace = Trace::new(recorder.as_mut());
     let main = (Track::Main, None);
-    let inside = || match parts.interior {
-        Some(Part { region, sites }) => trace.device(backend, main, || "interior".into(), || inside(region, sites)),
+    let mut inside = || match parts.interior {
+        Some(Part { region, sites }) => {
+            trace.device(backend, main, &|| "interior".into(), &mut || inside(region, sites))
+        }
         None => Ok(()),
     };
     // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
-    let pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
-    trace.device(backend, (track, Some(stream)), || "pack".into(), pack)?;
+    let mut pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
+    trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
-    let outside = |mu: usize, order: Option<&B::Stream>| match parts.exteriors[mu] {
+    let mut outside = |mu: usize, order: Option<&B::Stream>| match parts.exteriors[mu] {
         Some(Part { region, sites }) => {
             let name = || format!("exterior {}", trace::direction(mu));
             let at = (if order.is_some() { track } else { Track::Main }, order);
-            let part = Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
-            trace.device(backend, at, name, || outside(part))
+            let part = || Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
+            trace.device(backend, at, &name, &mut || outside(part()))
         }
         None => Ok(()),
     };
-    exchange.run((backend, &trace), (&halo.streams, Some(stream)), halo.overlap, inside, outside)
+    exchange.run((backend, &trace), (&halo.streams, Some(stream)), halo.overlap, &mut inside, &mut outside)
 }
 
 /// [`hop`] without neighbours: nothing is sent.
 fn in_blocks<B: Backend, P: Precision>(
     domain: &Domain<B>,
     blocks: &Blocks,
-    inside: impl FnOnce(Region, u32) -> Result,
-    mut outside: impl FnMut(Outside<'_, B, P>) -> Result,
+    inside: Inside<'_>,
+    outside: Exterior<'_, B, P>,
 ) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());

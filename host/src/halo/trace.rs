@@ -82,20 +82,20 @@ impl<'a, B: Backend> Trace<'a, B> {
         Trace(recorder.map(RefCell::new))
     }
     /// Does work of a stream, the main one by default, and takes down how long the device is at it.
-    pub fn device<T>(
+    pub fn device(
         &self,
         backend: &B,
         (track, stream): (Track, Option<&B::Stream>),
-        name: impl FnOnce() -> String,
-        work: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
+        name: &dyn Fn() -> String,
+        work: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
         let Some(recorder) = &self.0 else { return work() };
         let (from, to) = (backend.event(true)?, backend.event(true)?);
         backend.mark(&from, stream)?;
-        let done = work()?;
+        work()?;
         backend.mark(&to, stream)?;
         recorder.borrow_mut().device.push((name(), track, from, to));
-        Ok(done)
+        Ok(())
     }
     /// The time, where it is asked for.
     pub fn now(&self) -> Option<Instant> {

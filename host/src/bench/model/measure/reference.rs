@@ -115,7 +115,7 @@ impl<B: Backend> Reference<B> {
 fn exchange_of<B: Backend, K: Travels, P: Precision>(domain: &Domain<B>, reach: usize) -> Result<f64> {
     let field = DeviceField::<B, K, P>::zero(domain, 1)?;
     let way = Hop { steps: reach as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
-    let seconds = time(domain, || hop(&field, way, |_, _| Ok(()), |_| Ok(())))?;
+    let seconds = time(domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
     domain.backend().synchronize()?;
     Ok(seconds)
 }

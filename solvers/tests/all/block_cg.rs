@@ -1,0 +1,330 @@
+//! Block CG: the answers of CG in fewer iterations, and what happens where right-hand sides depend on each other.
+
+use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, norm, positive, residual, with_spectrum};
+use num_complex::Complex64;
+use solvers::*;
+
+const N: usize = 160;
+
+type Answer = Result<Info, SolveError<Broken>>;
+
+fn block<Y: System<Error = Broken>>(system: &Y, b: &Precise<Y>, x: &mut Precise<Y>, tol: f64) -> Answer {
+    let params = BlockCgParams { tol, max_iterations: 2000, ..Default::default() };
+    block_cg(system, b, x, &params, &mut BlockCgWorkspace::new(system)?, &mut ())
+}
+
+/// By block CG and by CG in double precision, from zero.
+fn both(a: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
+    let space = Space::double(a.len().isqrt(), b.len() / a.len().isqrt());
+    let operator = Dense::new(&space, a);
+    let system = Uniform::new(&space, &operator);
+    let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
+    let params = CgParams { tol, max_iterations: 2000, ..Default::default() };
+    let answers = [
+        block(&system, b, &mut xs[0], tol),
+        cg(&system, b, &mut xs[1], &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()),
+    ];
+    let mut pairs = xs.into_iter().zip(answers);
+    std::array::from_fn(|_| pairs.next().unwrap())
+}
+
+/// A few eigenvalues far below the others: 10⁻⁴ to 10⁻³ and 0.3 to 1.
+fn gap(small: usize, seed: u64) -> Vec<Complex64> {
+    let value = |i: usize| if i < small { 1e-4 * (1 + i) as f64 } else { 0.3 + 0.7 * i as f64 / N as f64 };
+    with_spectrum(&(0..N).map(|i| c(value(i), 0.0)).collect::<Vec<_>>(), seed)
+}
+
+fn check(a: &[Complex64], b: &[Complex64], x: &[Complex64], info: &Info, tol: f64) {
+    let n = a.len().isqrt();
+    for (j, (b, x)) in b.chunks(n).zip(x.chunks(n)).enumerate() {
+        if norm(b) == 0.0 {
+            assert_eq!((norm(x), info.true_residual[j]), (0.0, 0.0));
+            continue;
+        }
+        let truth = residual(a, b, x);
+        let rounding = 1e-13 * (1.0 + norm(x) / norm(b));
+        assert!((truth - info.true_residual[j]).abs() <= rounding, "{j}: {truth:e} {info:?}");
+        assert!(!info.converged || truth <= tol + rounding, "{j}: {truth:e}");
+    }
+}
+
+#[test]
+fn small_eigenvalues_cost_a_block_fewer_iterations() {
+    for seed in 0..4 {
+        let a = gap(8, seed);
+        let b = Random(20 + seed).vector(8 * N);
+        let [(x, info), (y, plain)] = both(&a, &b, 1e-10);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        println!("block CG {}, CG {} iterations", info.iterations, plain.iterations);
+        check(&a, &b, &x, &info, 1e-10);
+        assert!(info.iterations < plain.iterations / 2, "{} {}", info.iterations, plain.iterations);
+        assert_eq!((info.reliable_updates, info.restarts), (1, 0));
+        // One for each iteration, and the check; two Gram matrices each, but where a round of factors was repeated.
+        assert_eq!(info.sloppy_applications, info.iterations);
+        assert!(info.reductions <= 3 * info.iterations + 5, "{info:?}");
+        // Residuals of 1e-10 and a smallest eigenvalue of 1e-4.
+        for (x, y) in x.chunks(N).zip(y.chunks(N)) {
+            assert!(distance(x, y) < 1e-6 * norm(y), "{}", distance(x, y));
+        }
+    }
+}
+
+#[test]
+fn one_right_hand_side_is_plain_cg() {
+    for (kappa, seed) in [(10.0, 1), (100.0, 2), (1000.0, 3)] {
+        let a = positive(N, kappa, seed);
+        let b = Random(seed + 4).vector(N);
+        let [(x, info), (y, plain)] = both(&a, &b, 1e-10);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        assert_eq!(info.iterations, plain.iterations, "{kappa}");
+        assert!(distance(&x, &y) < 1e-10 * kappa * norm(&y));
+        for (mine, theirs) in info.history[0].iter().zip(&plain.history[0]).take(20) {
+            assert!((mine - theirs).abs() < 1e-10 * theirs, "{mine:e} {theirs:e}");
+        }
+    }
+}
+
+#[test]
+fn right_hand_sides_that_depend_on_each_other_are_solved() {
+    let a = positive(N, 300.0, 7);
+    let one = Random(8).vector(N);
+    let two = Random(9).vector(N);
+    let three = Random(10).vector(N);
+    let mix = |f: &dyn Fn(usize) -> Complex64| (0..N).map(f).collect::<Vec<_>>();
+    let cases = [
+        ("equal", [one.clone(), one.clone(), two.clone()].concat()),
+        ("all equal", [one.clone(), one.clone(), one.clone()].concat()),
+        ("a sum", [one.clone(), mix(&|i| 1e-3 * one[i] - 2.0 * two[i]), two.clone()].concat()),
+        // Not quite: what is left of the second is far above the tolerance, and below the threshold.
+        ("nearly equal", [one.clone(), mix(&|i| one[i] + 1e-8 * three[i]), two.clone()].concat()),
+        ("of very different size", [mix(&|i| 1e9 * one[i]), mix(&|i| 1e-9 * two[i]), one.clone()].concat()),
+        ("zero", [vec![Complex64::ZERO; N], two.clone(), one.clone()].concat()),
+    ];
+    for (name, b) in cases {
+        let [(x, info), (_, plain)] = both(&a, &b, 1e-12);
+        let (info, plain) = (info.unwrap_or_else(|error| panic!("{name}: {error}")), plain.unwrap());
+        println!("{name}: {} iterations, {} updates; CG {}", info.iterations, info.reliable_updates, plain.iterations);
+        check(&a, &b, &x, &info, 1e-12);
+        // What was dropped at first takes a solve of its own, from 1e-8 on.
+        let nearly = name == "nearly equal";
+        assert_eq!(info.reliable_updates > 1, nearly, "{name}");
+        assert!(info.iterations <= plain.iterations * if nearly { 2 } else { 1 }, "{name}");
+    }
+    // Nothing to do at all.
+    let [(x, info), _] = both(&a, &vec![Complex64::ZERO; 3 * N], 1e-10);
+    assert!(info.unwrap().iterations == 0 && norm(&x) == 0.0);
+    // More right-hand sides than dimensions: the space is exhausted at once.
+    let small = positive(5, 10.0, 3);
+    let b = Random(4).vector(8 * 5);
+    let [(x, info), _] = both(&small, &b, 1e-12);
+    let info = info.unwrap();
+    check(&small, &b, &x, &info, 1e-12);
+    assert!(info.iterations <= 2, "{info:?}");
+}
+
+#[test]
+fn guesses_are_used_and_finished_ones_are_left_alone() {
+    let a = gap(6, 11);
+    let space = Space::double(N, 4);
+    let operator = Dense::new(&space, &a);
+    let system = Uniform::new(&space, &operator);
+    let b = Random(12).vector(4 * N);
+    let mut x = space.allocate().unwrap();
+    let cold = block(&system, &b, &mut x, 1e-11).unwrap();
+    let done = x[N..2 * N].to_vec();
+    x[..N].fill(Complex64::ZERO);
+    x[2 * N..].iter_mut().zip(Random(13).vector(2 * N)).for_each(|(x, e)| *x += 1e-3 * e);
+    let info = block(&system, &b, &mut x, 1e-10).unwrap();
+    check(&a, &b, &x, &info, 1e-10);
+    assert!(x[N..2 * N] == done && info.iterations_per_rhs[1] == 0 && cold.iterations > 0);
+}
+
+#[test]
+fn two_precisions_reach_double_precision() {
+    for (precision, more) in [(Precision::Single, 1.5), (Precision::Half, 4.0), (Precision::Narrow, 4.0)] {
+        let a = positive(N, 100.0, 14);
+        let (space, small) = (Space::double(N, 4), Space::new(N, 4, precision));
+        let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
+        let system = Mixed::new(&space, &operator, &small, &sloppy);
+        let mut b = Random(15).vector(4 * N);
+        b[..N].iter_mut().for_each(|b| *b *= 2f64.powi(40));
+        let mut x = space.allocate().unwrap();
+        let info = block(&system, &b, &mut x, 1e-12).unwrap();
+        check(&a, &b, &x, &info, 1e-12);
+        let plain = block(&Uniform::new(&space, &operator), &b, &mut space.allocate().unwrap(), 1e-12).unwrap();
+        println!(
+            "{precision:?}: {} of {} iterations, {} updates",
+            info.iterations, plain.iterations, info.reliable_updates
+        );
+        assert!(info.reliable_updates >= 2 && info.iterations as f64 <= more * plain.iterations as f64);
+    }
+}
+
+#[test]
+fn updates_keep_directions() {
+    let a = gap(8, 17);
+    let space = Space::double(N, 8);
+    let operator = Dense::new(&space, &a);
+    let system = Uniform::new(&space, &operator);
+    let b = Random(18).vector(8 * N);
+    let run = |delta: Option<f64>| {
+        let params = BlockCgParams { delta, ..Default::default() };
+        let mut x = space.allocate().unwrap();
+        block_cg(&system, &b, &mut x, &params, &mut BlockCgWorkspace::new(&system).unwrap(), &mut ()).unwrap()
+    };
+    let (never, often) = (run(None), run(Some(0.3)));
+    println!("{} iterations, {} with {} updates", never.iterations, often.iterations, often.reliable_updates);
+    assert!(often.reliable_updates >= 5 && often.iterations <= never.iterations + 3 && often.restarts == 0);
+}
+
+#[test]
+fn operators_that_are_not_positive_are_reported() {
+    // Eigenvalues of both signs; with as many right-hand sides a diagonal of P†A P that shows nothing.
+    for seed in 0..10 {
+        let values: Vec<_> =
+            (0..N).map(|i| c(if i % 5 == 0 { -1.0 } else { 1.0 + i as f64 / N as f64 }, 0.0)).collect();
+        let a = with_spectrum(&values, seed);
+        let b = Random(seed + 30).vector(3 * N);
+        let [(x, answer), _] = both(&a, &b, 1e-10);
+        let error = answer.unwrap_err();
+        assert!(matches!(error, SolveError::NotPositiveDefinite { curvature, .. } if curvature <= 0.0), "{error}");
+        let info = error.info().unwrap();
+        assert!(info.failed == [0, 1, 2] && info.true_residual.iter().all(|r| *r <= 1.0));
+        check(&a, &b, &x, info, 1e-10);
+    }
+    let [(_, answer), _] = both(&vec![Complex64::ZERO; 16], &Random(2).vector(8), 1e-10);
+    assert!(matches!(answer, Err(SolveError::NotPositiveDefinite { curvature: 0.0, iteration: 0, .. })), "{answer:?}");
+}
+
+#[test]
+fn a_nan_is_reported_with_its_right_hand_side() {
+    let a = positive(N, 100.0, 19);
+    for from in [1, 6] {
+        let space = Space::double(N, 3);
+        let mut operator = Dense::new(&space, &a);
+        operator.nan = Some((1, from));
+        let system = Uniform::new(&space, &operator);
+        let b = Random(20).vector(3 * N);
+        let mut x = space.allocate().unwrap();
+        let error = block(&system, &b, &mut x, 1e-10).unwrap_err();
+        assert!(matches!(error, SolveError::NotANumber { rhs: 1, .. }), "{error}");
+        assert_eq!(error.info().unwrap().failed, [1], "{from}");
+        assert!(x.iter().all(|v| v.is_finite()), "{from}");
+        for j in [0, 2] {
+            assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-10, "{from} {j}");
+        }
+    }
+    let mut b = Random(21).vector(3 * N);
+    b[2 * N + 3] = c(f64::NAN, 0.0);
+    let [(_, answer), _] = both(&a, &b, 1e-10);
+    assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 2, iteration: 0, .. })), "{answer:?}");
+}
+
+#[test]
+fn limits_parameters_and_workspaces() {
+    let a = positive(N, 1e4, 22);
+    let space = Space::double(N, 2);
+    let operator = Dense::new(&space, &a);
+    let system = Uniform::new(&space, &operator);
+    let b = Random(23).vector(2 * N);
+    let mut workspace = BlockCgWorkspace::new(&system).unwrap();
+    let mut run = |params: &BlockCgParams| {
+        let mut x = space.allocate().unwrap();
+        (block_cg(&system, &b, &mut x, params, &mut workspace, &mut ()), x)
+    };
+    for most in [0, 7] {
+        let (answer, x) = run(&BlockCgParams { max_iterations: most, ..Default::default() });
+        let error = answer.unwrap_err();
+        assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == most), "{error}");
+        check(&a, &b, &x, error.info().unwrap(), 1e-10);
+    }
+    for dependent in [Some(0.0), Some(1.0), Some(f64::NAN)] {
+        assert!(matches!(run(&BlockCgParams { dependent, ..Default::default() }).0, Err(SolveError::Invalid(_))));
+    }
+    let below = run(&BlockCgParams { tol: 0.0, max_iterations: 2000, ..Default::default() }).0;
+    assert!(below.unwrap_err().info().unwrap().worst_residual() < 1e-10);
+    // The same memory, the same bits.
+    let (first, x) = run(&BlockCgParams::default());
+    let (second, y) = run(&BlockCgParams::default());
+    assert!(first.unwrap() == second.unwrap() && x == y);
+}
+
+/// On the normal equations of a general M, by block CG and by CG.
+fn on_normal_equations(m: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
+    let space = Space::double(m.len().isqrt(), b.len() / m.len().isqrt());
+    let operator = Dense::new(&space, m);
+    let system = Uniform::new(&space, &operator);
+    let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
+    let params = BlockCgParams { tol, max_iterations: 2000, ..Default::default() };
+    let plain = CgParams { tol, max_iterations: 2000, ..Default::default() };
+    let mut workspace = BlockCgNormalWorkspace::new(&system).unwrap();
+    let answers = [
+        block_cgnr(&system, b, &mut xs[0], &params, &mut workspace, &mut ()),
+        cgnr(&system, b, &mut xs[1], &plain, &mut CgNormalWorkspace::new(&system).unwrap(), &mut ()),
+    ];
+    let mut pairs = xs.into_iter().zip(answers);
+    std::array::from_fn(|_| pairs.next().unwrap())
+}
+
+#[test]
+fn general_operators_are_solved_on_their_normal_equations() {
+    for seed in 0..3 {
+        // Normal, with complex eigenvalues, a few of them small: those of M†M are 10⁻⁴ to 6·10⁻⁴ and 0.1 to 1.
+        let value = |i: usize| match i {
+            0..6 => 1e-2 * (1.0 + i as f64).sqrt(),
+            _ => 0.3 + 0.7 * i as f64 / N as f64,
+        };
+        let spectrum: Vec<_> = (0..N).map(|i| Complex64::from_polar(value(i), 0.9 * i as f64)).collect();
+        let m = with_spectrum(&spectrum, 40 + seed);
+        let b = Random(50 + seed).vector(8 * N);
+        let [(x, info), (y, plain)] = on_normal_equations(&m, &b, 1e-10);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        println!("block CG {}, CG {} iterations on the normal equations", info.iterations, plain.iterations);
+        check(&m, &b, &x, &info, 1e-10);
+        assert!(info.iterations < plain.iterations / 2, "{} {}", info.iterations, plain.iterations);
+        // M and M† count one each.
+        assert_eq!(info.sloppy_applications, 2 * info.iterations);
+        for (x, y) in x.chunks(N).zip(y.chunks(N)) {
+            assert!(distance(x, y) < 1e-7 * norm(y), "{}", distance(x, y));
+        }
+        // One right-hand side: what CG does.
+        let one = b[..N].to_vec();
+        let [(x, info), (y, plain)] = on_normal_equations(&m, &one, 1e-8);
+        let (info, plain) = (info.unwrap(), plain.unwrap());
+        check(&m, &one, &x, &info, 1e-8);
+        assert!(info.iterations.abs_diff(plain.iterations) <= 1, "{} {}", info.iterations, plain.iterations);
+        assert_eq!(info.precise_applications, plain.precise_applications);
+        assert!(distance(&x, &y) < 1e-5 * norm(&y));
+    }
+    // Without an inverse least squares are all there is, and no convergence.
+    let singular = with_spectrum(&(0..N).map(|i| c(if i == 3 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>(), 60);
+    let b = Random(61).vector(2 * N);
+    let [(x, answer), _] = on_normal_equations(&singular, &b, 1e-10);
+    let error = answer.unwrap_err();
+    check(&singular, &b, &x, error.info().unwrap(), 1e-10);
+    assert!(!error.info().unwrap().converged && x.iter().all(|v| v.is_finite()), "{error}");
+}
+
+#[test]
+fn plain_vectors_have_blocks_too() {
+    let space = PlainSpace::with_nrhs(7, 3);
+    let (x, y) = (Random(1).vector(21), Random(2).vector(21));
+    let a = Random(3).vector(9);
+    let (mut sum, mut scaled) = (y.clone(), vec![c(f64::NAN, 0.0); 21]);
+    space.block_axpy(&a, &x, &mut sum).unwrap();
+    space.block_scale(&a, &x, &mut scaled).unwrap();
+    let mut gram = vec![Complex64::ZERO; 9];
+    space.gram(&x, &y, &mut gram).unwrap();
+    for j in 0..3 {
+        for k in 0..7 {
+            let mixed = a[j] * x[k] + a[3 + j] * x[7 + k] + a[6 + j] * x[14 + k];
+            assert!((scaled[7 * j + k] - mixed).norm() < 1e-14);
+            assert!((sum[7 * j + k] - y[7 * j + k] - mixed).norm() < 1e-14);
+        }
+        for i in 0..3 {
+            let dot: Complex64 = (0..7).map(|k| x[7 * i + k].conj() * y[7 * j + k]).sum();
+            assert!((gram[3 * i + j] - dot).norm() < 1e-14);
+        }
+    }
+    assert!(space.gram(&x[1..].to_vec(), &y, &mut gram).is_err());
+}

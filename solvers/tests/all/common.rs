@@ -1,0 +1,364 @@
+//! Plain spaces and dense matrices to test solvers with, and a direct solver to compare with.
+
+use num_complex::Complex64;
+use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use std::cell::Cell;
+use std::fmt;
+
+pub const I: Complex64 = Complex64::new(0.0, 1.0);
+
+pub fn c(re: f64, im: f64) -> Complex64 {
+    Complex64::new(re, im)
+}
+
+/// How stored numbers are rounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precision {
+    Double,
+    Single,
+    /// 16-bit fixed point with one norm per 12 complex numbers: what half-precision spinors are.
+    Half,
+    /// IEEE binary16 without a norm: overflows above 65504, loses digits below 6e-5 and all of them below 3e-8.
+    Narrow,
+}
+
+/// The error that a test asks for.
+#[derive(Debug, PartialEq)]
+pub struct Broken;
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the backend broke")
+    }
+}
+impl std::error::Error for Broken {}
+
+/// Blocks of N vectors of length n, kept one after the other.
+pub struct Space {
+    pub n: usize,
+    pub nrhs: usize,
+    /// Right-hand sides that are worked on.
+    pub width: Cell<usize>,
+    pub precision: Precision,
+    pub allocations: Cell<usize>,
+    pub reductions: Cell<usize>,
+    /// How many domains the vectors have that are converted from a space with margins.
+    pub domains: usize,
+}
+
+impl Space {
+    pub fn new(n: usize, nrhs: usize, precision: Precision) -> Self {
+        Self {
+            n,
+            nrhs,
+            width: Cell::new(nrhs),
+            precision,
+            allocations: Cell::new(0),
+            reductions: Cell::new(0),
+            domains: 1,
+        }
+    }
+
+    pub fn double(n: usize, nrhs: usize) -> Self {
+        Self::new(n, nrhs, Precision::Double)
+    }
+
+    pub fn round(&self, x: &mut [Complex64]) {
+        match self.precision {
+            Precision::Double => {}
+            Precision::Single => x.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64)),
+            Precision::Narrow => x.iter_mut().for_each(|v| *v = c(binary16(v.re), binary16(v.im))),
+            Precision::Half => {
+                for rhs in x.chunks_mut(self.n) {
+                    for site in rhs.chunks_mut(12) {
+                        let norm = site.iter().fold(0.0f64, |m, v| m.max(v.re.abs()).max(v.im.abs())) as f32 as f64;
+                        if norm > 0.0 {
+                            let fix = |v: f64| (v / norm * 32767.0).round() / 32767.0 * norm;
+                            site.iter_mut().for_each(|v| *v = c(fix(v.re), fix(v.im)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn rhs<'a>(&self, x: &'a [Complex64], j: usize) -> &'a [Complex64] {
+        &x[j * self.n..(j + 1) * self.n]
+    }
+}
+
+/// The nearest IEEE binary16 number.
+fn binary16(x: f64) -> f64 {
+    // One unit in the last of eleven digits; below 2⁻¹⁴ the unit stays what it is there.
+    let unit = 2f64.powi(x.abs().log2().floor().max(-14.0) as i32 - 10);
+    let rounded = (x / unit).round_ties_even() * unit;
+    if rounded.abs() > 65504.0 { f64::INFINITY.copysign(x) } else { rounded }
+}
+
+impl VectorSpace for Space {
+    type Vector = Vec<Complex64>;
+    type Error = Broken;
+
+    fn nrhs(&self) -> usize {
+        self.width.get()
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        let fits = (1..=self.nrhs).contains(&sides);
+        if fits {
+            self.width.set(sides);
+        }
+        fits
+    }
+    fn swap_sides(&self, x: &mut Vec<Complex64>, (i, j): (usize, usize), _: &mut Vec<Complex64>) -> Result<(), Broken> {
+        (0..self.n).for_each(|k| x.swap(i * self.n + k, j * self.n + k));
+        Ok(())
+    }
+    fn comfortable_norm(&self) -> Option<f64> {
+        (self.precision == Precision::Narrow).then(|| 0.25 * (2.0 * self.n as f64).sqrt())
+    }
+    fn allocate(&self) -> Result<Vec<Complex64>, Broken> {
+        self.allocations.set(self.allocations.get() + 1);
+        Ok(vec![Complex64::ZERO; self.n * self.nrhs])
+    }
+    fn zero(&self, x: &mut Vec<Complex64>) -> Result<(), Broken> {
+        x.fill(Complex64::ZERO);
+        Ok(())
+    }
+    fn copy(&self, from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
+        let numbers = self.width.get() * self.n;
+        to[..numbers].copy_from_slice(&from[..numbers]);
+        Ok(())
+    }
+    fn axpby(
+        &self,
+        a: &[Complex64],
+        x: &Vec<Complex64>,
+        b: &[Complex64],
+        y: &mut Vec<Complex64>,
+    ) -> Result<(), Broken> {
+        assert_eq!((a.len(), b.len()), (self.width.get(), self.width.get()));
+        for j in 0..self.width.get() {
+            for i in j * self.n..(j + 1) * self.n {
+                let old = if b[j] == Complex64::ZERO { Complex64::ZERO } else { b[j] * y[i] };
+                y[i] = a[j] * x[i] + old;
+            }
+        }
+        self.round(y);
+        Ok(())
+    }
+    fn norm2(&self, x: &Vec<Complex64>, out: &mut [f64]) -> Result<(), Broken> {
+        self.reductions.set(self.reductions.get() + 1);
+        for (j, out) in out.iter_mut().enumerate() {
+            *out = self.rhs(x, j).iter().map(|v| v.norm_sqr()).sum();
+        }
+        Ok(())
+    }
+    fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
+        self.reductions.set(self.reductions.get() + 1);
+        for (j, out) in out.iter_mut().enumerate() {
+            *out = self.rhs(x, j).iter().zip(self.rhs(y, j)).map(|(x, y)| x.conj() * y).sum();
+        }
+        Ok(())
+    }
+    /// So that some updates of a multi-shift solve are late, as they are on a device.
+    fn updates_behind(&self) -> usize {
+        1
+    }
+    fn mixes_sides(&self) -> bool {
+        true
+    }
+    fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
+        self.reductions.set(self.reductions.get() + 1);
+        for (at, out) in out.iter_mut().enumerate() {
+            let (x, y) = (self.rhs(x, at / self.nrhs()), self.rhs(y, at % self.nrhs()));
+            *out = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+        }
+        Ok(())
+    }
+    fn block_axpy(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        let n = self.nrhs();
+        for (at, y) in y.iter_mut().enumerate().take(n * self.n) {
+            *y += (0..n).map(|i| x[i * self.n + at % self.n] * a[i * n + at / self.n]).sum::<Complex64>();
+        }
+        self.round(y);
+        Ok(())
+    }
+    fn block_scale(&self, a: &[Complex64], x: &Vec<Complex64>, y: &mut Vec<Complex64>) -> Result<(), Broken> {
+        y.fill(Complex64::ZERO);
+        self.block_axpy(a, x, y)
+    }
+}
+
+impl ConvertFrom<Space> for Space {
+    fn convert(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
+        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to = scale * from));
+        self.round(to);
+        Ok(())
+    }
+    fn accumulate(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
+        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to += scale * from));
+        self.round(to);
+        Ok(())
+    }
+}
+
+/// A dense n×n matrix, row-major, on a space whose rounding it shares.
+pub struct Dense<'a> {
+    pub space: &'a Space,
+    pub a: Vec<Complex64>,
+    pub applications: Cell<usize>,
+    /// Fails at this application, counted from 1.
+    pub fails_at: usize,
+    /// Gives NaN for this right-hand side from this application on.
+    pub nan: Option<(usize, usize)>,
+}
+
+impl<'a> Dense<'a> {
+    pub fn new(space: &'a Space, a: &[Complex64]) -> Self {
+        let mut a = a.to_vec();
+        assert_eq!(a.len(), space.n * space.n);
+        if space.precision != Precision::Double {
+            a.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64));
+        }
+        Self { space, a, applications: Cell::new(0), fails_at: 0, nan: None }
+    }
+
+    fn multiply(&self, x: &[Complex64], out: &mut [Complex64], dagger: bool) -> Result<(), Broken> {
+        self.applications.set(self.applications.get() + 1);
+        if self.applications.get() == self.fails_at {
+            return Err(Broken);
+        }
+        let n = self.space.n;
+        for j in 0..self.space.width.get() {
+            let x = self.space.rhs(x, j);
+            for i in 0..n {
+                out[j * n + i] = if dagger {
+                    (0..n).map(|k| self.a[k * n + i].conj() * x[k]).sum()
+                } else {
+                    (0..n).map(|k| self.a[i * n + k] * x[k]).sum()
+                };
+            }
+            if self.nan.is_some_and(|(rhs, from)| rhs == j && self.applications.get() >= from) {
+                out[j * n] = c(f64::NAN, 0.0);
+            }
+        }
+        self.space.round(out);
+        Ok(())
+    }
+}
+
+impl LinearOperator<Space> for Dense<'_> {
+    fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.multiply(x, out, false)
+    }
+    fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.multiply(x, out, true)
+    }
+    /// A right-hand side that gives NaN is known by its place.
+    fn narrow(&self, _: usize) -> bool {
+        self.nan.is_none()
+    }
+    fn flops(&self) -> f64 {
+        8.0 * (self.space.n * self.space.n) as f64
+    }
+}
+
+/// A small generator of reproducible numbers in (−1, 1).
+pub struct Random(pub u64);
+impl Random {
+    pub fn real(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let mut z = self.0;
+        z = (z ^ (z >> 33)).wrapping_mul(0xff51afd7ed558ccd);
+        z ^= z >> 33;
+        (z >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+    pub fn complex(&mut self) -> Complex64 {
+        c(self.real(), self.real())
+    }
+    pub fn vector(&mut self, n: usize) -> Vec<Complex64> {
+        (0..n).map(|_| self.complex()).collect()
+    }
+}
+
+/// Q diag(λ) Q† with Q a product of random Householder reflections.
+pub fn with_spectrum(values: &[Complex64], seed: u64) -> Vec<Complex64> {
+    let n = values.len();
+    let mut random = Random(seed);
+    let mut a = vec![Complex64::ZERO; n * n];
+    for i in 0..n {
+        a[i * n + i] = values[i];
+    }
+    for _ in 0..3 {
+        let v = random.vector(n);
+        let norm2: f64 = v.iter().map(|v| v.norm_sqr()).sum();
+        // A ← H A H with H = 1 − 2 v v†/‖v‖².
+        for k in 0..n {
+            let s: Complex64 = (0..n).map(|i| v[i].conj() * a[i * n + k]).sum::<Complex64>() * (2.0 / norm2);
+            (0..n).for_each(|i| a[i * n + k] -= v[i] * s);
+        }
+        for i in 0..n {
+            let s: Complex64 = (0..n).map(|k| a[i * n + k] * v[k]).sum::<Complex64>() * (2.0 / norm2);
+            (0..n).for_each(|k| a[i * n + k] -= s * v[k].conj());
+        }
+    }
+    a
+}
+
+/// Hermitian, eigenvalues spread logarithmically from 1/κ to 1.
+pub fn positive(n: usize, kappa: f64, seed: u64) -> Vec<Complex64> {
+    let values: Vec<_> = (0..n).map(|i| c(kappa.powf(-(i as f64) / (n as f64 - 1.0)), 0.0)).collect();
+    with_spectrum(&values, seed)
+}
+
+/// 1 + a random matrix of spectral radius about `size`: not Hermitian.
+pub fn general(n: usize, size: f64, seed: u64) -> Vec<Complex64> {
+    let mut random = Random(seed);
+    let scale = size / (2.0 * n as f64 / 3.0).sqrt();
+    let mut a: Vec<_> = random.vector(n * n).iter().map(|v| v * scale).collect();
+    (0..n).for_each(|i| a[i * n + i] += 1.0);
+    a
+}
+
+/// Gaussian elimination with row pivots, independent of everything tested.
+pub fn direct(a: &[Complex64], b: &[Complex64]) -> Vec<Complex64> {
+    let n = b.len();
+    let (mut a, mut x) = (a.to_vec(), b.to_vec());
+    for k in 0..n {
+        let pivot = (k..n).max_by(|i, j| a[i * n + k].norm().total_cmp(&a[j * n + k].norm())).unwrap();
+        (0..n).for_each(|i| a.swap(k * n + i, pivot * n + i));
+        x.swap(k, pivot);
+        for i in k + 1..n {
+            let f = a[i * n + k] / a[k * n + k];
+            for j in k..n {
+                let v = a[k * n + j];
+                a[i * n + j] -= f * v;
+            }
+            let v = x[k];
+            x[i] -= f * v;
+        }
+    }
+    for k in (0..n).rev() {
+        let s: Complex64 = (k + 1..n).map(|j| a[k * n + j] * x[j]).sum();
+        x[k] = (x[k] - s) / a[k * n + k];
+    }
+    x
+}
+
+pub fn norm(x: &[Complex64]) -> f64 {
+    x.iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt()
+}
+
+/// ‖b − A x‖/‖b‖ by a loop that shares nothing with the solvers.
+pub fn residual(a: &[Complex64], b: &[Complex64], x: &[Complex64]) -> f64 {
+    let n = b.len();
+    let r: Vec<_> = (0..n).map(|i| b[i] - (0..n).map(|k| a[i * n + k] * x[k]).sum::<Complex64>()).collect();
+    norm(&r) / norm(b)
+}
+
+/// ‖x − y‖/‖y‖.
+pub fn distance(x: &[Complex64], y: &[Complex64]) -> f64 {
+    let d: Vec<_> = x.iter().zip(y).map(|(x, y)| x - y).collect();
+    norm(&d) / norm(y)
+}

@@ -1,0 +1,17 @@
+//! All tests of the crate's interface. They are one program, which links once and runs them side by side.
+
+// What tests share.
+mod common;
+mod cycles;
+mod domains;
+
+mod block_cg;
+mod compaction;
+mod failures;
+mod gcr;
+mod gcr_cycles;
+mod gcr_failures;
+mod multishift;
+mod plain;
+mod schwarz;
+mod solve;

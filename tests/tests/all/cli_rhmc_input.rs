@@ -1,0 +1,229 @@
+//! `ferrite rhmc`: settings, mistakes, and examples of inputs.
+use crate::program::*;
+use crate::trajectories::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn settings_of_precision() {
+    let room = Room::new();
+    let study = "bench rhmc --paper 003 --out study --lattice 2,2,2,4 --large 4,4,2,2 --mass 0.2 --thermalise 2 --steps 4,4 \
+                 --gauge-steps 2 --reversibility 1";
+    let report = room.json(&format!("{study} --trajectories 2"));
+    let rows = report["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["setting"].as_str().unwrap()).collect();
+    let presets = ["A", "B", "C", "D", "E", "F", "G"];
+    assert_eq!((&names[..7], &names[8..15]), (&presets[..], &presets[..]));
+    let links = |row: &Value| number(&row["irreversibility"]["links"]["mean"]);
+    for row in rows {
+        assert_eq!(row["trajectories"], json!(2));
+        // Omelyan's scheme moves twice in each step, on both levels.
+        let steps = number(&row["steps"]) * number(&row["gauge_steps"]);
+        assert_eq!(number(&row["gauge_updates"]), 4.0 * steps, "{row}");
+        let double = row["setting"] == "F, links in double";
+        assert!(links(row) < if double { 3e-8 } else { 1e-5 } && links(row) > 0.0, "{row}");
+        assert!(number(&row["condensate"]["mean"]) > 0.0 && number(&row["delta_h"]["mean"]).abs() < 20.0, "{row}");
+    }
+    // All begin with the same links and random numbers, so that the tightest settings agree.
+    let plaquettes: Vec<f64> = rows.iter().map(|row| number(&row["plaquette"]["mean"])).collect();
+    assert!((plaquettes[0] - plaquettes[1]).abs() < 1e-4, "{plaquettes:?}");
+    for figure in 4..=9 {
+        let svg = fs::read_to_string(room.path(&format!("study/figure-{figure}.svg"))).unwrap();
+        assert!(svg.contains("<svg") && svg.contains("m = 0.2"), "{figure}");
+    }
+    // It goes on, and not as another one.
+    let before = fs::read_to_string(room.path("study/2x2x2x4/A/trajectories.jsonl")).unwrap();
+    let report = room.json(&format!("{study} --trajectories 3"));
+    assert_eq!(report["rows"][3]["trajectories"], json!(3));
+    let after = fs::read_to_string(room.path("study/2x2x2x4/A/trajectories.jsonl")).unwrap();
+    assert!(after.starts_with(&before) && after.len() > before.len());
+    let other = format!("{study} --seed 2 --backend cpu");
+    room.fails(2, &other, &["study has a study with other settings", "name another folder"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
+    room.fails(2, "bench rhmc --paper 003 --out new --mass 0 --backend cpu", &["mass"]);
+    assert!(!room.path("new").exists());
+}
+
+#[test]
+fn mistakes_are_told_at_once() {
+    let room = Room::new();
+    let wrong = r#"
+latice = [4, 4, 4, 4]
+trajectories = -1
+[gauge]
+action = "wilson"
+beta = "five"
+u0 = 0.9
+[[fermion]]
+operator = "naive"
+mass = [0.1, 0.2]
+flavours = [2]
+[trajectory]
+integrator = "omelian"
+[precision]
+links = "single"
+gauge-force = "double"
+"#;
+    fs::write(room.path("run.toml"), wrong).unwrap();
+    room.fails(
+        2,
+        "rhmc run.toml --out run",
+        &[
+            "run.toml:2:1: unknown key 'latice'; did you mean 'lattice'?",
+            "run.toml:3:16: trajectories",
+            "run.toml:6:8: gauge.beta: expected a number",
+            "gauge.u0: Wilson's action has no tadpole factor",
+            "fermion.0.flavours: 1 number for masses, of which there are 2",
+            "trajectory.integrator: 'omelian' is none of",
+            "did you mean 'omelyan'?",
+            "trajectory.steps is missing",
+            "seed is missing",
+            "precision.gauge-force: conflicts with",
+        ],
+    );
+    assert!(!room.path("run").exists());
+    // `check` finds the same.
+    room.fails(2, "check run.toml", &["unknown key 'latice'", "did you mean 'omelyan'?", "seed is missing"]);
+    // A table where there is a list of tables is one of them, if there is only one; and keys have their numbers.
+    let one_group = "[fermion]\nflavours = [2]\n";
+    fs::write(room.path("one.toml"), one_group).unwrap();
+    room.fails(2, "check one.toml", &["fermion.0.mass is missing", "fermion.0.operator is missing"]);
+    room.fails(2, "check run.toml --set fermion.mas=1", &["did you mean 'fermion.0.mass'?"]);
+    // Any of the keys tells which command an input is for.
+    for key in ["trajectories = 3", "trajectory.steps = 3", "fermion = []", "gauge.beta = 5.0"] {
+        fs::write(room.path("short.toml"), key).unwrap();
+        room.fails(2, "check short.toml", &["seed is missing", "gauge.action is missing"]);
+    }
+    fs::write(room.path("run.toml"), QUARKS).unwrap();
+    let checked = room.json("check run.toml --set trajectories=9");
+    assert_eq!((&checked["kind"], &checked["trajectories"], &checked["ok"]), (&json!("rhmc"), &json!(9), &json!(true)));
+    assert_eq!(checked["quarks"].as_array().unwrap().len(), 2);
+    assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
+    room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
+    let times = &room.json("check run.toml --time")["time"];
+    assert_eq!(times["timed_on"], json!([4, 4, 4, 4]));
+    assert_eq!(number(&times["seconds"]), 4.0 * number(&times["seconds_per_trajectory"]));
+    assert!(number(&times["seconds"]) > 0.0);
+    // What cannot be timed, here since links move too far in a step, is foretold without a time.
+    let far = room.run("check run.toml --time --backend cpu --json --set trajectory.length=1e200");
+    assert_eq!((far.code, object(&far)["time"].clone()), (Some(0), Value::Null), "{}", far.stderr);
+    assert!(object(&far)["ok"] == true && far.stderr.contains("no time is foretold"), "{}", far.stderr);
+    // Each process of four has a quarter of it with a border, and asqtad's links have to fit in there.
+    let cut = room.json("check run.toml --set lattice=4,4,8,8 --set grid=1,1,2,2");
+    assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 2, 2] }));
+    assert!(number(&cut["memory"]["needed_bytes"]) > number(&checked["memory"]["needed_bytes"]));
+    room.fails(2, "check run.toml --processes 4", &["cannot be cut among 4 processes"]);
+    room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
+    for number in ["9999999999", "18446744073709551615", "+1", "01"] {
+        let far = format!("rhmc run.toml --out run --set fermion.{number}.mass=1");
+        room.fails(2, &far, &[&format!("unknown key 'fermion.{number}.mass'")]);
+    }
+    // Two pseudofermions take eight flavours as they are, and no more.
+    room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=16", &["naive", "more pseudofermions may help"]);
+    room.fails(2, "rhmc run.toml --out run --set start=none.ildg --backend cpu", &["none.ildg"]);
+    // There are no flags for files here: a copy can be made.
+    room.json("generate unit --lattice 4,4,4,4 -o start.npy");
+    let mut start = fs::read(room.path("start.npy")).unwrap();
+    start.extend([0; 64]);
+    fs::write(room.path("start.npy"), start).unwrap();
+    let why = ["start.npy: 64 bytes follow", "(`ferrite convert --no-verify` makes a copy that can be read)"];
+    room.fails(2, "rhmc run.toml --out run --set start=start.npy --backend cpu", &why);
+    let quenched = "generate quenched --lattice 4,4,4,4 --beta 6 --sweeps 1 --seed 1 -o q.npy --backend cpu";
+    room.fails(2, &format!("{quenched} --start start.npy"), &why);
+    room.fails(2, "plaquette start.npy", &["64 bytes follow", "(--no-verify)"]);
+    room.json("convert --no-verify start.npy mended.npy");
+    room.json(&format!("{quenched} --start mended.npy").replace(" --backend cpu", ""));
+    room.fails(2, "rhmc none.toml --out run", &["none.toml: cannot be read"]);
+    room.fails(2, "rhmc run.toml --out run --max-hours 0", &["max-hours"]);
+    room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is no folder"]);
+    room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be made"]);
+    fs::create_dir(room.path("empty")).unwrap();
+    room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);
+    assert!(!room.path("run2").exists());
+    // Keys without effect.
+    let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
+    refused("gauge.chair=0.1", "write gauge.parallelogram");
+    refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only Omelyan's integrators have it");
+    fs::write(room.path("gauge.toml"), GAUGE).unwrap();
+    let check = "check gauge.toml --set trajectory.gauge";
+    room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is one level"]);
+    fs::write(room.path("flat.toml"), QUARKS.replace("gauge-steps = 2", "gauge-integrator = \"leapfrog\"")).unwrap();
+    room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "give trajectory.gauge-steps, too"]);
+    for (set, why) in [
+        ("precision.dynamics=double", "there is nothing to solve"),
+        ("precision.dynamics-tol=1e-7", "there is nothing to solve"),
+        ("precision.action=double", "there is nothing to solve"),
+        ("precision.action-tol=1e-9", "there is nothing to solve"),
+        ("measure.condensate=2", "there are no condensates"),
+        ("measure.condensate-tol=1e-9", "there are no condensates"),
+        ("measure.batch=2", "there are no condensates"),
+    ] {
+        let key = set.split('=').next().unwrap();
+        room.fails(2, &format!("check gauge.toml --set {set}"), &[key, "without quarks", why]);
+    }
+    for text in [format!("{GAUGE}[[fermion]]\n"), QUARKS.replace("[measure]", "[[fermion]]\n[measure]")] {
+        fs::write(room.path("empty.toml"), &text).unwrap();
+        let number = text.matches("[[fermion]]").count() - 1;
+        let parts = ["operator", "mass", "flavours"].map(|key| format!("fermion.{number}.{key} is missing"));
+        room.fails(2, "check empty.toml", &parts.each_ref().map(String::as_str));
+    }
+    // Fractions are texts, alone or among numbers.
+    for (typed, told) in [("\"1/2\"", "1/2"), ("[\"1/2\"]", "1/2"), ("[1]", "1"), ("3", "3")] {
+        fs::write(room.path("half.toml"), QUARKS.replace("flavours = [2]", &format!("flavours = {typed}"))).unwrap();
+        assert_eq!(room.json("check half.toml")["quarks"][0], json!(format!("naive flavours {told} at m = 0.3")));
+    }
+    fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", "flavours = [2, \"1/2\"]")).unwrap();
+    let names = room.json("check half.toml")["quarks"].clone();
+    assert_eq!(names[1], json!("asqtad flavours 2 at m = 0.2 and 1/2 at m = 0.5"));
+    for (typed, why) in [("[2, \"one\"]", "its parts have to be integers"), ("[2, true]", "a fraction such as \"1/2\"")]
+    {
+        fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", &format!("flavours = {typed}"))).unwrap();
+        room.fails(2, "check half.toml", &["half.toml:24:12: fermion.1.flavours", why]);
+    }
+    // Quarks of one name are told apart.
+    let group = "[[fermion]]\noperator = \"naive\"\nmass = [0.3]\nflavours = [2]\n";
+    fs::write(
+        room.path("four.toml"),
+        format!("{}{group}{group}", QUARKS.replace("[measure]", &format!("{group}[measure]"))),
+    )
+    .unwrap();
+    let names = room.json("check four.toml")["quarks"].clone();
+    let names: Vec<&str> = names.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let naive: Vec<&str> = names.into_iter().filter(|name| name.starts_with("naive")).collect();
+    let expected = ["", " (2)", " (3)", " (4)"].map(|number| format!("naive flavours 2 at m = 0.3{number}"));
+    assert_eq!(naive, expected);
+    let single = "rhmc run.toml --out run2 --backend cpu --set precision.action=single";
+    room.fails(2, single, &["precision.action-tol is 1e-12", "5e-8 or more, or precision.action = \"double\""]);
+    // The example is an input.
+    let example = room.run("init rhmc");
+    fs::write(room.path("example.toml"), example.stdout).unwrap();
+    room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");
+}
+
+/// Inputs of measurements are inputs, with the changes that their comments name.
+#[test]
+fn examples_are_inputs() {
+    let room = Room::new();
+    for name in ["rhmc-32x4", "rhmc-32x64"] {
+        let input = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../examples/{name}.toml"));
+        fs::copy(input, room.path("run.toml")).unwrap();
+        // On the lattice of the file there has to be memory for it; the small one is free everywhere.
+        let small = "check run.toml --set lattice=8,8,8,4";
+        let checked = room.json(small);
+        assert_eq!((&checked["kind"], &checked["ok"]), (&json!("rhmc"), &json!(true)), "{name}");
+        // All --set of the comments, as they are typed in a shell.
+        let text = fs::read_to_string(room.path("run.toml")).unwrap().replace("\\\n#", "");
+        let commands = text.lines().filter(|line| line.starts_with("#   ") && line.contains(" --set "));
+        let mut tried = 0;
+        for command in commands {
+            let words: Vec<&str> = command.split('#').nth(1).unwrap().split_whitespace().collect();
+            let sets = words.windows(2).filter(|pair| pair[0] == "--set").map(|pair| pair.join(" "));
+            let sets = sets.map(|set| if set.contains("start=") { "--set start=hot".into() } else { set });
+            room.json(&format!("{small} {}", sets.collect::<Vec<_>>().join(" ")));
+            tried += 1;
+        }
+        assert_eq!(tried, 1, "{name}");
+    }
+}

@@ -1,0 +1,334 @@
+//! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
+use crate::program::*;
+use crate::trajectories::{all_lines, lines};
+use ferrite::field::host::HostGauge;
+use ferrite::files::{ReadOptions, read_gauge};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const GAUGE: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 3
+seed = 12
+thermalise = 3
+[gauge]
+action = "wilson"
+beta = 5.6
+[trajectory]
+length = 0.5
+steps = 4
+"#;
+
+const QUARKS: &str = r#"
+lattice = [2, 2, 4, 4]
+trajectories = 3
+seed = 11
+start = "hot"
+[gauge]
+action = "wilson"
+beta = 5.5
+[trajectory]
+length = 0.2
+steps = 2
+[[fermion]]
+operator = "naive"
+mass = [0.4]
+flavours = [2]
+[precision]
+dynamics = "double"
+"#;
+
+fn room(input: &str) -> Room {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), input).unwrap();
+    room
+}
+fn copy(room: &Room, from: &str, to: &str) {
+    fs::create_dir(room.path(to)).unwrap();
+    for entry in fs::read_dir(room.path(from)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), room.path(to).join(entry.file_name())).unwrap();
+    }
+}
+/// Takes lines with these keys out of a state.
+fn without(room: &Room, folder: &str, keys: &[&str]) {
+    let path = room.path(folder).join("state.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let kept: Vec<&str> =
+        text.lines().filter(|line| !keys.iter().any(|key| line.starts_with(&format!("{key} = ")))).collect();
+    fs::write(path, kept.join("\n") + "\n").unwrap();
+}
+/// What is written on standard error by a run that succeeds.
+fn told(room: &Room, arguments: &str) -> String {
+    let run = room.run(&format!("{arguments} --backend cpu"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.stderr
+}
+
+/// A folder that is copied while the run goes on may have links of another trajectory than its state.
+#[test]
+fn links_of_another_trajectory_are_refused() {
+    let room = room(GAUGE);
+    room.json("rhmc run.toml --out run");
+    copy(&room, "run", "mixed");
+    // Two trajectories later, the name has other links.
+    fs::copy(room.path("run/state.0.ildg"), room.path("mixed/state.1.ildg")).unwrap();
+    let before = fs::read(room.path("mixed/trajectories.jsonl")).unwrap();
+    let on = "--resume --set trajectories=4";
+    room.fails(
+        2,
+        &format!("rhmc run.toml --out mixed {on} --backend cpu"),
+        &["mixed/state.1.ildg does not have the links of trajectory 3", "its checksum is", "Copy it again"],
+    );
+    assert_eq!(fs::read(room.path("mixed/trajectories.jsonl")).unwrap(), before);
+    // A state of a version that knew neither checksum nor start.
+    copy(&room, "run", "old");
+    without(&room, "old", &["checksum", "start", "poles", "batches"]);
+    room.json(&format!("rhmc run.toml --out old {on}"));
+    room.json("rhmc run.toml --out whole --set trajectories=4");
+    assert_eq!(lines(&room, "old"), lines(&room, "whole"));
+    assert_eq!(all_lines(&room, "old")[3]["run"]["start"], json!("cold"));
+}
+
+/// The start of a run is that of its first links, whatever an input says later.
+#[test]
+fn a_start_stays_what_it_was() {
+    let room = room(GAUGE);
+    room.json("generate unit --lattice 4,4,4,4 -o first.npy");
+    let run = "rhmc run.toml --out run";
+    room.json(&format!("{run} --set start=first.npy --set trajectories=0"));
+    for other in ["hot", "cold"] {
+        room.fails(
+            2,
+            &format!("{run} --resume --backend cpu --set start={other}"),
+            &["has begun with start = first.npy", &format!("the input says {other}"), "another folder"],
+        );
+    }
+    // The same file by another name.
+    let absolute = room.path("first.npy").display().to_string();
+    let said = told(&room, &format!("{run} --resume --set trajectories=1 --set start={absolute}"));
+    assert!(!said.contains("warning"), "{said}");
+    let said = told(&room, &format!("{run} --resume --set trajectories=2 --set start=hot"));
+    assert!(said.contains("start = hot has no effect") && said.contains("began with start = first.npy"), "{said}");
+    let starts: Vec<Value> = all_lines(&room, "run").iter().map(|line| line["run"]["start"].clone()).collect();
+    assert_eq!(starts, [json!("first.npy"), json!("first.npy")]);
+}
+
+/// Residuals one for each pole are as many as there are poles, also when a run goes on.
+#[test]
+fn residuals_of_poles_are_counted_when_a_run_goes_on() {
+    let room = room(QUARKS);
+    let run = "rhmc run.toml --out run --set trajectories";
+    room.json(&format!("{run}=1"));
+    let list = "--set precision.dynamics-tol=1e-7,1e-8 --resume --backend cpu";
+    room.fails(2, &format!("{run}=2 {list}"), &["precision.dynamics-tol has 2 numbers", "poles: one for each"]);
+    assert_eq!(lines(&room, "run").len(), 1);
+    // Of a version that did not count them, a run goes on, and says what it does.
+    without(&room, "run", &["poles"]);
+    let said = told(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
+    assert!(said.contains("2 numbers") && said.contains("the last one is that of all others"), "{said}");
+}
+
+/// A run that took its numbers from files does not take others without a word.
+#[test]
+fn the_end_of_a_replay_is_told() {
+    let room = room(GAUGE);
+    fs::create_dir(room.path("given")).unwrap();
+    for number in 1..=2 {
+        room.json(&format!("generate random --lattice 4,4,4,4 --seed {number} -o given/momenta.{number}.npy"));
+    }
+    let run = "rhmc run.toml --out run --set trajectories";
+    room.json(&format!("{run}=1 --replay given"));
+    assert_eq!(all_lines(&room, "run")[0]["run"]["replay"], json!("given"));
+    let said = told(&room, &format!("{run}=2 --resume --replay given"));
+    assert!(!said.contains("warning"), "{said}");
+    let said = told(&room, &format!("{run}=3 --resume"));
+    assert!(said.contains("from trajectory 3 on, settings are others than before: replay"), "{said}");
+    assert!(all_lines(&room, "run")[2]["run"].get("replay").is_none());
+}
+
+/// Sums over noise vectors are rounded otherwise in other batches: these stay as they were.
+#[test]
+fn batches_of_noise_vectors_stay_as_they_were() {
+    let room = room(&format!("{QUARKS}[measure]\ncondensate = 5\n"));
+    room.json("rhmc run.toml --out whole --set trajectories=2 --set measure.batch=2");
+    room.json("rhmc run.toml --out parts --set trajectories=1 --set measure.batch=2");
+    room.json("rhmc run.toml --out parts --set trajectories=2 --resume");
+    let all = all_lines(&room, "parts");
+    assert_eq!(all[1]["run"]["measure"]["batches"], json!([2, 2, 1]));
+    assert_eq!(lines(&room, "parts"), lines(&room, "whole"));
+    // What is asked for is done.
+    room.json("rhmc run.toml --out parts --resume --set measure.batch=5");
+    assert_eq!(all_lines(&room, "parts")[2]["run"]["measure"]["batches"], json!([5]));
+    // Another number of vectors is split anew.
+    room.json("rhmc run.toml --out parts --resume --set trajectories=4 --set measure.condensate=3");
+    assert_eq!(all_lines(&room, "parts")[3]["run"]["measure"]["batches"], json!([3]));
+}
+
+/// Quarks of one mass in one group are the same quarks, however they are counted.
+#[test]
+fn equal_masses_are_one_mass() {
+    let room = room(QUARKS);
+    room.json("rhmc run.toml --out one --set trajectories=1 --set fermion.0.flavours=4");
+    room.json("rhmc run.toml --out two --set trajectories=1 --set fermion.0.mass=0.4,0.4 --set fermion.0.flavours=2,2");
+    let [one, two] = ["one", "two"].map(|folder| lines(&room, folder).swap_remove(0));
+    assert_eq!(
+        (&one["delta_h"], &one["start"], &one["plaquette"]),
+        (&two["delta_h"], &two["start"], &two["plaquette"])
+    );
+}
+
+/// Configurations and states share a file where both are wanted, and none of them depends on the other.
+#[test]
+#[cfg(unix)]
+fn links_are_written_once() {
+    use std::os::unix::fs::MetadataExt;
+    let room = room(GAUGE);
+    let report = room.json("rhmc run.toml --out run");
+    assert!(report["summary"]["seconds_of_files_per_trajectory"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(all_lines(&room, "run").iter().all(|line| line["seconds_of_files"].as_f64().unwrap() > 0.0));
+    let at = |name: &str| {
+        let there = fs::metadata(room.path("run").join(name)).unwrap();
+        (there.ino(), there.nlink())
+    };
+    for (number, state) in [(2, 0), (3, 1)] {
+        let kept = at(&format!("cfg.{number:06}.ildg"));
+        assert_eq!((kept, kept.1), (at(&format!("state.{state}.ildg")), 2));
+    }
+    assert_eq!(at("cfg.000001.ildg").1, 1);
+    (1..=3).for_each(|number| drop(room.json(&format!("verify run/cfg.{number:06}.ildg"))));
+    // A run goes on without its configurations, and no later state is written into one.
+    fs::create_dir(room.path("archive")).unwrap();
+    for number in 1..=3 {
+        let name = format!("cfg.{number:06}.ildg");
+        fs::rename(room.path("run").join(&name), room.path("archive").join(&name)).unwrap();
+    }
+    let archived = || (1..=3).map(|k| fs::read(room.path(&format!("archive/cfg.{k:06}.ildg"))).unwrap());
+    let before: Vec<_> = archived().collect();
+    room.json("rhmc run.toml --out run --resume --set trajectories=5 --set save-every=4");
+    assert!(archived().eq(before));
+    room.json("rhmc run.toml --out whole --set trajectories=5");
+    assert_eq!(lines(&room, "run"), lines(&room, "whole"));
+    let links = |name: &str| read_gauge(&room.path(name), &ReadOptions::default()).unwrap().gauge;
+    assert!(links("run/cfg.000004.ildg") == links("whole/cfg.000004.ildg"));
+    assert_eq!(at("state.1.ildg").1, 1);
+    assert!(links("run/state.1.ildg") == links("whole/cfg.000005.ildg"));
+}
+
+/// Of each start, the share of the time outside kernels is known.
+#[test]
+fn time_outside_kernels_is_measured() {
+    let room = room(GAUGE);
+    let run = "rhmc run.toml --out run";
+    let report = room.json(&format!("{run} --set trajectories=3"));
+    let share = |value: &Value| value.as_f64().filter(|share| (0.0..1.0).contains(share));
+    let outside = share(&report["summary"]["outside_kernels"]).unwrap();
+    let timed = |lines: &[Value]| lines.iter().map(|line| line.get("kernels").is_some()).collect::<Vec<_>>();
+    let all = all_lines(&room, "run");
+    assert_eq!(timed(&all), [false, true, false]);
+    assert!((1.0 - share(&all[1]["kernels"]["share"]).unwrap() - outside).abs() < 1e-12);
+    // Without a second one the first is taken; as asked for, or never.
+    room.json(&format!("{run} --resume --set trajectories=4"));
+    room.json(&format!("{run} --resume --set trajectories=6 --set measure.kernels=0"));
+    let text = room.run(&format!("{run} --resume --set trajectories=8 --set measure.kernels=4 --backend cpu")).stdout;
+    assert!(text.contains("outside kernels      ") && text.contains("% of the time of one trajectory"), "{text}");
+    assert_eq!(timed(&all_lines(&room, "run")[3..]), [true, false, false, false, true]);
+    let page = room.json("report run");
+    let row = page["observables"].as_array().unwrap().iter().find(|row| row["name"] == "kernels.share").unwrap();
+    // None of the first trajectories is left out.
+    assert_eq!(row["measurements"], json!(3));
+    let html = fs::read_to_string(room.path("run/report.html")).unwrap();
+    assert!(html.contains("Outside kernels: ") && html.contains("of the time of 3 trajectories"), "no share");
+    assert!(room.run("report run").stdout.contains("Outside kernels: "));
+}
+
+/// Groups with other numbers of poles have residuals of their own.
+#[test]
+fn residuals_of_groups() {
+    let second = "[[fermion]]\noperator = \"naive\"\nmass = [1.5]\nflavours = [1]\n";
+    let room = room(&QUARKS.replace("[precision]", &format!("{second}[precision]")));
+    let run = |folder: &str, sets: &str| format!("rhmc run.toml --out {folder} --set trajectories=1 {sets}");
+    let key = "--set fermion.1.dynamics-tol";
+    let refused = room.fails(
+        2,
+        &run("no", &format!("{key}=1e-7,1e-7 --backend cpu")),
+        &["fermion.1.dynamics-tol has 2 numbers", "poles: one for each"],
+    );
+    let (_, rest) = refused.stderr.split_once(" have ").unwrap();
+    let poles: usize = rest.split_once(" poles").unwrap().0.parse().unwrap();
+    assert!(poles > 2);
+    room.json(&run("one", &format!("{key}=1e-7")));
+    room.json(&run("list", &format!("{key}={}", vec!["1e-7"; poles].join(","))));
+    room.json(&run("default", ""));
+    let [one, list, default] = ["one", "list", "default"].map(|folder| lines(&room, folder).swap_remove(0));
+    assert_eq!(one, list);
+    assert_ne!(one["delta_h"], default["delta_h"]);
+    assert_eq!(one["quarks"][0]["iterations"]["action"], default["quarks"][0]["iterations"]["action"]);
+    let told = |folder: &str| all_lines(&room, folder)[0]["run"]["quarks"].clone();
+    assert_eq!((&told("one")[1]["dynamics_tol"], told("one")[0].get("dynamics_tol")), (&json!([1e-7]), None));
+    // As for all groups, a solver in single precision has its limit.
+    let single = run("no", &format!("{key}=1e-9 --set precision.dynamics=single --backend cpu"));
+    room.fails(2, &single, &["fermion.1.dynamics-tol is 1e-9", "5e-8 or more"]);
+}
+
+/// Links that a run has kept after this trajectory.
+fn links(room: &Room, folder: &str, number: u32) -> HostGauge {
+    let path = room.path(folder).join(format!("cfg.{number:06}.ildg"));
+    read_gauge(&path, &ReadOptions::default()).unwrap().gauge
+}
+
+/// Killed at any moment, a run with quarks loses the trajectory at hand at most, and no bit of what follows.
+#[test]
+fn a_killed_run_with_quarks_goes_on() {
+    let room = room(QUARKS);
+    room.json("rhmc run.toml --out whole --set trajectories=16");
+    let state = room.path("killed/state.toml");
+    let last = || {
+        let text = fs::read_to_string(&state).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("trajectory = "))?;
+        Some(line.parse::<u32>().unwrap())
+    };
+    let (mut sure, mut halfway) = (0, 0);
+    for kill in 0..12 {
+        let resume = if state.exists() { " --resume" } else { "" };
+        let run = format!("rhmc run.toml --out killed --set trajectories=16 --backend cpu{resume}");
+        let mut child = room.command(&run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Some time after it has come one or two trajectories further, however fast the machine is.
+        let (begin, aim) = (Instant::now(), (sure + 1 + kill % 2).min(16));
+        while last().is_none_or(|now| now < aim) && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(7 * u64::from(kill)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = last().unwrap();
+        assert!(now >= sure, "{now} after {sure}");
+        halfway += u32::from((1..16).contains(&now) && now > sure);
+        sure = now;
+    }
+    assert!(halfway >= 3, "{halfway} kills met a run on its way");
+    let resume = if state.exists() { " --resume" } else { "" };
+    room.json(&format!("rhmc run.toml --out killed --set trajectories=16{resume}"));
+    assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
+    for number in 1..=16 {
+        assert!(links(&room, "killed", number) == links(&room, "whole", number), "links after trajectory {number}");
+    }
+}
+
+/// Files of links in single precision hold all of their bits.
+#[test]
+fn single_links_go_on_to_the_bit() {
+    let room = room(QUARKS);
+    let run = "rhmc run.toml --set precision.preset=F --out";
+    room.json(&format!("{run} whole --set trajectories=4"));
+    room.json(&format!("{run} parts --set trajectories=1"));
+    room.json(&format!("{run} parts --set trajectories=2 --resume"));
+    room.json(&format!("{run} parts --set trajectories=4 --resume"));
+    assert_eq!(all_lines(&room, "whole")[0]["run"]["links"], json!("single"));
+    assert_eq!(lines(&room, "parts"), lines(&room, "whole"));
+    for number in 1..=4 {
+        assert!(links(&room, "parts", number) == links(&room, "whole", number), "links after trajectory {number}");
+    }
+}

@@ -1,0 +1,25 @@
+//! What `ferrite spectrum` wrote, for the tests that read it.
+use crate::program::Room;
+use num_complex::Complex64;
+use serde_json::{Value, json};
+use std::fs;
+
+/// The lines of a folder.
+pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(room.path(folder).join("correlators.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A correlator of a line.
+pub fn correlator(line: &Value, name: &str, momentum: [i32; 3]) -> Vec<Complex64> {
+    let all = line["correlators"].as_array().unwrap();
+    let found = all.iter().find(|c| c["name"] == name && c["momentum"] == json!(momentum));
+    let values = found.unwrap_or_else(|| panic!("no {name}"))["values"].as_array().unwrap();
+    values.iter().map(|z| Complex64::new(z[0].as_f64().unwrap(), z[1].as_f64().unwrap())).collect()
+}
+
+/// A short input of Wilson quarks in `run.toml`.
+pub fn with_wilson_input(room: &Room) {
+    let input = "nucleon = false\n[solve]\noperator = \"wilson\"\nmass = 0.3\nprecision = \"single\"\ntol = 1e-6\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+}

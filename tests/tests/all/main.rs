@@ -1,0 +1,51 @@
+//! All tests that cross crates. They are one program, which links once and runs them side by side: a test must not rely on
+//! what belongs to the whole process, such as the environment, nor on how fast the machine is.
+
+// What tests share.
+mod chains;
+mod correlators;
+mod program;
+mod spy;
+mod trajectories;
+
+mod cli;
+mod cli_check;
+mod cli_files;
+mod cli_output;
+mod cli_report;
+mod cli_rhmc;
+mod cli_rhmc_input;
+mod cli_rhmc_replay;
+mod cli_rhmc_resume;
+mod cli_solve;
+mod cli_staggered;
+mod cli_staggered_apply;
+mod clover;
+mod embedding;
+mod files;
+mod files_parts;
+mod fix_gauge;
+mod flow;
+mod halo;
+mod kernels;
+mod launch_order;
+mod memory;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod narrow;
+mod physics;
+mod properties;
+mod quenched;
+mod rhmc;
+mod rhmc_ensembles;
+mod rhmc_physics;
+mod schwarz;
+mod solves;
+mod spectrum;
+mod spectrum_runs;
+mod spectrum_staggered;
+mod staggered;
+mod staggered_reference;
+mod staggered_solves;
+mod temporal;
+mod tuning;

@@ -1,0 +1,158 @@
+//! The program as users call it, for the tests that run it.
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The program, built from this workspace with the profile of this test, or the one that FERRITE_BIN names.
+pub fn ferrite() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        if let Some(program) = std::env::var_os("FERRITE_BIN") {
+            return program.into();
+        }
+        // …/target/quick/deps/all-<hash>
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        build.args(["build", "--quiet", "--package", "ferrite", "--bin", "ferrite", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        match profile.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => {}
+            Some(name) => drop(build.args(["--profile", name])),
+        }
+        if cfg!(feature = "mpi") {
+            build.args(["--features", "mpi"]);
+        }
+        assert!(build.status().unwrap().success(), "the program does not build");
+        profile.join(format!("ferrite{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// A folder for one test, and runs of the program in it.
+pub struct Room(pub tempfile::TempDir);
+
+/// How a run ended.
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Room {
+    pub fn new() -> Self {
+        Room(tempfile::tempdir().unwrap())
+    }
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(ferrite());
+        command.args(arguments.split_whitespace()).current_dir(self.0.path()).env("RAYON_NUM_THREADS", "2");
+        command.env("FERRITE_TUNE_CACHE", self.path("tune.json"));
+        command
+    }
+    /// A run that prints its result as text, or with `--json`.
+    pub fn run(&self, arguments: &str) -> Run {
+        let mut command = self.command(arguments);
+        if !arguments.starts_with("help") && !arguments.split_whitespace().any(|word| word == "--json") {
+            command.arg("--text");
+        }
+        command.output().unwrap().into()
+    }
+    /// A run on the CPU that succeeds; its JSON object.
+    pub fn json(&self, arguments: &str) -> Value {
+        let run = self.run(&format!("{arguments} --backend cpu --json"));
+        assert_eq!(run.code, Some(0), "{arguments}: {}", run.stderr);
+        object(&run)
+    }
+    /// A run that is refused (2) or fails (1), with a sentence that has all these parts.
+    pub fn fails(&self, code: i32, arguments: &str, parts: &[&str]) -> Run {
+        let run = self.run(arguments);
+        assert_eq!(run.code, Some(code), "{arguments}: {}{}", run.stdout, run.stderr);
+        assert!(!run.stderr.contains("bug") && !run.stderr.contains("panicked"), "{}", run.stderr);
+        assert!(run.stderr.contains("error: "), "{arguments}: {}", run.stderr);
+        // The head of a log repeats the command.
+        let head = |line: &&str| !line.starts_with("note: command: ") && !line.starts_with("note: input: ");
+        let told = run.stderr.lines().filter(head).collect::<Vec<_>>().join("\n");
+        for part in parts {
+            assert!(told.contains(part), "{arguments}: '{part}' is not in: {}", run.stderr);
+        }
+        run
+    }
+    /// Names of all files.
+    pub fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+    /// With a weak field on 4·4·4·8 in `weak.ildg`.
+    pub fn with_weak_field() -> Self {
+        let room = Self::new();
+        room.json("generate weak-field --lattice 4,4,4,8 --seed 7 -o weak.ildg");
+        room
+    }
+}
+
+/// Waits until a run of the program notes signals instead of dying of them, which it does when its work begins.
+pub fn until_signals_are_noted(process: u32) {
+    let begin = Instant::now();
+    let mask = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    };
+    if mask("self").is_none() {
+        // Only Linux tells.
+        return std::thread::sleep(Duration::from_millis(1500));
+    }
+    // SIGINT, number 2, and SIGTERM, number 15.
+    while mask(&process.to_string()).is_none_or(|mask| mask & 0x4002 != 0x4002) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the program does not note signals");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SIGHUP comes last.
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// Standard output as exactly one JSON object with schema and version.
+pub fn object(run: &Run) -> Value {
+    let value: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{e}: {:?}", run.stdout));
+    assert!(value["schema"].as_str().is_some_and(|s| s.starts_with("ferrite.")), "{value}");
+    assert!(value["version"].is_string() && value.get("commit").is_some());
+    value
+}
+
+/// The complex numbers of an npy file in `<c16`, as reals.
+pub fn npy(path: &Path) -> Vec<f64> {
+    let bytes = fs::read(path).unwrap();
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    assert!(String::from_utf8_lossy(&bytes[..start]).contains("'<c16'"));
+    bytes[start..].as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
+}
+
+/// Shape of an npy file.
+pub fn shape(path: &Path) -> Vec<usize> {
+    let bytes = fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&bytes[10..128]).into_owned();
+    let inside = text.split_once('(').unwrap().1.split_once(')').unwrap().0.to_string();
+    inside.split(',').filter_map(|n| n.trim().parse().ok()).collect()
+}
+
+/// ‖a − b‖ / ‖b‖
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let square = |x: f64| x * x;
+    let off: f64 = a.iter().zip(b).map(|(a, b)| square(a - b)).sum();
+    (off / b.iter().copied().map(square).sum::<f64>()).sqrt()
+}

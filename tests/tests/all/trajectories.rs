@@ -1,0 +1,70 @@
+//! Inputs of `ferrite rhmc` and what it wrote, for the tests that read it.
+use crate::program::Room;
+use serde_json::Value;
+use std::fs;
+
+/// All kinds of quarks and measurements.
+pub const QUARKS: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 4
+seed = 11
+start = "hot"
+thermalise = 2
+save-every = 2
+[gauge]
+action = "wilson"
+beta = 5.5
+[trajectory]
+length = 0.3
+steps = 3
+gauge-steps = 2
+[[fermion]]
+operator = "naive"
+mass = [0.3]
+flavours = [2]
+pseudofermions = 2
+[[fermion]]
+operator = "asqtad"
+u0 = 0.9
+mass = [0.2, 0.5]
+flavours = [1, 1]
+[measure]
+reversibility = 2
+kernels = 4
+"#;
+
+/// No quarks.
+pub const GAUGE: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 30
+seed = 12
+[gauge]
+action = "symanzik"
+beta = 7.0
+u0 = 0.87
+[trajectory]
+length = 0.5
+steps = 5
+integrator = "force-gradient"
+"#;
+
+/// The lines of a run.
+pub fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The same without what depends on the clock and on where a run went on.
+pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
+    let mut all = all_lines(room, folder);
+    for line in &mut all {
+        let line = line.as_object_mut().unwrap();
+        line.retain(|key, _| !key.starts_with("seconds") && key != "kernels" && key != "run");
+    }
+    all
+}
+
+/// What is a number.
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}

@@ -1,0 +1,141 @@
+//! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
+use crate::spy::Spy;
+use ferrite::bench::Options;
+use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::field::ThinGauge;
+use ferrite::generate;
+use ferrite::lattice::Lattice;
+use ferrite::solve::{
+    Correction, IterationPrecision, Method, Operator, Reconstruction, Request, ShiftStrategy, StaggeredConfiguration,
+    solve_wilson,
+};
+use ferrite::tune::{Operations, launch_all};
+
+#[test]
+fn tuning_sees_all_kernels_of_solves() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let precisions = [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half];
+    // One reconstruction stands for all; the check of a solve takes all 18 reals.
+    let options = Options {
+        lattice,
+        precisions: precisions.to_vec(),
+        reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve],
+        nrhs: 2,
+    };
+    // An operator's own group and linear algebra are enough.
+    let tuned = |group: Operations| {
+        let spy = Spy::new(2);
+        // Right-hand sides that are finished leave the batch.
+        for (operations, nrhs) in [group, Operations::LinearAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+            launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
+        }
+        spy.hot()
+    };
+    let (with_wilson, with_clover) = (tuned(Operations::Wilson), tuned(Operations::Clover));
+
+    let gauge = generate::weak_field(lattice, 1, 0.1);
+    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
+    let clover = CloverParams::isotropic(wilson, 1.0, 1.0);
+    let operators = [
+        (Operator::Wilson(wilson), &with_wilson),
+        (Operator::Clover(clover, Schur::Symmetric), &with_clover),
+        (Operator::Clover(clover, Schur::Asymmetric), &with_clover),
+    ];
+    let reliable = Correction::Reliable { delta: None };
+    let methods = [
+        (Method::Bicgstab, reliable, IterationPrecision::Double),
+        (Method::Bicgstab, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Single),
+        (Method::Cg, reliable, IterationPrecision::Single),
+        (Method::BlockCg, reliable, IterationPrecision::Single),
+        (Method::Cgne, Correction::Defect { inner_tol: 0.1 }, IterationPrecision::Double),
+    ];
+    for (operator, tuned) in operators {
+        for (method, correction, outer) in methods {
+            for precision in precisions {
+                // Not below that of the iteration.
+                let outer = if precision == IterationPrecision::Double { precision } else { outer };
+                let request = Request {
+                    method,
+                    correction,
+                    outer,
+                    precision,
+                    reconstruction: Reconstruction::Twelve,
+                    tol: 1e-5,
+                    ..Request::new(operator)
+                };
+                let spy = Spy::new(2);
+                let domain = Domain::single(spy.clone(), lattice).unwrap();
+                solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+                assert!(spy.hot().len() > 5);
+                let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
+                assert!(missed.is_empty(), "{operator:?}, {method:?}, {precision:?}: {missed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tuning_sees_all_kernels_of_staggered_solves() {
+    use IterationPrecision::{Double, Half, Single};
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let options = Options {
+        lattice,
+        precisions: vec![Double, Single, Half],
+        reconstructions: vec![
+            Reconstruction::Eighteen,
+            Reconstruction::Twelve,
+            Reconstruction::TwelveShort,
+            Reconstruction::Nine,
+            Reconstruction::NineShort,
+        ],
+        nrhs: 2,
+    };
+    let tuned = |group: Operations| {
+        let spy = Spy::new(2);
+        for (operations, nrhs) in [group, Operations::ColourAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+            launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
+        }
+        spy.hot()
+    };
+    let (with_naive, with_improved) = (tuned(Operations::Staggered), tuned(Operations::Improved));
+    let gauge = generate::weak_field(lattice, 1, 0.1);
+    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    // Of HISQ's formats 9 stands for both, as 12 does of the others'.
+    let twelve = (Reconstruction::Twelve, Reconstruction::TwelveShort);
+    let nine = (Reconstruction::Nine, Reconstruction::NineShort);
+    for (improved, tuned, (full, short)) in
+        [(false, &with_naive, twelve), (true, &with_improved, twelve), (true, &with_improved, nine)]
+    {
+        for (outer, precision, reconstruction) in
+            [(Double, Double, full), (Double, Single, full), (Single, Single, short), (Double, Half, full)]
+        {
+            for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
+                let spy = Spy::new(2);
+                let domain = Domain::single(spy.clone(), lattice).unwrap();
+                let configuration = if improved {
+                    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+                    let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
+                    StaggeredConfiguration::improved(links)
+                } else {
+                    StaggeredConfiguration::naive(&domain, &gauge)
+                };
+                let params = StaggeredParams::new(0.3, TimeBoundary::Antiperiodic);
+                let tol = if outer == Single { 1e-4 } else { 1e-8 };
+                let request =
+                    Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
+                for method in [Method::Cg, Method::BlockCg] {
+                    configuration.solve(&sources, None, &Request { method, ..request }, &mut ()).unwrap();
+                }
+                let shifts = [0.0, 0.1, 0.2, 0.5, 1.0];
+                let strategy = ShiftStrategy::MultiShift;
+                let (_, report) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ()).unwrap();
+                assert!(report.converged && spy.hot().len() > 5);
+                let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
+                assert!(missed.is_empty(), "{improved}, {precision:?}, {reconstruction:?}, {correction:?}: {missed:?}");
+            }
+        }
+    }
+}
