@@ -2,7 +2,7 @@
 //! action, which stay on the device.
 //!
 //! `cargo run --release --example own_hmc`
-use ferrite::backend::{Backend, Cpu};
+use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::generate;
@@ -21,20 +21,12 @@ const LENGTH: f64 = 1.0;
 const STEPS: usize = 20;
 
 /// H = S(U) + ½ Σ |P|².
-fn energy<B: Backend>(
-    action: &GaugeAction,
-    links: &MovingLinks<B, f64>,
-    momenta: &MomentumField<B>,
-) -> Result<f64, Error> {
+fn energy(action: &GaugeAction, links: &MovingLinks<f64>, momenta: &MomentumField) -> Result<f64, Error> {
     Ok(action.value(links.own())? + momenta.kinetic_energy()?)
 }
 
 /// Follows the equations of motion by leapfrog.
-fn leapfrog<B: Backend>(
-    force: &impl Force<B, f64>,
-    links: &mut MovingLinks<B, f64>,
-    momenta: &mut MomentumField<B>,
-) -> Result<(), Error> {
+fn leapfrog(force: &impl Force<f64>, links: &mut MovingLinks<f64>, momenta: &mut MomentumField) -> Result<(), Error> {
     let step = LENGTH / STEPS as f64;
     force.push(links, 0.5 * step, momenta)?;
     for n in 1..=STEPS {

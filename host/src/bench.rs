@@ -6,7 +6,6 @@ pub mod solver;
 
 pub use halo::timeline;
 
-use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::lattice::Lattice;
 use crate::solve::{IterationPrecision, Reconstruction};
@@ -56,17 +55,12 @@ const BATCH_SECONDS: f64 = 0.01;
 
 /// *Collective.* Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a
 /// batch; of the slowest process.
-fn time<B: Backend>(domain: &Domain<B>, work: impl FnMut() -> Result) -> Result<f64> {
+fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES, BATCH_SECONDS, work)
 }
 
 /// *Collective.* The same of so many batches of so many seconds.
-fn time_in<B: Backend>(
-    domain: &Domain<B>,
-    batches: usize,
-    seconds: f64,
-    mut work: impl FnMut() -> Result,
-) -> Result<f64> {
+fn time_in(domain: &Domain, batches: usize, seconds: f64, mut work: impl FnMut() -> Result) -> Result<f64> {
     let backend = domain.backend();
     let mut batch = |calls: usize| -> Result<f64> {
         let from = backend.record()?;
@@ -85,7 +79,7 @@ fn time_in<B: Backend>(
 }
 
 /// Bytes per second of a copy inside the device's memory, read and written bytes counted.
-pub fn copy_bandwidth<B: Backend>(domain: &Domain<B>) -> Result<f64> {
+pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     let backend = domain.backend();
     // Far larger than any cache, small enough for every GPU; less on a CPU, where it takes longer.
     let bytes = if backend.name() == "cpu" { 1 << 27 } else { 1 << 30 };
@@ -96,7 +90,7 @@ pub fn copy_bandwidth<B: Backend>(domain: &Domain<B>) -> Result<f64> {
 }
 
 /// The copy by itself.
-pub fn copy<B: Backend>(domain: &Domain<B>) -> Result<Vec<Row>> {
+pub fn copy(domain: &Domain) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
     Ok(vec![Row {
@@ -113,10 +107,10 @@ pub fn copy<B: Backend>(domain: &Domain<B>) -> Result<Vec<Row>> {
 }
 
 /// Times what `workload` visits.
-fn measure<B: Backend>(
-    domain: &Domain<B>,
+fn measure(
+    domain: &Domain,
     options: &Options,
-    workload: fn(&Domain<B>, &Options, Extent, Visit) -> Result,
+    workload: fn(&Domain, &Options, Extent, Visit) -> Result,
 ) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(domain)?;
     let processes = domain.grid().size() as f64;
@@ -141,32 +135,32 @@ fn measure<B: Backend>(
 }
 
 /// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub fn dslash<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+pub fn dslash(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
     measure(domain, options, workload::wilson)
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the symmetric even-odd matrix.
-pub fn clover<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+pub fn clover(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
     measure(domain, options, workload::clover)
 }
 
 /// The naive staggered operator: the hopping term, and M†M on one parity with the sum that CG needs of it.
-pub fn staggered<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+pub fn staggered(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
     measure(domain, options, workload::naive)
 }
 
 /// The asqtad operator in the same way; reconstructions are those of the long links, and for those that keep a phase links
 /// are in U(3), as HISQ's are.
-pub fn asqtad<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
+pub fn asqtad(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
     measure(domain, options, workload::improved)
 }
 
 /// Linear algebra on spinors of one parity.
-pub fn blas<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::linear_algebra::<B, FourSpins>)
+pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::linear_algebra::<FourSpins>)
 }
 
 /// Linear algebra on colour vectors of one parity.
-pub fn colour_blas<B: Backend>(domain: &Domain<B>, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::linear_algebra::<B, OneSpin>)
+pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, workload::linear_algebra::<OneSpin>)
 }

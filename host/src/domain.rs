@@ -110,26 +110,26 @@ pub type Result<T = ()> = std::result::Result<T, DeviceError>;
 
 /// A device and the part of a lattice that it holds. Cheap to clone.
 #[derive(Clone)]
-pub struct Domain<B: Backend> {
-    backend: B,
-    shape: Arc<Shape<B>>,
+pub struct Domain {
+    backend: Arc<dyn Backend>,
+    shape: Arc<Shape>,
 }
 
-struct Shape<B: Backend> {
+struct Shape {
     global: Lattice,
     local: Lattice,
     grid: ProcessGrid,
     network: Arc<dyn Network>,
-    halo: Option<Halo<B>>,
+    halo: Option<Halo>,
     /// Which ends in t are those of the whole lattice.
     ends: u32,
     /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
     closed: u32,
 }
 
-impl<B: Backend> Domain<B> {
+impl Domain {
     /// The whole lattice on one device.
-    pub fn single(backend: B, lattice: Lattice) -> Result<Self> {
+    pub fn single(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice) -> Result<Self> {
         Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
     }
     /// The part of `global` that falls to this process of `grid`.
@@ -143,7 +143,12 @@ impl<B: Backend> Domain<B> {
     ///
     /// # Panics
     /// When `network` has not as many processes as the grid.
-    pub fn new(backend: B, global: Lattice, grid: ProcessGrid, network: Arc<dyn Network>) -> Result<Self> {
+    pub fn new(
+        backend: impl Into<Arc<dyn Backend>>,
+        global: Lattice,
+        grid: ProcessGrid,
+        network: Arc<dyn Network>,
+    ) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }
     /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
@@ -155,20 +160,21 @@ impl<B: Backend> Domain<B> {
     /// # Panics
     /// As [`new`](Self::new).
     pub fn with_transport(
-        backend: B,
+        backend: impl Into<Arc<dyn Backend>>,
         global: Lattice,
         grid: ProcessGrid,
         network: Arc<dyn Network>,
         transport: Transport,
         overlap: bool,
     ) -> Result<Self> {
+        let backend = backend.into();
         grid.check(global.size(), 1)?;
         assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
         let local = Lattice::new(grid.local_extents(global.size()))?;
         if Part::new(local, &grid).bordered_sites() > MOST_LOCAL_SITES / 2 {
             return Err(DeviceError::PartTooLarge { local });
         }
-        let halo = if grid.size() > 1 { Some(Halo::new(&backend, grid, transport, overlap)?) } else { None };
+        let halo = if grid.size() > 1 { Some(Halo::new(&*backend, grid, transport, overlap)?) } else { None };
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
@@ -213,7 +219,7 @@ impl<B: Backend> Domain<B> {
     /// The same of a field that is on the device already.
     pub(crate) fn expect_here(&self, what: &'static str, found: &Self) -> Result {
         self.expect(what, found.local())?;
-        if self.backend.is(&found.backend) {
+        if self.backend.is(&*found.backend) {
             return Ok(());
         }
         Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
@@ -235,8 +241,8 @@ impl<B: Backend> Domain<B> {
         guess.into_iter().flatten().try_for_each(|field| self.expect("a guess", field.lattice()))
     }
     /// The device.
-    pub fn backend(&self) -> &B {
-        &self.backend
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
     }
     /// The lattice of all processes together.
     pub fn global(&self) -> Lattice {
@@ -255,7 +261,7 @@ impl<B: Backend> Domain<B> {
         &*self.shape.network
     }
     /// How hops reach the other processes; `None` where there are none.
-    pub(crate) fn halo(&self) -> Option<&Halo<B>> {
+    pub(crate) fn halo(&self) -> Option<&Halo> {
         self.shape.halo.as_ref()
     }
     /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
@@ -276,9 +282,9 @@ impl<B: Backend> Domain<B> {
         let Some(halo) = self.halo() else { return work().map(|()| Vec::new()) };
         self.backend.synchronize()?;
         self.network().barrier()?;
-        halo.start_trace(&self.backend)?;
+        halo.start_trace(self.backend())?;
         let done = work();
-        let spans = halo.end_trace(&self.backend)?;
+        let spans = halo.end_trace(self.backend())?;
         done.map(|()| spans)
     }
     /// Global coordinates of the local lattice's first site.
@@ -360,7 +366,7 @@ mod tests {
 
     #[test]
     fn one_device_does_not_hold_what_it_cannot_count() {
-        let refused = |domain: Result<Domain<Cpu>>| domain.err().unwrap().to_string();
+        let refused = |domain: Result<Domain>| domain.err().unwrap().to_string();
         let alone = refused(Domain::single(Cpu::new(Some(1)), large()));
         assert!(alone.contains("192×192×192×384") && alone.contains("2147483647"), "{alone}");
         // Small enough, but not with its border.

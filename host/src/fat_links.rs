@@ -3,7 +3,7 @@
 //! Links are kept without phases η_μ and without the sign of the boundary condition, which the operators of
 //! [`dirac`](crate::dirac) put in; so coefficients here have the signs for that. MILC's files hold both:
 //! [`with_phases`] goes between the two.
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
@@ -95,15 +95,15 @@ pub enum FatLinkError {
 }
 
 /// One matrix for each site of a lattice with its border.
-pub(crate) struct MatrixField<B: Backend, T = f64> {
-    halves: [B::Buffer; 2],
+pub(crate) struct MatrixField<T = f64> {
+    halves: [Buffer; 2],
     sites: usize,
     format: PhantomData<T>,
 }
 
-impl<B: Backend, T: Element> MatrixField<B, T> {
+impl<T: Element> MatrixField<T> {
     /// Zero, on `sites` sites of each parity; `what` is named when there is too little memory.
-    pub fn new(domain: &Domain<B>, sites: usize, what: &str) -> Result<Self> {
+    pub fn new(domain: &Domain, sites: usize, what: &str) -> Result<Self> {
         let bytes = sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES;
         let half = || domain.backend().allocate(bytes, what);
         Ok(MatrixField { halves: [half()?, half()?], sites, format: PhantomData })
@@ -120,7 +120,7 @@ pub fn workspace_bytes(sites: usize) -> usize {
 }
 
 /// F_μ(x): the link and its staples. Thin links must be unitary.
-pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<ThinGauge<B>> {
+pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
     let (domain, fat) = (thin.domain(), thin.empty_like()?);
     // In the border as well, but for its outermost sites, whose neighbours are not there.
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
@@ -132,11 +132,11 @@ pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Resul
         domain.backend().launch(&kernel, sites, 1)?;
     }
     let (first, second) = {
-        let field = || MatrixField::<B>::new(domain, sites as usize, "a staple of fat links");
+        let field = || MatrixField::new(domain, sites as usize, "a staple of fat links");
         (field()?, field()?)
     };
     // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
-    let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField<B>>, coefficient: f64| {
+    let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField>, coefficient: f64| {
         for parity in 0..2 {
             let kernel = Staple {
                 links: thin.both(),
@@ -179,7 +179,7 @@ pub fn fat_links<B: Backend>(thin: &ThinGauge<B>, c: &PathCoefficients) -> Resul
 }
 
 /// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
-pub fn long_links<B: Backend>(thin: &ThinGauge<B>, coefficient: f64) -> Result<ThinGauge<B>> {
+pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
     let (domain, long) = (thin.domain(), thin.empty_like()?);
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
     for parity in 0..2 {
@@ -196,7 +196,7 @@ pub fn long_links<B: Backend>(thin: &ThinGauge<B>, coefficient: f64) -> Result<T
 }
 
 /// W = V (V†V)^(−1/2): the links in U(3) next to `links`.
-pub fn project_u3<B: Backend>(links: &ThinGauge<B>) -> std::result::Result<ThinGauge<B>, FatLinkError> {
+pub fn project_u3(links: &ThinGauge) -> std::result::Result<ThinGauge, FatLinkError> {
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
@@ -208,7 +208,7 @@ pub fn project_u3<B: Backend>(links: &ThinGauge<B>) -> std::result::Result<ThinG
 }
 
 /// Root mean square over the links of ‖U†U − 1‖.
-fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
+fn unitarity_violation(links: &ThinGauge) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
         let kernel =
@@ -222,7 +222,7 @@ fn unitarity_violation<B: Backend>(links: &ThinGauge<B>) -> Result<f64> {
 
 /// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
 /// of `bound`.
-fn largest_component<B: Backend>(links: &ThinGauge<B>, bound: f64) -> Result<f64> {
+fn largest_component(links: &ThinGauge, bound: f64) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
         let (lattice, links) = (links.bordered(), links.links(parity));
@@ -247,11 +247,11 @@ pub enum LinkGroup {
 }
 
 /// Fat and long links of an operator, in double precision on a device.
-pub struct Improvement<B: Backend> {
+pub struct Improvement {
     /// F
-    pub fat: ThinGauge<B>,
+    pub fat: ThinGauge,
     /// L
-    pub long: ThinGauge<B>,
+    pub long: ThinGauge,
     /// What makes F fit between −1 and 1 when divided by it.
     pub fat_scale: f64,
     /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
@@ -260,9 +260,9 @@ pub struct Improvement<B: Backend> {
     pub long_group: LinkGroup,
 }
 
-impl<B: Backend> Improvement<B> {
+impl Improvement {
     /// From paths over thin links in SU(3), such as those of asqtad.
-    pub fn from_paths(thin: &ThinGauge<B>, c: &PathCoefficients) -> Result<Self> {
+    pub fn from_paths(thin: &ThinGauge, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
         // Links that are zero stay so over any number but zero.
@@ -270,7 +270,7 @@ impl<B: Backend> Improvement<B> {
         Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
     }
     /// HISQ: Fat7, projection to U(3), then the second level.
-    pub fn hisq(thin: &ThinGauge<B>, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
+    pub fn hisq(thin: &ThinGauge, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
         let first = fat_links(thin, &PathCoefficients::fat7())?;
         first.fill_border()?;
         let unitary = project_u3(&first)?;
@@ -287,7 +287,7 @@ impl<B: Backend> Improvement<B> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
     /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
-    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<B, P, R>>
+    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<P, R>>
     where
         R::Full: LinkFormat<P>,
     {
@@ -296,7 +296,7 @@ impl<B: Backend> Improvement<B> {
         ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?)
     }
     /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
-    pub fn from_host(domain: &Domain<B>, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
+    pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = domain.largest(largest_on_host(fat))?;
         let (long_scale, long_group) = common_scale(domain, long)?;
         let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
@@ -311,7 +311,7 @@ fn largest_on_host(gauge: &HostGauge) -> f64 {
 
 /// c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; else the root mean square, as
 /// for these, or the largest component, if that is larger. In U(3) either sign would do.
-fn common_scale<B: Backend>(domain: &Domain<B>, long: &HostGauge) -> Result<(f64, LinkGroup)> {
+fn common_scale(domain: &Domain, long: &HostGauge) -> Result<(f64, LinkGroup)> {
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
     let mut sums = [Exact::default(); 2];
     for u in long.links() {

@@ -3,7 +3,6 @@
 //! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i = −g² ∂S at W_i,
 //!
 //! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
-use crate::backend::Backend;
 use crate::domain::Result;
 use crate::field::ThinGauge;
 use crate::rhmc::Error;
@@ -34,9 +33,9 @@ impl FlowAction {
 }
 
 /// Links that flow.
-pub struct Flow<B: Backend> {
-    links: MovingLinks<B, f64>,
-    velocity: MomentumField<B, f64>,
+pub struct Flow {
+    links: MovingLinks<f64>,
+    velocity: MomentumField<f64>,
     drive: GaugeDrive,
     time: f64,
 }
@@ -54,7 +53,7 @@ pub struct FlowPoint {
 
 impl FlowPoint {
     /// *Collective.* What links are at time t of the flow.
-    pub fn of<B: Backend>(links: &ThinGauge<B>, time: f64) -> Result<Self> {
+    pub fn of(links: &ThinGauge, time: f64) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
@@ -65,9 +64,9 @@ impl FlowPoint {
     }
 }
 
-impl<B: Backend> Flow<B> {
+impl Flow {
     /// *Collective.* From these links on.
-    pub fn new(links: &ThinGauge<B>, action: FlowAction) -> Result<Self> {
+    pub fn new(links: &ThinGauge, action: FlowAction) -> Result<Self> {
         let drive = GaugeDrive { action: action.action(), single: false };
         let velocity = MomentumField::zero(links.domain())?;
         Ok(Flow { links: MovingLinks::new(links)?, velocity, drive, time: 0.0 })
@@ -77,7 +76,7 @@ impl<B: Backend> Flow<B> {
         self.time
     }
     /// The links at t.
-    pub fn links(&self) -> &ThinGauge<B> {
+    pub fn links(&self) -> &ThinGauge {
         self.links.own()
     }
     /// *Collective.* Goes on by `step`.

@@ -26,7 +26,6 @@
 //! ```
 pub mod relax;
 
-use crate::backend::Backend;
 use crate::domain::Domain;
 use crate::field::host::{HostGauge, HostSpinor, Matrix};
 use crate::halo::{HostBuffer, Message, Network};
@@ -106,10 +105,7 @@ pub fn temporal_gauge(gauge: &HostGauge) -> (HostGauge, Transformation) {
 ///
 /// # Errors
 /// Processes that do not answer.
-pub fn temporal_gauge_on<B: Backend>(
-    domain: &Domain<B>,
-    gauge: &HostGauge,
-) -> Result<(HostGauge, Transformation), CommError> {
+pub fn temporal_gauge_on(domain: &Domain, gauge: &HostGauge) -> Result<(HostGauge, Transformation), CommError> {
     assert_eq!(gauge.lattice(), domain.local(), "links are those of the process's part");
     let (grid, network, size) = (domain.grid(), domain.network(), domain.local().size());
     let to = |mu: usize, direction: Direction| grid.neighbour(network.rank(), mu, direction);

@@ -2,7 +2,6 @@
 //! exchange.
 //!
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
-use crate::backend::Cpu;
 use crate::field::{DeviceColour, ThinGauge};
 use crate::lattice::Lattice;
 use crate::rhmc::condensate::condensate_bytes;
@@ -51,7 +50,7 @@ impl Part {
     }
     /// Bytes of links that are kept once, on both parities and with their border.
     pub fn links_bytes<T: Element>(&self) -> usize {
-        2 * ThinGauge::<Cpu, T>::bytes_for(self.bordered_sites())
+        2 * ThinGauge::<T>::bytes_for(self.bordered_sites())
     }
     /// Sites of one parity in the message that fills a border of this width, for each direction: those that are cut are
     /// filled one after the other, each with the borders that are there already.
@@ -123,7 +122,7 @@ impl Exchanges {
     #[must_use]
     pub fn border<T: Element>(mut self) -> Self {
         let slabs = self.part.slabs(self.part.border());
-        self.slabs(slabs.map(|sites| 2 * ThinGauge::<Cpu, T>::bytes_for(sites)));
+        self.slabs(slabs.map(|sites| 2 * ThinGauge::<T>::bytes_for(sites)));
         self
     }
     /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
@@ -206,7 +205,7 @@ impl Ensemble {
     /// Device memory of a process with such a part of the lattice, with names for what takes it.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
-        let (thin, momenta) = (part.links_bytes::<f64>(), 2 * MomentumField::<Cpu>::bytes_for(sites));
+        let (thin, momenta) = (part.links_bytes::<f64>(), 2 * MomentumField::<f64>::bytes_for(sites));
         let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
         let mut exchanges = Exchanges::of(part).border::<f64>();
         if self.single_links {
@@ -214,7 +213,7 @@ impl Ensemble {
         }
         if self.pseudofermions > 0 {
             // Solutions and directions for all poles, and pairs of vectors with those of the neighbours around.
-            let vector = |sites| DeviceColour::<Cpu, Double>::bytes_for(sites, 1);
+            let vector = |sites| DeviceColour::<Double>::bytes_for(sites, 1);
             let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
             // Condensates are measured when there is no force.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));

@@ -24,7 +24,6 @@
 //! let gauge = generator.gauge()?;
 //! # Ok::<(), ferrite::domain::DeviceError>(())
 //! ```
-use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::HostGauge;
@@ -43,17 +42,17 @@ pub enum Start<'a> {
 }
 
 /// A Markov chain of gauge fields on a device.
-pub struct Generator<B: Backend> {
-    links: ThinGauge<B>,
+pub struct Generator {
+    links: ThinGauge,
     beta: f64,
     seed: u64,
     passes: u32,
 }
 
-impl<B: Backend> Generator<B> {
+impl Generator {
     /// *Collective.* A chain that begins with `start`, which does not depend on how the lattice is cut. Panics when β is
     /// negative or not a number, or when the lattice of `start` is not the domain's part.
-    pub fn new(domain: &Domain<B>, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
+    pub fn new(domain: &Domain, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
         assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
         let upload = |gauge: &HostGauge| ThinGauge::upload(domain, gauge);
         let (links, passes) = match start {

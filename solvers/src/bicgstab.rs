@@ -150,7 +150,7 @@ pub fn bicgstab<Y: System>(
     x: &mut Precise<Y>,
     params: &BicgstabParams,
     workspace: &mut BicgstabWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let control = Control {
         tol: params.tol,

@@ -109,7 +109,7 @@ pub fn block_cg<Y: System>(
     x: &mut Precise<Y>,
     params: &BlockCgParams,
     workspace: &mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     block_core(system, Rhs::Given(b, None), x, params, workspace, observer, Claim::default())
 }
@@ -120,7 +120,7 @@ pub(crate) fn block_core<'a, Y: System>(
     x: &'a mut Precise<Y>,
     params: &BlockCgParams,
     workspace: &'a mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
     claim: Claim<'a, Y>,
 ) -> Result<Info, SolveError<Y::Error>> {
     let control = Control {

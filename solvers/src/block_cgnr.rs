@@ -51,7 +51,7 @@ pub fn block_cgnr<Y: System>(
     x: &mut Precise<Y>,
     params: &BlockCgParams,
     workspace: &mut BlockCgNormalWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let BlockCgNormalWorkspace { block, rhs, image, precise, sloppy, norms } = workspace;
     norms_of(system.precise(), b, norms)?;

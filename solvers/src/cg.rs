@@ -157,7 +157,7 @@ pub fn cg<Y: System>(
     x: &mut Precise<Y>,
     params: &CgParams,
     workspace: &mut CgWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let CgWorkspace { core, copy } = workspace;
     cg_core(system, Rhs::Given(b, copy.as_mut()), x, params, core, observer, Claim::default())
@@ -169,7 +169,7 @@ fn cg_core<'a, Y: System>(
     x: &'a mut Precise<Y>,
     params: &CgParams,
     workspace: &'a mut Core<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
     claim: Claim<'a, Y>,
 ) -> Result<Info, SolveError<Y::Error>> {
     let Core { outer, r, p, ap, numbers } = workspace;
@@ -322,7 +322,7 @@ pub fn cgnr<Y: System>(
     x: &mut Precise<Y>,
     params: &CgParams,
     workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let CgNormalWorkspace { cg, copy, rhs, temporary, precise, sloppy, norms, .. } = workspace;
     let space = system.precise();
@@ -349,7 +349,7 @@ pub fn cgne<Y: System>(
     x: &mut Precise<Y>,
     params: &CgParams,
     workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     params.control().check()?;
     let CgNormalWorkspace { cg, rhs, temporary: y, precise, sloppy, norms, residuals, mask, ones, zeros, .. } =

@@ -94,7 +94,7 @@ pub fn defect_correction<Y: System>(
     params: &DefectParams,
     workspace: &mut DefectWorkspace<Y::Precise, Y::Sloppy>,
     mut inner: impl FnMut(&Sloppy<Y>, &mut Sloppy<Y>, &InnerRequest) -> Result<Info, SolveError<Y::Error>>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     if !(params.tol >= 0.0 && params.tol.is_finite()) {
         return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));

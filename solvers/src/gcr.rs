@@ -153,7 +153,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     x: &mut Precise<Y>,
     params: &GcrParams,
     workspace: &mut GcrWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let control = Control {
         tol: params.tol,

@@ -261,7 +261,7 @@ pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     x: &mut [S::Vector],
     params: &MultiShiftParams<'_>,
     workspace: &mut MultiShiftWorkspace<S>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<MultiShiftInfo, SolveError<S::Error>> {
     let mut run = Run::begin(space, operator, shifts, b, x, params, workspace)?;
     while !run.finished() {

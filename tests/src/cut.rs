@@ -78,28 +78,28 @@ pub fn links_of(section: &Section, gauge: &HostGauge) -> HostGauge {
     HostGauge::from_links(section.local, links.collect())
 }
 
-struct Computing<'a, B: Backend> {
-    domain: &'a Domain<B>,
+struct Computing<'a> {
+    domain: &'a Domain,
     seed: u64,
     nrhs: usize,
     out: Images,
 }
 
-impl<'a, B: Backend> Computing<'a, B> {
-    fn new(domain: &'a Domain<B>, input: &Input) -> Self {
+impl<'a> Computing<'a> {
+    fn new(domain: &'a Domain, input: &Input) -> Self {
         Computing { domain, seed: input.seed, nrhs: input.nrhs, out: Images::default() }
     }
 }
 
-impl<B: Backend> Computing<'_, B> {
-    fn field<K: FieldKind, P: Accuracy>(&self, block: u64) -> Result<FullField<B, K, P>> {
+impl Computing<'_> {
+    fn field<K: FieldKind, P: Accuracy>(&self, block: u64) -> Result<FullField<K, P>> {
         let first = self.seed + 10 * block;
         let host = (0..self.nrhs as u64).map(|j| generate::random_source(self.domain.section(), first + j));
         let mut field = FullField::zero(self.domain, self.nrhs)?;
         field.upload(&host.collect::<Vec<HostField<K::Host>>>())?;
         Ok(field)
     }
-    fn keep<K: FieldKind, P: Accuracy>(&mut self, label: String, field: &FullField<B, K, P>, tolerance: f64) -> Result {
+    fn keep<K: FieldKind, P: Accuracy>(&mut self, label: String, field: &FullField<K, P>, tolerance: f64) -> Result {
         let fields = field.download()?.iter().map(|field| field.numbers().to_vec()).collect();
         self.out.fields.push(Image { label, components: K::Host::COMPONENTS, fields, tolerance });
         Ok(())
@@ -111,12 +111,12 @@ impl<B: Backend> Computing<'_, B> {
     fn operator<K: FieldKind, P: Accuracy>(
         &mut self,
         label: &str,
-        operator: &impl LinearOperator<FieldSpace<B, K, P>>,
+        operator: &impl LinearOperator<FieldSpace<K, P>>,
         tolerance: f64,
     ) -> Result {
         let (x, w) = (self.field::<K, P>(3)?, self.field::<K, P>(4)?);
-        let mut out = FullField::<B, K, P>::zero(self.domain, self.nrhs)?;
-        let space = FieldSpace::<B, K, P>::new(self.domain, self.nrhs);
+        let mut out = FullField::<K, P>::zero(self.domain, self.nrhs)?;
+        let space = FieldSpace::<K, P>::new(self.domain, self.nrhs);
         operator.apply(&x.even, &mut out.even)?;
         self.keep(format!("{label} M"), &out, tolerance)?;
         operator.apply_dagger(&x.even, &mut out.even)?;
@@ -146,16 +146,16 @@ impl<B: Backend> Computing<'_, B> {
         }
         Ok(())
     }
-    fn wilson<P: Accuracy, R: LinkFormat<P>>(&mut self, thin: &ThinGauge<B>) -> Result {
+    fn wilson<P: Accuracy, R: LinkFormat<P>>(&mut self, thin: &ThinGauge) -> Result {
         let name = format!("{} {}", P::NAME, R::NAME);
         // Half precision rounds what comes from another process once more: a unit of 2⁻¹⁶ in each of the six hops in
         // space, of numbers up to twice as large, and the image is about as large as they are.
         let tolerance = if P::NAME == "half" { 6.0 * 2.0 * 2f64.powi(-16) } else { 0.0 };
-        let links: Arc<DeviceGauge<B, P, R>> = Arc::new(thin.pack()?);
+        let links: Arc<DeviceGauge<P, R>> = Arc::new(thin.pack()?);
         let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         let wilson = Wilson::new(links, params);
         let (psi, x) = (self.field::<FourSpins, P>(1)?, self.field::<FourSpins, P>(2)?);
-        let mut out = FullField::<B, FourSpins, P>::zero(self.domain, self.nrhs)?;
+        let mut out = FullField::<FourSpins, P>::zero(self.domain, self.nrhs)?;
         for dagger in [false, true] {
             for parity in 0..2 {
                 wilson.dslash(parity, dagger, psi.parity(1 - parity), out.parity_mut(parity))?;
@@ -173,7 +173,7 @@ impl<B: Backend> Computing<'_, B> {
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
             let clover = EvenOddClover::new(wilson.clone(), term.clone(), schur, self.nrhs)?;
             self.operator(&format!("clover {schur:?} {name}"), &clover, 2.0 * tolerance)?;
-            let mut even = FullField::<B, FourSpins, P>::zero(self.domain, self.nrhs)?;
+            let mut even = FullField::<FourSpins, P>::zero(self.domain, self.nrhs)?;
             clover.prepare(&psi, &mut even.even)?;
             clover.reconstruct(&x, &mut even)?;
             clover.row(1, true, &psi, &mut out.odd)?;
@@ -182,10 +182,10 @@ impl<B: Backend> Computing<'_, B> {
         }
         Ok(())
     }
-    fn staggered<P: Accuracy, L: StaggeredLinks<B, P>>(&mut self, name: String, links: L) -> Result {
+    fn staggered<P: Accuracy, L: StaggeredLinks<P>>(&mut self, name: String, links: L) -> Result {
         let operator = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
         let (psi, x) = (self.field::<OneSpin, P>(5)?, self.field::<OneSpin, P>(6)?);
-        let mut out = FullField::<B, OneSpin, P>::zero(self.domain, self.nrhs)?;
+        let mut out = FullField::<OneSpin, P>::zero(self.domain, self.nrhs)?;
         for parity in 0..2 {
             operator.dslash(parity, psi.parity(1 - parity), out.parity_mut(parity))?;
         }
@@ -195,12 +195,12 @@ impl<B: Backend> Computing<'_, B> {
             operator.dslash_add(parity, x, input, out.parity_mut(parity))?;
         }
         self.keep(format!("a x + b D {name}"), &out, 0.0)?;
-        self.operator(&name, &EvenOddStaggered::<B, P, L>::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
+        self.operator(&name, &EvenOddStaggered::<P, L>::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
     }
 }
 
 /// Everything of Wilson, clover and naive staggered operators.
-pub fn one_hop<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> {
+pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
     let section = domain.section();
     let mut c = Computing::new(domain, input);
     let thin = ThinGauge::upload(domain, &links_of(&section, &input.gauge))?;
@@ -229,7 +229,7 @@ pub fn one_hop<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> 
 }
 
 /// Everything of asqtad and HISQ, whose links are made on the cut lattice, too.
-pub fn three_hops<B: Backend>(domain: &Domain<B>, input: &Input) -> Result<Images> {
+pub fn three_hops(domain: &Domain, input: &Input) -> Result<Images> {
     let mut c = Computing::new(domain, input);
     let thin = ThinGauge::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
@@ -290,11 +290,6 @@ pub fn differences(whole: &Images, part: &Images, section: &Section) -> Vec<Stri
 }
 
 /// The part of this rank of a cut lattice.
-pub fn domain<B: Backend>(
-    backend: B,
-    lattice: Lattice,
-    grid: [usize; 4],
-    network: impl Network + 'static,
-) -> Result<Domain<B>> {
+pub fn domain(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice, grid: [usize; 4], network: impl Network + 'static) -> Result<Domain> {
     Domain::new(backend, lattice, ProcessGrid::new(grid)?, Arc::new(network))
 }

@@ -153,19 +153,19 @@ fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Imag
 
 fn image<K: FieldKind>(
     format: String,
-    domain: &Domain<Cuda>,
-    (operator, precision, batch): (&AnyOperator<Cuda, K>, IterationPrecision, usize),
+    domain: &Domain,
+    (operator, precision, batch): (&AnyOperator<K>, IterationPrecision, usize),
     sources: &[HostField<K::Host>],
 ) -> Result<Image>
 where
-    AnyOperator<Cuda, K>: LinearOperator<AnySpace<Cuda, K>>,
+    AnyOperator<K>: LinearOperator<AnySpace<K>>,
 {
     let mut image = Image { format, numbers: vec![Vec::new(); 3], sums: Vec::new() };
     for sources in sources.chunks(batch) {
         let nrhs = sources.len();
         let space = AnySpace::new(domain, nrhs, precision);
-        let double = FieldSpace::<Cuda, K, Double>::new(domain, nrhs);
-        let mut full = FullField::<Cuda, K, Double>::zero(domain, nrhs)?;
+        let double = FieldSpace::<K, Double>::new(domain, nrhs);
+        let mut full = FullField::<K, Double>::zero(domain, nrhs)?;
         full.upload(sources)?;
         let (mut x, mut w, mut out) = (space.allocate()?, space.allocate()?, space.allocate()?);
         space.read(full.parity(0), &mut x)?;

@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
-use super::{Backend, Buffer, KernelTime, LAUNCH_SUMS, Memory, Ordered, REDUCTION_SLOTS, Result, Summing};
-use crate::solve::Solves;
+use super::{
+    Backend, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, MOST_VALUES, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS,
+    Result, Stream, SumCall, Summing,
+};
 use gpu_kernels::cpu::{Entry, Run, Vectors};
 use gpu_kernels::memory::Chunk;
-use gpu_kernels::{Kernel, Reduction, Values};
 use rayon::prelude::*;
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -15,8 +16,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Most values that a reduction sums.
-const MOST_VALUES: usize = 16;
 /// Sites that one task takes. Fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
 
@@ -49,7 +48,7 @@ struct Launched<'a> {
     kernel: *const u8,
     life: PhantomData<&'a ()>,
 }
-// SAFETY: made by `Cpu::launched` of a reference to a kernel, and those are Sync.
+// SAFETY: made of a `Call`, hence of a reference to a kernel, and those are Sync.
 unsafe impl Send for Launched<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Launched<'_> {}
@@ -63,42 +62,9 @@ impl Launched<'_> {
     }
 }
 
-/// Memory of the CPU backend.
-pub struct CpuBuffer {
-    chunks: Vec<Chunk>,
-    // The address is taken once, mutably, so that views made from it may write.
-    address: *mut u8,
-}
-// SAFETY: the address points into the buffer's own allocation; kernels that use it are launched through `Cpu`, whose
-// calls run to their end, and write disjoint elements (contract of `Kernel`).
-unsafe impl Send for CpuBuffer {}
-// SAFETY: as above.
-unsafe impl Sync for CpuBuffer {}
-
-impl Buffer for CpuBuffer {
-    fn bytes(&self) -> usize {
-        16 * self.chunks.len()
-    }
-    fn address(&self) -> *mut u8 {
-        self.address
-    }
-}
-
-/// Memory for messages.
-#[derive(Clone)]
-pub struct CpuPinned {
-    memory: Arc<CpuBuffer>,
-    bytes: usize,
-}
-
-impl comms::Buffer for CpuPinned {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: inside the buffer; nobody writes it meanwhile (contract of `Ordered`).
-        unsafe { std::slice::from_raw_parts(self.memory.address, self.bytes) }
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: inside the buffer; nobody else uses it meanwhile (contract of `Ordered`).
-        unsafe { std::slice::from_raw_parts_mut(self.memory.address, self.bytes) }
+impl From<Cpu> for Arc<dyn Backend> {
+    fn from(cpu: Cpu) -> Self {
+        Arc::new(cpu)
     }
 }
 
@@ -126,40 +92,39 @@ impl Cpu {
         Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Notes the time since `from` if launches are timed.
-    fn took(&self, parts: &[&str], from: Instant) {
+    fn took(&self, kernel: &Call<'_>, from: Instant) {
         if let Some(totals) = &mut *self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()) {
-            totals.add(&parts.join("_"), from.elapsed().as_secs_f64());
+            totals.add(&kernel.name(), from.elapsed().as_secs_f64());
         }
     }
     /// A kernel with its function, for the time of a launch.
-    fn launched<'a, K: Sync + 'static>(&self, kernel: &'a K, parts: &[&str]) -> Result<Launched<'a>> {
-        let missing = || super::BackendError::NoInstance { kernel: parts.join("_") };
-        let run = self.shared.instances.get(&TypeId::of::<K>()).copied().ok_or_else(missing)?;
+    fn launched<'a>(&self, kernel: &Call<'a>) -> Result<Launched<'a>> {
+        let missing = || super::BackendError::NoInstance { kernel: kernel.name() };
+        let run = self.shared.instances.get(&kernel.kernel).copied().ok_or_else(missing)?;
         let run = run.ok_or(super::BackendError::OtherProcessor)?;
-        Ok(Launched { run, kernel: std::ptr::from_ref(kernel).cast(), life: PhantomData })
+        Ok(Launched { run, kernel: kernel.arguments, life: PhantomData })
     }
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
-    fn sum_up<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
-        const { assert!(K::Values::COUNT <= MOST_VALUES) };
+    fn sum_up(&self, kernel: SumCall<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
+        let (count, from) = (kernel.values, Instant::now());
         // As on a GPU, so that what runs here runs there.
-        assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
-        let (count, from) = (K::Values::COUNT, Instant::now());
-        let partial = self.sum_blocks(self.launched(kernel, K::NAME)?, n, nrhs);
+        assert!(nrhs as usize * count <= LAUNCH_SUMS, "too many sums in one launch");
+        let partial = self.sum_blocks(self.launched(&kernel.call)?, n, nrhs);
         for (rhs, blocks) in partial.chunks(n.div_ceil(BLOCK) as usize).enumerate() {
             for k in 0..count {
                 take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
             }
         }
-        self.took(K::NAME, from);
+        self.took(&kernel.call, from);
         Ok(())
     }
-    /// Runs a kernel on all blocks of sites; compiled once for all kernels.
+    /// Runs a kernel on all blocks of sites.
     fn run_blocks(&self, kernel: Launched, n: u32, nrhs: u32) {
         let blocks = n.div_ceil(BLOCK);
         let task = |task: u32| kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
         self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().for_each(task));
     }
-    /// The sums of a reduction for each block of sites of each right-hand side; compiled once for all reductions.
+    /// The sums of a reduction for each block of sites of each right-hand side.
     fn sum_blocks(&self, kernel: Launched, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
         let blocks = n.div_ceil(BLOCK);
         let task = |task: u32| {
@@ -184,21 +149,14 @@ fn block(b: u32, n: u32) -> Range<u32> {
 }
 
 impl Backend for Cpu {
-    type Buffer = CpuBuffer;
-    type Event = Instant;
-    type Stream = ();
-    type Pinned = CpuPinned;
-    type Peer = std::convert::Infallible;
-
-    fn solves() -> &'static Solves<Self> {
-        static SOLVES: Solves<Cpu> = Solves::new();
-        &SOLVES
-    }
     fn name(&self) -> &'static str {
         "cpu"
     }
-    fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+    fn shared(&self) -> Arc<dyn Backend> {
+        self.clone().into()
+    }
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
     fn device(&self) -> String {
         let threads = self.threads();
@@ -209,7 +167,7 @@ impl Backend for Cpu {
         Ok(super::machine::memory())
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<CpuBuffer> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
         let count = bytes.div_ceil(16);
         let too_little = |backend: &Self| super::BackendError::OutOfMemory {
             what: what.into(),
@@ -224,25 +182,26 @@ impl Backend for Cpu {
         let mut chunks = Vec::new();
         chunks.try_reserve_exact(count).map_err(|_| too_little(self))?;
         chunks.resize(count, Chunk::default());
+        // Taken once, mutably, so that views made from it may write.
         let address = chunks.as_mut_ptr().cast();
-        Ok(CpuBuffer { chunks, address })
+        Ok(Buffer::new(address, 16 * count, chunks))
     }
-    fn upload(&self, data: &[u8], to: &mut CpuBuffer, offset: usize) -> Result {
+    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes(), "upload beyond the buffer");
         // SAFETY: inside the buffer, which is borrowed mutably.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to.address.add(offset), data.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to.address().add(offset), data.len()) };
         Ok(())
     }
-    fn download(&self, from: &CpuBuffer, offset: usize, data: &mut [u8]) -> Result {
+    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
         assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         // SAFETY: inside the buffer; launches have run to their end.
-        unsafe { std::ptr::copy_nonoverlapping(from.address.add(offset), data.as_mut_ptr(), data.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), data.as_mut_ptr(), data.len()) };
         Ok(())
     }
-    fn copy(&self, from: &CpuBuffer, to: &mut CpuBuffer, bytes: usize) -> Result {
+    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
         assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");
         const PIECE: usize = 1 << 18;
-        let (source, target) = (from.address as usize, to.address as usize);
+        let (source, target) = (from.address() as usize, to.address() as usize);
         self.shared.pool.install(|| {
             (0..bytes.div_ceil(PIECE)).into_par_iter().for_each(|k| {
                 let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
@@ -254,39 +213,45 @@ impl Backend for Cpu {
         });
         Ok(())
     }
-    fn clear(&self, buffer: &mut CpuBuffer) -> Result {
-        self.shared
-            .pool
-            .install(|| buffer.chunks.par_iter_mut().with_min_len(4096).for_each(|c| *c = Chunk::default()));
+    fn clear(&self, buffer: &mut Buffer) -> Result {
+        const PIECE: usize = 1 << 16;
+        let (address, bytes) = (buffer.address() as usize, buffer.bytes());
+        self.shared.pool.install(|| {
+            (0..bytes.div_ceil(PIECE)).into_par_iter().for_each(|k| {
+                let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
+                // SAFETY: disjoint pieces of the buffer, which is borrowed mutably.
+                unsafe { std::ptr::write_bytes((address + start) as *mut u8, 0, length) };
+            })
+        });
         Ok(())
     }
 
-    fn launch_on<K: Kernel>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn run(&self, _: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
         let from = Instant::now();
-        self.run_blocks(self.launched(kernel, K::NAME)?, n, nrhs);
-        self.took(K::NAME, from);
+        self.run_blocks(self.launched(&kernel)?, n, nrhs);
+        self.took(&kernel, from);
         Ok(())
     }
-    fn reduce_on<K: Reduction>(&self, _: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        assert!(slot + nrhs as usize * K::Values::COUNT <= REDUCTION_SLOTS, "too many sums in one round");
+    fn sum(&self, _: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+        assert!(slot + nrhs as usize * kernel.values <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
         sums.summing.check(|| self.device())?;
         self.sum_up(kernel, n, nrhs, |k, sum| sums.values[slot + k] = sum)?;
         sums.summing.begin();
         Ok(())
     }
-    fn reduce_into_on<K: Reduction>(
+    fn sum_into(
         &self,
-        _: Option<&()>,
-        kernel: &K,
+        _: Option<&Stream>,
+        kernel: SumCall<'_>,
         n: u32,
         nrhs: u32,
-        (to, slot): (&CpuBuffer, usize),
+        (to, slot): (&Buffer, usize),
     ) -> Result {
-        assert!(8 * (slot + nrhs as usize * K::Values::COUNT) <= to.bytes(), "sums beyond the buffer");
+        assert!(8 * (slot + nrhs as usize * kernel.values) <= to.bytes(), "sums beyond the buffer");
         self.sum_up(kernel, n, nrhs, |k, sum| {
             // SAFETY: inside the buffer, which nobody else uses: launches have run to their end.
-            unsafe { to.address.cast::<f64>().add(slot + k).write(sum) }
+            unsafe { to.address().cast::<f64>().add(slot + k).write(sum) }
         })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
@@ -297,60 +262,63 @@ impl Backend for Cpu {
     }
 
     // Every call has done its work when it returns: there is no other order.
-    fn stream(&self) -> Result<()> {
-        Ok(())
+    fn stream(&self) -> Result<Stream> {
+        Ok(Stream::new(()))
     }
-    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<CpuPinned> {
-        Ok(CpuPinned { memory: Arc::new(self.allocate(bytes, what)?), bytes })
+    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<Pinned> {
+        let memory = self.allocate(bytes, what)?;
+        let address = memory.address();
+        Ok(Pinned::new(Buffer::new(address, bytes, memory)))
     }
-    fn fetch(&self, from: &CpuBuffer, offset: usize, to: &CpuPinned, _: &()) -> Result {
-        assert!(offset + to.bytes <= from.bytes(), "fetching beyond the buffer");
+    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, _: &Stream) -> Result {
+        assert!(offset + to.size() <= from.bytes(), "fetching beyond the buffer");
         // SAFETY: inside both, which are different; nobody else uses `to` meanwhile (contract of `Ordered`).
-        unsafe { std::ptr::copy_nonoverlapping(from.address.add(offset), to.memory.address, to.bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), to.address(), to.size()) };
         Ok(())
     }
-    fn put(&self, from: &CpuPinned, to: &CpuBuffer, offset: usize, _: &()) -> Result {
-        assert!(offset + from.bytes <= to.bytes(), "putting beyond the buffer");
+    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, _: &Stream) -> Result {
+        assert!(offset + from.size() <= to.bytes(), "putting beyond the buffer");
         // SAFETY: as in `fetch`.
-        unsafe { std::ptr::copy_nonoverlapping(from.memory.address, to.address.add(offset), from.bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(from.address(), to.address().add(offset), from.size()) };
         Ok(())
     }
-    fn share(&self, _: &CpuBuffer) -> Result<Vec<u8>> {
+    fn share(&self, _: &Buffer) -> Result<Vec<u8>> {
         Err(super::BackendError::NoPeers)
     }
-    fn open_peer(&self, _: &[u8]) -> Result<std::convert::Infallible> {
+    fn open_peer(&self, _: &[u8]) -> Result<Peer> {
         Err(super::BackendError::NoPeers)
     }
-    fn peer_address(&self, peer: &std::convert::Infallible) -> *mut u8 {
-        match *peer {}
+    fn peer_address(&self, _: &Peer) -> *mut u8 {
+        // None was ever opened.
+        std::ptr::null_mut()
     }
-    fn copy_to_peer(&self, _: &CpuBuffer, _: usize, _: *mut u8, _: usize, _: &(), _: Ordered) -> Result {
+    fn copy_to_peer(&self, _: &Buffer, _: usize, _: *mut u8, _: usize, _: &Stream, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn signal(&self, _: &[*mut u8], _: u32, _: Option<&()>, _: Ordered) -> Result {
+    fn signal(&self, _: &[*mut u8], _: u32, _: Option<&Stream>, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn await_signal(&self, _: &[*mut u8], _: u32, _: Option<&()>, _: Ordered) -> Result {
+    fn await_signal(&self, _: &[*mut u8], _: u32, _: Option<&Stream>, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
-    fn event(&self, _: bool) -> Result<Instant> {
+    fn event(&self, _: bool) -> Result<Event> {
         self.record()
     }
-    fn mark(&self, _: &Instant, _: Option<&()>) -> Result {
+    fn mark(&self, _: &Event, _: Option<&Stream>) -> Result {
         Ok(())
     }
-    fn follow(&self, _: &Instant, _: Option<&()>) -> Result {
+    fn follow(&self, _: &Event, _: Option<&Stream>) -> Result {
         Ok(())
     }
-    fn reached(&self, _: &Instant) -> Result<bool> {
+    fn reached(&self, _: &Event) -> Result<bool> {
         Ok(true)
     }
 
-    fn record(&self) -> Result<Instant> {
-        Ok(Instant::now())
+    fn record(&self) -> Result<Event> {
+        Ok(Event::new(Instant::now()))
     }
-    fn seconds_between(&self, from: &Instant, to: &Instant) -> Result<f64> {
-        Ok(to.duration_since(*from).as_secs_f64())
+    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64> {
+        Ok(to.get::<Instant>().duration_since(*from.get()).as_secs_f64())
     }
     fn synchronize(&self) -> Result {
         Ok(())

@@ -12,23 +12,22 @@ mod profile;
 mod staging;
 
 pub use launch::Launched;
-pub use order::{CudaEvent, CudaStream};
-pub use peer::CudaPeer;
+use order::{CudaEvent, CudaStream};
+use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, KernelTime, LAUNCH_SUMS, Memory, Ordered, REDUCTION_SLOTS, Result, Summing,
-    foreign_kernels, kernel_image, kernel_images,
+    Backend, BackendError, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned,
+    REDUCTION_SLOTS, Result, Stream, SumCall, Summing, foreign_kernels, kernel_image, kernel_images,
 };
-use crate::solve::Solves;
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::module::Module;
 use cust::sys;
+use gpu_kernels::Instance;
 use gpu_kernels::device::Sums;
 use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
-use gpu_kernels::{Instance, Kernel, Reduction, Values};
 use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, most_single_blocks, sum_threads, sum_way};
 use order::Queue;
 use std::any::TypeId;
@@ -320,6 +319,13 @@ impl Cuda {
         then(modules.entry(name.into()).or_insert(loaded))
     }
 
+    /// Zeroes memory of this backend.
+    fn zero(&self, address: u64, bytes: usize) -> Result {
+        self.enter()?;
+        // SAFETY: the range of a buffer, as callers promise.
+        let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.shared.queue.handle()) };
+        raw(code, "clearing memory", self.name())
+    }
     /// Whether the stream has work left; an error if that work failed.
     fn running(&self) -> Result<bool> {
         // SAFETY: the stream lives as long as the backend.
@@ -330,26 +336,26 @@ impl Cuda {
     }
 
     /// Launches a reduction whose result and tickets go to these addresses.
-    fn sum_up<K: Reduction>(
+    fn sum_up(
         &self,
-        stream: Option<&CudaStream>,
-        (kernel, n, nrhs): (&K, u32, u32),
+        stream: Option<&Stream>,
+        (kernel, n, nrhs): (SumCall<'_>, u32, u32),
         scratch: &Scratch,
         (result, ready, ticket): (*mut f64, *mut u32, u32),
     ) -> Result {
-        const { assert!(K::BLOCKS as usize <= MAX_REDUCTION_BLOCKS && K::THREADS <= 256) };
-        assert!(nrhs as usize * K::Values::COUNT <= LAUNCH_SUMS, "too many sums in one launch");
+        assert!(kernel.blocks as usize <= MAX_REDUCTION_BLOCKS, "too many blocks in one launch");
+        assert!(nrhs as usize * kernel.values <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
-        let (id, one) = (TypeId::of::<K>(), Way::ONE);
-        let way = sum_way(self.function(id, K::NAME, one)?.variants, nrhs, self.shared.most_shared);
-        let function = self.function(id, K::NAME, way)?;
-        let most = if way.looped { LOOPED_BLOCKS } else { K::BLOCKS };
-        let threads = sum_threads(way, nrhs, K::THREADS);
-        let in_block = if way.looped || K::WARPS { nrhs } else { way.sides * threads[1] };
-        let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), K::LOOPS) {
+        let Call { kernel: id, parts, arguments, .. } = kernel.call;
+        let way = sum_way(self.function(id, parts, Way::ONE)?.variants, nrhs, self.shared.most_shared);
+        let function = self.function(id, parts, way)?;
+        let most = if way.looped { LOOPED_BLOCKS } else { kernel.blocks };
+        let threads = sum_threads(way, nrhs, kernel.threads);
+        let in_block = if way.looped || kernel.warps { nrhs } else { way.sides * threads[1] };
+        let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), kernel.loops) {
             (blocks, true) => blocks.min(most),
             (blocks, false) => {
-                let most = most_single_blocks(nrhs, K::Values::COUNT);
+                let most = most_single_blocks(nrhs, kernel.values);
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
                     let code = format!("{sites} sites at one face, {most} at most: cut the lattice otherwise");
@@ -365,13 +371,13 @@ impl Cuda {
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
         let queue = self.queue(stream);
         let mut sums = Sums { partial, result, done, ready, ticket };
-        let (mut kernel, mut n, mut sides) = (*kernel, n, nrhs);
-        let (kernel, n) = ((&raw mut kernel).cast::<c_void>(), (&raw mut n).cast());
-        // The last one is read by those that compute several right-hand sides in a thread.
-        let mut parameters = [kernel, n, (&raw mut sums).cast(), (&raw mut sides).cast()];
-        let values = K::Values::COUNT as u32;
+        let (mut n, mut sides) = (n, nrhs);
+        // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
+        let arguments = arguments.cast_mut().cast::<c_void>();
+        let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut sides).cast()];
+        let values = kernel.values as u32;
         let kept = match way {
-            _ if K::WARPS => warp_sum_bytes(nrhs, values, K::THREADS),
+            _ if kernel.warps => warp_sum_bytes(nrhs, values, kernel.threads),
             Way { looped: true, .. } => KEPT_SUM_BYTES as u32 * nrhs * values,
             Way { sides: 1, .. } => 0,
             Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
@@ -438,8 +444,8 @@ impl Drop for Shared {
     }
 }
 
-/// Memory of a GPU.
-pub struct CudaBuffer {
+/// Memory of a GPU, which goes back when this is dropped.
+struct CudaBuffer {
     address: u64,
     bytes: usize,
     /// Whether the memory may be used again by others of the main order.
@@ -448,12 +454,15 @@ pub struct CudaBuffer {
     backend: Cuda,
 }
 
-impl Buffer for CudaBuffer {
-    fn bytes(&self) -> usize {
-        self.bytes
+impl From<CudaBuffer> for Buffer {
+    fn from(buffer: CudaBuffer) -> Self {
+        Buffer::new(buffer.address as *mut u8, buffer.bytes, buffer)
     }
-    fn address(&self) -> *mut u8 {
-        self.address as *mut u8
+}
+
+impl From<Cuda> for Arc<dyn Backend> {
+    fn from(cuda: Cuda) -> Self {
+        Arc::new(cuda)
     }
 }
 
@@ -471,12 +480,8 @@ impl Drop for CudaBuffer {
 }
 
 /// Page-locked memory of the host.
-#[derive(Clone)]
-pub struct CudaPinned(Arc<PinnedMemory>);
-
 struct PinnedMemory {
     address: *mut u8,
-    bytes: usize,
     /// Keeps the context alive.
     backend: Cuda,
 }
@@ -484,17 +489,6 @@ struct PinnedMemory {
 unsafe impl Send for PinnedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for PinnedMemory {}
-
-impl comms::Buffer for CudaPinned {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the allocation's own range; nobody writes it meanwhile (contract of `Ordered`).
-        unsafe { std::slice::from_raw_parts(self.0.address, self.0.bytes) }
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation's own range; nobody else uses it meanwhile (contract of `Ordered`).
-        unsafe { std::slice::from_raw_parts_mut(self.0.address, self.0.bytes) }
-    }
-}
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
@@ -509,21 +503,14 @@ impl Drop for PinnedMemory {
 }
 
 impl Backend for Cuda {
-    type Buffer = CudaBuffer;
-    type Event = CudaEvent;
-    type Stream = CudaStream;
-    type Pinned = CudaPinned;
-    type Peer = CudaPeer;
-
-    fn solves() -> &'static Solves<Self> {
-        static SOLVES: Solves<Cuda> = Solves::new();
-        &SOLVES
-    }
     fn name(&self) -> &'static str {
         "cuda"
     }
-    fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+    fn shared(&self) -> Arc<dyn Backend> {
+        self.clone().into()
+    }
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
     fn device(&self) -> String {
         self.shared.name.clone()
@@ -536,54 +523,54 @@ impl Backend for Cuda {
         Ok(Memory { free: free + lock(&self.shared.pool).bytes(), total })
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
-        self.pooled(bytes, what)
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
+        Ok(self.pooled(bytes, what)?.into())
     }
-    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<CudaBuffer> {
-        self.apart(bytes, what)
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Buffer> {
+        Ok(self.apart(bytes, what)?.into())
     }
-    fn upload(&self, data: &[u8], to: &mut CudaBuffer, offset: usize) -> Result {
-        assert!(offset + data.len() <= to.bytes, "upload beyond the buffer");
+    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
+        assert!(offset + data.len() <= to.bytes(), "upload beyond the buffer");
         self.enter()?;
-        self.copy_in(data, to.address + offset as u64)
+        self.copy_in(data, to.address() as u64 + offset as u64)
     }
-    fn download(&self, from: &CudaBuffer, offset: usize, data: &mut [u8]) -> Result {
-        assert!(offset + data.len() <= from.bytes, "download beyond the buffer");
+    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
+        assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         self.enter()?;
-        self.copy_out(from.address + offset as u64, data)
+        self.copy_out(from.address() as u64 + offset as u64, data)
     }
-    fn copy(&self, from: &CudaBuffer, to: &mut CudaBuffer, bytes: usize) -> Result {
-        assert!(bytes <= from.bytes && bytes <= to.bytes, "copy beyond a buffer");
+    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
+        assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");
         self.enter()?;
         // SAFETY: both sides were checked.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to.address, from.address, bytes, self.shared.queue.handle()) };
+        let code = unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address() as u64, from.address() as u64, bytes, self.shared.queue.handle())
+        };
         raw(code, "copying on the GPU", self.name())
     }
-    fn clear(&self, buffer: &mut CudaBuffer) -> Result {
-        self.enter()?;
-        // SAFETY: the buffer's own range.
-        let code = unsafe { sys::cuMemsetD8Async(buffer.address, 0, buffer.bytes, self.shared.queue.handle()) };
-        raw(code, "clearing memory", self.name())
+    fn clear(&self, buffer: &mut Buffer) -> Result {
+        self.zero(buffer.address() as u64, buffer.bytes())
     }
 
-    fn launch_on<K: Kernel>(&self, stream: Option<&CudaStream>, kernel: &K, n: u32, nrhs: u32) -> Result {
+    fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
         self.enter()?;
         let queue = self.queue(stream);
-        let (mut kernel, mut sites, mut sides) = (*kernel, n, nrhs);
-        // The last one is read by those that compute several right-hand sides in a thread.
-        let mut parameters = [(&raw mut kernel).cast::<c_void>(), (&raw mut sites).cast(), (&raw mut sides).cast()];
-        let id = (TypeId::of::<K>(), n, nrhs);
+        let (mut sites, mut sides) = (n, nrhs);
+        // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
+        let arguments = kernel.arguments.cast_mut().cast::<c_void>();
+        let mut parameters = [arguments, (&raw mut sites).cast(), (&raw mut sides).cast()];
+        let id = (kernel.kernel, n, nrhs);
         let known = lock(&self.shared.launches).get(&id).copied();
         let launch = match known {
             Some(launch) => launch,
             // SAFETY: `entry!` declares these parameters.
-            None => unsafe { self.choose(id, K::NAME, &mut parameters)? },
+            None => unsafe { self.choose(id, kernel.parts, &mut parameters)? },
         };
         // SAFETY: as above.
         unsafe { self.start(queue, launch.function, launch.grid(n, nrhs), &mut parameters) }
     }
-    fn reduce_on<K: Reduction>(&self, s: Option<&CudaStream>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        let count = K::Values::COUNT;
+    fn sum(&self, s: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+        let count = kernel.values;
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.check(|| self.device())?;
@@ -600,18 +587,18 @@ impl Backend for Cuda {
         }
         Ok(())
     }
-    fn reduce_into_on<K: Reduction>(
+    fn sum_into(
         &self,
-        s: Option<&CudaStream>,
-        kernel: &K,
+        s: Option<&Stream>,
+        kernel: SumCall<'_>,
         n: u32,
         nrhs: u32,
-        (to, slot): (&CudaBuffer, usize),
+        (to, slot): (&Buffer, usize),
     ) -> Result {
-        let count = nrhs as usize * K::Values::COUNT;
-        assert!(8 * (slot + count) <= to.bytes, "sums beyond the buffer");
+        let count = nrhs as usize * kernel.values;
+        assert!(8 * (slot + count) <= to.bytes(), "sums beyond the buffer");
         let scratch = lock(&self.shared.partial);
-        let result = (to.address as *mut f64).wrapping_add(slot);
+        let result = to.address().cast::<f64>().wrapping_add(slot);
         // Nobody looks at these tickets.
         self.sum_up(s, (kernel, n, nrhs), &scratch, (result, scratch.unread as *mut u32, 0))
     }
@@ -647,79 +634,81 @@ impl Backend for Cuda {
         32 << 20
     }
 
-    fn stream(&self) -> Result<CudaStream> {
-        self.new_stream()
+    fn stream(&self) -> Result<Stream> {
+        Ok(Stream::new(self.new_stream()?))
     }
-    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<CudaPinned> {
+    fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<Pinned> {
         self.enter()?;
         let mut address = std::ptr::null_mut::<c_void>();
         // SAFETY: writes one address.
         let code = unsafe { sys::cuMemHostAlloc(&mut address, bytes.max(16), 0) };
         raw(code, &format!("allocating page-locked memory for {what}"), self.name())?;
-        Ok(CudaPinned(Arc::new(PinnedMemory { address: address.cast(), bytes, backend: self.clone() })))
+        let memory = PinnedMemory { address: address.cast(), backend: self.clone() };
+        Ok(Pinned::new(Buffer::new(address.cast(), bytes, memory)))
     }
-    fn fetch(&self, from: &CudaBuffer, offset: usize, to: &CudaPinned, stream: &CudaStream) -> Result {
-        assert!(offset + to.0.bytes <= from.bytes, "fetching beyond the buffer");
+    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
+        assert!(offset + to.size() <= from.bytes(), "fetching beyond the buffer");
         self.enter()?;
-        let (source, target) = (from.address + offset as u64, to.0.address.cast());
+        let (source, target) = (from.address() as u64 + offset as u64, to.address().cast());
         // SAFETY: both sides were checked; who uses them meanwhile is the contract of `Ordered`.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.0.bytes, stream.handle()) };
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.size(), stream.get::<CudaStream>().handle()) };
         raw(code, "copying from the GPU", self.name())
     }
-    fn put(&self, from: &CudaPinned, to: &CudaBuffer, offset: usize, stream: &CudaStream) -> Result {
-        assert!(offset + from.0.bytes <= to.bytes, "putting beyond the buffer");
+    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result {
+        assert!(offset + from.size() <= to.bytes(), "putting beyond the buffer");
         self.enter()?;
-        let (source, target) = (from.0.address.cast(), to.address + offset as u64);
+        let (source, target) = (from.address().cast(), to.address() as u64 + offset as u64);
         // SAFETY: as in `fetch`.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.0.bytes, stream.handle()) };
+        let code =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.size(), stream.get::<CudaStream>().handle()) };
         raw(code, "copying to the GPU", self.name())
     }
-    fn share(&self, buffer: &CudaBuffer) -> Result<Vec<u8>> {
+    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>> {
         self.share_buffer(buffer)
     }
-    fn open_peer(&self, handle: &[u8]) -> Result<CudaPeer> {
-        self.open_peer_memory(handle)
+    fn open_peer(&self, handle: &[u8]) -> Result<Peer> {
+        Ok(Peer::new(self.open_peer_memory(handle)?))
     }
-    fn peer_address(&self, peer: &CudaPeer) -> *mut u8 {
-        peer.address()
+    fn peer_address(&self, peer: &Peer) -> *mut u8 {
+        peer.get::<CudaPeer>().address()
     }
     fn copy_to_peer(
         &self,
-        from: &CudaBuffer,
+        from: &Buffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,
-        stream: &CudaStream,
+        stream: &Stream,
         _: Ordered,
     ) -> Result {
         self.copy_to(from, offset, to, bytes, stream)
     }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>, _: Ordered) -> Result {
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, _: Ordered) -> Result {
         self.write_words(words, value, stream)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>, _: Ordered) -> Result {
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, _: Ordered) -> Result {
         self.wait_words(words, value, stream)
     }
-    fn event(&self, timing: bool) -> Result<CudaEvent> {
-        self.new_event(timing)
+    fn event(&self, timing: bool) -> Result<Event> {
+        Ok(Event::new(self.new_event(timing)?))
     }
-    fn mark(&self, event: &CudaEvent, stream: Option<&CudaStream>) -> Result {
-        self.place(event, self.queue(stream))
+    fn mark(&self, event: &Event, stream: Option<&Stream>) -> Result {
+        self.place(event.get::<CudaEvent>(), self.queue(stream))
     }
-    fn follow(&self, event: &CudaEvent, stream: Option<&CudaStream>) -> Result {
-        self.wait_for(event, self.queue(stream))
+    fn follow(&self, event: &Event, stream: Option<&Stream>) -> Result {
+        self.wait_for(event.get(), self.queue(stream))
     }
-    fn reached(&self, event: &CudaEvent) -> Result<bool> {
-        self.is_reached(event)
+    fn reached(&self, event: &Event) -> Result<bool> {
+        self.is_reached(event.get())
     }
 
-    fn record(&self) -> Result<CudaEvent> {
+    fn record(&self) -> Result<Event> {
         let event = self.event(true)?;
         self.mark(&event, None)?;
         Ok(event)
     }
-    fn seconds_between(&self, from: &CudaEvent, to: &CudaEvent) -> Result<f64> {
-        self.elapsed(from, to)
+    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64> {
+        self.elapsed(from.get::<CudaEvent>(), to.get::<CudaEvent>())
     }
     fn synchronize(&self) -> Result {
         self.enter()?;

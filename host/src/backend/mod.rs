@@ -1,4 +1,4 @@
-//! Where kernels run: CPU threads or a GPU, behind one trait with static dispatch.
+//! Where kernels run: CPU threads or a GPU, behind one trait.
 //!
 //! Everything is asynchronous in program order: a backend may return before a launch is done, and later calls see its
 //! results. Only [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
@@ -7,6 +7,7 @@ mod cpu;
 mod cuda;
 mod embedded;
 mod machine;
+mod memory;
 mod profile;
 pub(crate) mod view;
 
@@ -14,11 +15,13 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelImage, Ptx, foreign_kernels, kernel_image, kernel_images};
+pub use memory::{Buffer, Event, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
 
-use crate::solve::Solves;
-use gpu_kernels::{Kernel, Reduction};
+use gpu_kernels::{Kernel, Reduction, Values};
+use std::any::TypeId;
+use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 /// Most right-hand sides of a block of vectors.
@@ -175,18 +178,60 @@ impl Summing {
 /// A result of a backend.
 pub type Result<T = ()> = std::result::Result<T, BackendError>;
 
-/// Device memory: allocation and address.
-pub trait Buffer: Send + Sync + 'static {
-    /// Size in bytes.
-    fn bytes(&self) -> usize;
-    /// Address for kernels. Aligned to 128 bytes on a GPU, 16 on a CPU.
-    fn address(&self) -> *mut u8;
+/// A kernel and its arguments for the time of a launch, without the kernel's type: what follows is compiled once.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    kernel: TypeId,
+    parts: &'static [&'static str],
+    arguments: *const u8,
+    life: PhantomData<&'a ()>,
 }
 
-/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory; who
-/// has some, has given a promise for it, [`Ordered`].
-pub trait Pinned: comms::Buffer + Clone + Send + Sync {}
-impl<T: comms::Buffer + Clone + Send + Sync> Pinned for T {}
+impl<'a> Call<'a> {
+    /// Of a kernel.
+    pub fn of<K: Kernel>(kernel: &'a K) -> Self {
+        Self::new(kernel, K::NAME)
+    }
+    fn new<K: 'static>(kernel: &'a K, parts: &'static [&'static str]) -> Self {
+        Call { kernel: TypeId::of::<K>(), parts, arguments: std::ptr::from_ref(kernel).cast(), life: PhantomData }
+    }
+    /// The kernel's name.
+    pub fn name(&self) -> String {
+        self.parts.join("_")
+    }
+}
+
+/// The same of a reduction.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "blocks and threads are those of a GPU"))]
+pub struct SumCall<'a> {
+    call: Call<'a>,
+    /// Numbers that are summed.
+    values: usize,
+    /// As [`Reduction`] has them.
+    threads: u32,
+    blocks: u32,
+    loops: bool,
+    warps: bool,
+}
+
+impl<'a> SumCall<'a> {
+    /// Of a reduction.
+    pub fn of<K: Reduction>(kernel: &'a K) -> Self {
+        const { assert!(K::Values::COUNT <= MOST_VALUES && K::THREADS <= 256) };
+        SumCall {
+            call: Call::new(kernel, K::NAME),
+            values: K::Values::COUNT,
+            threads: K::THREADS,
+            blocks: K::BLOCKS,
+            loops: K::LOOPS,
+            warps: K::WARPS,
+        }
+    }
+}
+
+/// Most values that a reduction sums.
+const MOST_VALUES: usize = 16;
 
 /// Threads, memory and kernels of one device.
 ///
@@ -196,81 +241,43 @@ impl<T: comms::Buffer + Clone + Send + Sync> Pinned for T {}
 /// is the same backend. It can be handed from thread to thread, but only one thread at a time can work with it, because
 /// its results wait for whoever asks next; a second one is told so by [`BackendError::Shared`]. Threads that work side by
 /// side have a backend each.
-pub trait Backend: Clone + Send + Sync + 'static {
-    /// Memory of this backend.
-    type Buffer: Buffer;
-    /// A point in the order of the work.
-    type Event: Send;
-    /// An order of work beside the main one.
-    type Stream: Send + Sync;
-    /// Memory for messages.
-    type Pinned: Pinned;
-    /// Memory of another process's device on this machine, which this one can write to.
-    type Peer: Send;
-
-    /// The solves that are compiled with the backend: a `static` with [`Solves::new`], or `const { &Solves::new() }` for a
-    /// backend that is generic itself.
-    fn solves() -> &'static Solves<Self>;
-
+pub trait Backend: Send + Sync + 'static {
     /// `cpu` or `cuda`.
     fn name(&self) -> &'static str;
     /// The device, for people: its name, or the number of threads.
     fn device(&self) -> String;
-    /// Whether `other` is a clone of this one: only then memory and order of work are the same.
-    fn is(&self, other: &Self) -> bool;
+    /// A clone of this one.
+    fn shared(&self) -> Arc<dyn Backend>;
+    /// A number that clones of this backend have, and no other one while it lives: only among them memory and order of work
+    /// are the same.
+    fn id(&self) -> usize;
     /// Free and total memory.
     fn memory(&self) -> Result<Memory>;
 
     /// Zeroed memory; `what` is named when there is too little.
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer>;
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer>;
     /// Zeroed memory that other processes, or work beside the main order, may use until it is dropped.
-    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Self::Buffer> {
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Buffer> {
         self.allocate(bytes, what)
     }
     /// Host to device, to byte `offset` on.
-    fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result;
+    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result;
     /// Device to host, from byte `offset` on; waits.
-    fn download(&self, from: &Self::Buffer, offset: usize, data: &mut [u8]) -> Result;
+    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result;
     /// Copies the first `bytes` of a buffer.
-    fn copy(&self, from: &Self::Buffer, to: &mut Self::Buffer, bytes: usize) -> Result;
+    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result;
     /// Zeroes a buffer.
-    fn clear(&self, buffer: &mut Self::Buffer) -> Result;
+    fn clear(&self, buffer: &mut Buffer) -> Result;
 
-    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
-    fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launch_on(None, kernel, n, nrhs)
-    }
-    /// The same on a stream, or in the main order.
-    fn launch_on<K: Kernel>(&self, stream: Option<&Self::Stream>, kernel: &K, n: u32, nrhs: u32) -> Result;
+    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`, on a stream or in the main order.
+    fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result;
     /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
-    /// [`sums`](Self::sums) fetches it.
-    fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        self.reduce_on(None, kernel, n, nrhs, slot)
-    }
-    /// The same on a stream, or in the main order. Reductions on different streams must not run at the same time; one on a
-    /// stream and one in the main order may.
-    fn reduce_on<K: Reduction>(
-        &self,
-        stream: Option<&Self::Stream>,
-        kernel: &K,
-        n: u32,
-        nrhs: u32,
-        slot: usize,
-    ) -> Result;
-    /// Sums a reduction as [`reduce`](Self::reduce) does, to number `slot` + j K + k of a buffer of doubles, where kernels
-    /// may read it.
-    fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Self::Buffer, slot: usize) -> Result {
-        self.reduce_into_on(None, kernel, n, nrhs, (to, slot))
-    }
-    /// The same as [`reduce_on`](Self::reduce_on).
-    fn reduce_into_on<K: Reduction>(
-        &self,
-        stream: Option<&Self::Stream>,
-        kernel: &K,
-        n: u32,
-        nrhs: u32,
-        to: (&Self::Buffer, usize),
-    ) -> Result;
+    /// [`sums`](Self::sums) fetches it. Reductions on different streams must not run at the same time; one on a stream and
+    /// one in the main order may.
+    fn sum(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
+    /// The same, to number `slot` + j K + k of a buffer of doubles, where kernels may read it.
+    fn sum_into(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, to: (&Buffer, usize))
+    -> Result;
     /// Waits and fetches the first `out.len()` slots.
     ///
     /// # Panics
@@ -283,48 +290,48 @@ pub trait Backend: Clone + Send + Sync + 'static {
     }
 
     /// An order of work of its own, whose kernels go before those of the main one.
-    fn stream(&self) -> Result<Self::Stream>;
+    fn stream(&self) -> Result<Stream>;
     /// Memory for messages; `what` is named when there is too little.
-    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Self::Pinned>;
+    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned>;
     /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
-    fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result;
+    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
-    fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result;
+    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result;
     /// What another process of this machine needs to write to a buffer.
-    fn share(&self, buffer: &Self::Buffer) -> Result<Vec<u8>>;
+    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>>;
     /// Makes memory accessible that another process of this machine shares.
-    fn open_peer(&self, handle: &[u8]) -> Result<Self::Peer>;
+    fn open_peer(&self, handle: &[u8]) -> Result<Peer>;
     /// Where that memory is, for kernels and for the calls below.
-    fn peer_address(&self, peer: &Self::Peer) -> *mut u8;
+    fn peer_address(&self, peer: &Peer) -> *mut u8;
     /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
     fn copy_to_peer(
         &self,
-        from: &Self::Buffer,
+        from: &Buffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,
-        stream: &Self::Stream,
+        stream: &Stream,
         order: Ordered,
     ) -> Result;
     /// Writes a number to words of peers' memory, when all earlier work of the stream, or of the main order, is done and
     /// can be seen there.
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result;
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
     /// Lets the later work of a stream, or of the main order, wait until words of own memory have reached a number; they
     /// count in a circle.
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result;
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
     /// An event that can be marked again and again; with `timing` it can be asked for times.
-    fn event(&self, timing: bool) -> Result<Self::Event>;
+    fn event(&self, timing: bool) -> Result<Event>;
     /// Puts the event behind the present work of a stream, or of the main order.
-    fn mark(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result;
+    fn mark(&self, event: &Event, stream: Option<&Stream>) -> Result;
     /// Lets the later work of a stream, or of the main order, wait for an event that was marked.
-    fn follow(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result;
+    fn follow(&self, event: &Event, stream: Option<&Stream>) -> Result;
     /// Whether all work before an event that was marked is done.
-    fn reached(&self, event: &Self::Event) -> Result<bool>;
+    fn reached(&self, event: &Event) -> Result<bool>;
 
     /// Marks the present point in the order of the work.
-    fn record(&self) -> Result<Self::Event>;
+    fn record(&self) -> Result<Event>;
     /// Seconds between two marks; waits for the later one.
-    fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64>;
+    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64>;
     /// Waits until all work is done.
     fn synchronize(&self) -> Result;
 
@@ -339,6 +346,35 @@ pub trait Backend: Clone + Send + Sync + 'static {
     }
 }
 
+impl From<&dyn Backend> for Arc<dyn Backend> {
+    fn from(backend: &dyn Backend) -> Self {
+        backend.shared()
+    }
+}
+
+impl dyn Backend {
+    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
+    pub fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.run(None, Call::of(kernel), n, nrhs)
+    }
+    /// The same on a stream, or in the main order.
+    pub fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
+        self.run(stream, Call::of(kernel), n, nrhs)
+    }
+    /// Sums a reduction as [`sum`](Self::sum) does.
+    pub fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
+        self.sum(None, SumCall::of(kernel), n, nrhs, slot)
+    }
+    /// Sums a reduction as [`sum_into`](Self::sum_into) does.
+    pub fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Buffer, slot: usize) -> Result {
+        self.sum_into(None, SumCall::of(kernel), n, nrhs, (to, slot))
+    }
+    /// Whether `other` is a clone of this one.
+    pub fn is(&self, other: &dyn Backend) -> bool {
+        self.id() == other.id()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,7 +386,7 @@ mod tests {
     #[test]
     fn two_threads_do_not_mix_their_sums() {
         let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
-        let mut momenta = MomentumField::<_, f64>::zero(&domain).unwrap();
+        let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
         momenta.draw(1, 1).unwrap();
         let energy = momenta.kinetic_energy().unwrap();
         let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());

@@ -33,38 +33,38 @@ impl Ordered {
 }
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
-pub(crate) fn field<F: SiteFormat>(buffer: &impl Buffer, sites: usize, nrhs: usize) -> Field<F> {
+pub(crate) fn field<F: SiteFormat>(buffer: &Buffer, sites: usize, nrhs: usize) -> Field<F> {
     let tiles = sites.div_ceil(TILE);
     assert!(tiles * TILE * F::BYTES * nrhs <= buffer.bytes(), "the buffer holds the field");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address(), tiles as u32) }
 }
 /// The links around `sites` sites.
-pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &impl Buffer, sites: usize) -> Links<P, R> {
+pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &Buffer, sites: usize) -> Links<P, R> {
     assert!(sites.div_ceil(TILE) * TILE * R::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
 }
 /// The links that start at `sites` sites.
-pub(crate) fn thin_links<T: Element>(buffer: &impl Buffer, sites: usize) -> ThinLinks<T> {
+pub(crate) fn thin_links<T: Element>(buffer: &Buffer, sites: usize) -> ThinLinks<T> {
     assert!(sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
 /// One matrix at each of `sites` sites.
-pub(crate) fn matrices<T: Element>(buffer: &impl Buffer, sites: usize) -> Matrices<T> {
+pub(crate) fn matrices<T: Element>(buffer: &Buffer, sites: usize) -> Matrices<T> {
     assert!(sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
 }
 /// The momenta of the links that start at `sites` sites.
-pub(crate) fn momenta<T: Element>(buffer: &impl Buffer, sites: usize) -> Momenta<T> {
+pub(crate) fn momenta<T: Element>(buffer: &Buffer, sites: usize) -> Momenta<T> {
     assert!(sites.div_ceil(TILE) * TILE * Momenta::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the momenta");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Momenta::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
-pub(crate) fn clover<P: CloverFormat>(buffer: &impl Buffer, sites: usize) -> Clover<P> {
+pub(crate) fn clover<P: CloverFormat>(buffer: &Buffer, sites: usize) -> Clover<P> {
     assert!(sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
@@ -91,7 +91,7 @@ pub(crate) fn message_field<F: SiteFormat>(zone: *mut u8, tiles: u32) -> Field<F
     unsafe { Field::new(zone, tiles) }
 }
 /// Sums in a buffer of the device.
-pub(crate) fn device_sums(buffer: &impl Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
+pub(crate) fn device_sums(buffer: &Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
     // SAFETY: `crate::dirac` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
@@ -101,13 +101,13 @@ pub(crate) fn no_clover<P: CloverFormat>() -> Clover<P> {
     unsafe { Clover::new(std::ptr::null_mut()) }
 }
 /// An array of `count` complex numbers.
-pub(crate) fn host_array(buffer: &impl Buffer, count: usize) -> HostArray {
+pub(crate) fn host_array(buffer: &Buffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
 }
 /// A table of `count` complex numbers.
-pub(crate) fn coefficients<T: Element>(buffer: &impl Buffer, count: usize) -> Coefficients<T> {
+pub(crate) fn coefficients<T: Element>(buffer: &Buffer, count: usize) -> Coefficients<T> {
     assert!(T::BYTES * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }

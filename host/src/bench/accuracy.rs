@@ -37,7 +37,7 @@ pub struct Curve {
 
 /// Applies M̂ on random SU(3) links to a vector with components in \[0, 1\], in every format on `backend` and in double
 /// with all reals on the CPU. `options.nrhs` is not used.
-pub fn accuracy<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Curve>> {
+pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> {
     let gauge = generate::random(options.lattice, 1);
     let source = uniform(options.lattice, 2);
     let exact = image(&Cpu::new(None), &gauge, &source, IterationPrecision::Double, Reconstruction::Eighteen)?;
@@ -52,17 +52,17 @@ pub fn accuracy<B: Backend>(backend: &B, options: &Options) -> Result<Vec<Curve>
 }
 
 /// M̂ η_e on the even sites.
-fn image<B: Backend>(
-    backend: &B,
+fn image(
+    backend: &dyn Backend,
     gauge: &HostGauge,
     source: &HostSpinor,
     precision: IterationPrecision,
     reconstruction: Reconstruction,
 ) -> Result<HostSpinor> {
-    let domain = Domain::single(backend.clone(), gauge.lattice())?;
+    let domain = Domain::single(backend, gauge.lattice())?;
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let operator = Configuration::new(&domain, gauge).operator(params, precision, reconstruction, 1)?;
-    let (double, space) = (SpinorSpace::<B, Double>::new(&domain, 1), AnySpace::new(&domain, 1, precision));
+    let (double, space) = (SpinorSpace::<Double>::new(&domain, 1), AnySpace::new(&domain, 1, precision));
     let mut full = FullSpinor::zero(&domain, 1)?;
     full.upload(std::slice::from_ref(source))?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);

@@ -1,6 +1,5 @@
 //! What exchanges with other processes do while an operator is applied.
 use super::Options;
-use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::halo::Span;
 use crate::tune::Operations;
@@ -8,7 +7,7 @@ use crate::workload::{self, Extent};
 
 /// *Collective.* The timeline of this process while an operator is applied twice, from each parity to the other, after it
 /// was applied a few times; empty for linear algebra, and for one process.
-pub fn timeline<B: Backend>(domain: &Domain<B>, operations: Operations, options: &Options) -> Result<Vec<Span>> {
+pub fn timeline(domain: &Domain, operations: Operations, options: &Options) -> Result<Vec<Span>> {
     let mut spans = Vec::new();
     let mut first = true;
     let mut visit = |_, call: &mut dyn FnMut() -> Result| {

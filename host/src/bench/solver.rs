@@ -5,7 +5,6 @@ mod staggered;
 pub use staggered::{Several, staggered_cell, staggered_matrix_gflops, staggered_schemes};
 
 use super::time;
-use crate::backend::Backend;
 use crate::dirac::{TimeBoundary, WilsonParams};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::Fermion;
@@ -250,12 +249,12 @@ fn average(
 ///
 /// # Errors
 /// [`StudyFailure`]; solves that do not converge are in the cell.
-pub fn cell<B: Backend>(
-    configuration: &Configuration<B>,
+pub fn cell(
+    configuration: &Configuration,
     study: &Study,
     mass: f64,
     scheme: Scheme,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     let request = study.request(operator.into(), scheme);
@@ -266,8 +265,8 @@ pub fn cell<B: Backend>(
 }
 
 /// 10⁹ operations per second of the even-odd Wilson matrix by itself.
-pub fn matrix_gflops<B: Backend>(
-    configuration: &Configuration<B>,
+pub fn matrix_gflops(
+    configuration: &Configuration,
     precision: IterationPrecision,
     reconstruction: Reconstruction,
 ) -> Result<f64> {
@@ -277,11 +276,7 @@ pub fn matrix_gflops<B: Backend>(
 }
 
 /// 10⁹ operations per second of an operator for one right-hand side.
-fn gflops_of<B: Backend, K: FieldKind>(
-    domain: &Domain<B>,
-    operator: &AnyOperator<B, K>,
-    precision: IterationPrecision,
-) -> Result<f64> {
+fn gflops_of<K: FieldKind>(domain: &Domain, operator: &AnyOperator<K>, precision: IterationPrecision) -> Result<f64> {
     let space = AnySpace::new(domain, 1, precision);
     let mut full = FullField::zero(domain, 1)?;
     full.upload(&[generate::random_source(domain.section(), 1)])?;

@@ -1,5 +1,5 @@
 //! `ferrite apply`.
-use super::device::{Device, DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice};
 use super::fields::Source;
 use super::layout::{Cut, Layout};
 use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, name_of};
@@ -7,7 +7,6 @@ use super::solve::{OperatorFlags, inputs, reconstruction};
 use super::{Context, Failure, Outcome, fields, staggered};
 use crate::config::Settings;
 use clap::Args;
-use ferrite::backend::Backend;
 use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
@@ -85,7 +84,8 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let (file, sources) = inputs(&plan, &layout, world)?;
     let reconstruction = reconstruction(&plan, &file)?;
     let job = Job { operator: plan.operator, form, schur };
-    let fields = on_device!(&device, backend => {
+    let fields = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         if reconstruction == Reconstruction::Eight && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
             let path = plan.gauge.display();
@@ -95,7 +95,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
             .shared());
         }
         job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
-    })?;
+    }?;
     let operator = plan.operator.wilson();
     let object = json!({
         "lattice": plan.lattice().size(),
@@ -186,8 +186,8 @@ pub fn report<T: Fermion>(
 /// What the device has to hold at most.
 fn memory(plan: &Plan, cut: Cut) -> Needs {
     let (part, sites, nrhs) = (Part::new(cut.local, &cut.grid), cut.local.half_volume(), plan.sources.len());
-    let links = 2 * DeviceGauge::<ferrite::backend::Cpu, Double, Recon18>::bytes_for(sites);
-    let field = DeviceSpinor::<ferrite::backend::Cpu, Double>::bytes_for(sites, nrhs);
+    let links = 2 * DeviceGauge::<Double, Recon18>::bytes_for(sites);
+    let field = DeviceSpinor::<Double>::bytes_for(sites, nrhs);
     let mut parts = vec![
         ("links as read from the host", part.links_bytes::<f64>()),
         ("links", links),
@@ -197,7 +197,7 @@ fn memory(plan: &Plan, cut: Cut) -> Needs {
     if let Operator::Clover(..) = plan.operator {
         // Both are made in double before they are rounded.
         parts.push(("links in double", links));
-        let term = 4 * DeviceClover::<ferrite::backend::Cpu, Double>::bytes_for(sites);
+        let term = 4 * DeviceClover::<Double>::bytes_for(sites);
         parts.push(("clover term and its inverse", 2 * term));
     }
     let exchanges = Exchanges::of(part).border::<f64>().hops(Travelling::Spinors, plan.precision, &[nrhs]);
@@ -213,9 +213,9 @@ struct Job {
 }
 
 impl Job {
-    fn with_formats<B: Backend>(
+    fn with_formats(
         &self,
-        domain: &Domain<B>,
+        domain: &Domain,
         gauge: &HostGauge,
         sources: &[HostSpinor],
         precision: IterationPrecision,
@@ -223,32 +223,32 @@ impl Job {
     ) -> Result<Vec<HostSpinor>> {
         use {IterationPrecision as P, Reconstruction as R};
         match (precision, reconstruction) {
-            (P::Double, R::Eighteen) => self.apply::<B, Double, Recon18>(domain, gauge, sources),
-            (P::Double, R::Twelve) => self.apply::<B, Double, Recon12>(domain, gauge, sources),
-            (P::Single, R::Eighteen) => self.apply::<B, Single, Recon18>(domain, gauge, sources),
-            (P::Single, R::Twelve) => self.apply::<B, Single, Recon12>(domain, gauge, sources),
-            (P::Half, R::Eighteen) => self.apply::<B, Half, Recon18>(domain, gauge, sources),
-            (P::Half, R::Twelve) => self.apply::<B, Half, Recon12>(domain, gauge, sources),
-            (P::Double, R::Eight) => self.apply::<B, Double, Recon8>(domain, gauge, sources),
-            (P::Single, R::Eight) => self.apply::<B, Single, Recon8>(domain, gauge, sources),
-            (P::Half, R::Eight) => self.apply::<B, Half, Recon8>(domain, gauge, sources),
-            (P::Fp16, R::Eighteen) => self.apply::<B, Fp16, Recon18>(domain, gauge, sources),
-            (P::Fp16, R::Twelve) => self.apply::<B, Fp16, Recon12>(domain, gauge, sources),
-            (P::Fp16, R::Eight) => self.apply::<B, Fp16, Recon8>(domain, gauge, sources),
+            (P::Double, R::Eighteen) => self.apply::<Double, Recon18>(domain, gauge, sources),
+            (P::Double, R::Twelve) => self.apply::<Double, Recon12>(domain, gauge, sources),
+            (P::Single, R::Eighteen) => self.apply::<Single, Recon18>(domain, gauge, sources),
+            (P::Single, R::Twelve) => self.apply::<Single, Recon12>(domain, gauge, sources),
+            (P::Half, R::Eighteen) => self.apply::<Half, Recon18>(domain, gauge, sources),
+            (P::Half, R::Twelve) => self.apply::<Half, Recon12>(domain, gauge, sources),
+            (P::Double, R::Eight) => self.apply::<Double, Recon8>(domain, gauge, sources),
+            (P::Single, R::Eight) => self.apply::<Single, Recon8>(domain, gauge, sources),
+            (P::Half, R::Eight) => self.apply::<Half, Recon8>(domain, gauge, sources),
+            (P::Fp16, R::Eighteen) => self.apply::<Fp16, Recon18>(domain, gauge, sources),
+            (P::Fp16, R::Twelve) => self.apply::<Fp16, Recon12>(domain, gauge, sources),
+            (P::Fp16, R::Eight) => self.apply::<Fp16, Recon8>(domain, gauge, sources),
             (_, _) => unreachable!("refused before"),
         }
     }
-    fn apply<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+    fn apply<P: CloverFormat, R: LinkFormat<P>>(
         &self,
-        domain: &Domain<B>,
+        domain: &Domain,
         gauge: &HostGauge,
         sources: &[HostSpinor],
     ) -> Result<Vec<HostSpinor>> {
         let staged = ThinGauge::upload(domain, gauge)?;
         let wilson = Wilson::new(Arc::new(staged.pack::<P, R>()?), self.operator.wilson());
-        let mut x = FullSpinor::<B, P>::zero(domain, sources.len())?;
+        let mut x = FullSpinor::<P>::zero(domain, sources.len())?;
         x.upload(sources)?;
-        let mut out = FullSpinor::<B, P>::zero(domain, sources.len())?;
+        let mut out = FullSpinor::<P>::zero(domain, sources.len())?;
         match self.operator {
             Operator::Wilson(_) if !self.schur => {
                 self.once_or_twice(&mut x, &mut out, |dagger, x, out| wilson.full(dagger, x, out))?;
@@ -272,11 +272,11 @@ impl Job {
         out.download()
     }
     /// The Schur complement in the form asked for; odd sites stay as they are.
-    fn complement<B: Backend, P: CloverFormat>(
+    fn complement<P: CloverFormat>(
         &self,
-        schur: &impl LinearOperator<SpinorSpace<B, P>>,
-        x: &mut FullSpinor<B, P>,
-        out: &mut FullSpinor<B, P>,
+        schur: &impl LinearOperator<SpinorSpace<P>>,
+        x: &mut FullSpinor<P>,
+        out: &mut FullSpinor<P>,
     ) -> Result {
         self.once_or_twice(&mut x.even, &mut out.even, |dagger, x, out| match dagger {
             true => schur.apply_dagger(x, out),

@@ -63,18 +63,6 @@ pub enum What {
     Cuda(ferrite::backend::Cuda),
 }
 
-/// Runs `$body` with `$backend` bound to whichever backend the device is: static dispatch starts here.
-macro_rules! on_device {
-    ($device:expr, $backend:ident => $body:expr) => {
-        match &$device.what {
-            $crate::cli::device::What::Cpu($backend) => $body,
-            #[cfg(feature = "cuda")]
-            $crate::cli::device::What::Cuda($backend) => $body,
-        }
-    };
-}
-pub(crate) use on_device;
-
 impl DeviceChoice {
     /// Takes the keys `backend`, `device`, `threads`, `tuning` and `memory`; notes mistakes in `settings`.
     pub fn from_settings(settings: &mut Settings) -> Self {
@@ -271,7 +259,7 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
     use gpu_kernels::storage::Double;
     use solvers::VectorSpace;
     let lattice = Lattice::new([2; 4]).map_err(Failure::refused)?;
-    let space = SpinorSpace::<_, Double>::new(&Domain::single(cuda.clone(), lattice)?, 1);
+    let space = SpinorSpace::<Double>::new(&Domain::single(cuda.clone(), lattice)?, 1);
     let mut norm = [f64::NAN];
     space.norm2(&space.allocate()?, &mut norm)?;
     match norm {
@@ -284,13 +272,21 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
 }
 
 impl Device {
+    /// What computes, for those who need not know more.
+    pub fn backend(&self) -> &dyn Backend {
+        match &self.what {
+            What::Cpu(cpu) => cpu,
+            #[cfg(feature = "cuda")]
+            What::Cuda(cuda) => cuda,
+        }
+    }
     /// `cpu` or `cuda`.
     pub fn name(&self) -> &'static str {
-        on_device!(self, b => b.name())
+        self.backend().name()
     }
     /// For people.
     pub fn describe(&self) -> String {
-        on_device!(self, b => b.device())
+        self.backend().device()
     }
     /// Does work of the host, and as long as that takes loads modules of kernels beside it if this is a GPU. What cannot be
     /// loaded is an error where it is used.
@@ -349,7 +345,7 @@ impl Device {
     }
     /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.
     pub fn memory(&self) -> Outcome<Memory> {
-        let Memory { free, total } = on_device!(self, b => b.memory())?;
+        let Memory { free, total } = self.backend().memory()?;
         let free = free / self.sharers;
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit)), total })
     }

@@ -1,5 +1,4 @@
 //! `ferrite fix-gauge`.
-use super::device::on_device;
 use super::fields::{gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
 use super::verify::ReadFlags;
@@ -107,7 +106,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Name::Landau => (Gauge::Landau, "Landau"),
     };
     let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
-    let fixed = on_device!(&device, backend => fix(backend, &args, &file, (kind, omega), &layout, context)?);
+    let fixed = fix(device.backend(), &args, &file, (kind, omega), &layout, context)?;
     let [before, after] = fixed.states;
     let title = format!("{name} gauge, theta = {:.3e}, from {}", after.theta, args.input.display());
     let options = WriteOptions { format, precision, title, ..Default::default() };
@@ -150,8 +149,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// Sweeps until θ is at the tolerance.
-fn fix<B: Backend>(
-    backend: &B,
+fn fix(
+    backend: &dyn Backend,
     args: &Arguments,
     file: &GaugeFile,
     (kind, omega): (Gauge, f64),

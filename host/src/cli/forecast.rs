@@ -1,7 +1,7 @@
 //! How long a run takes: on this device, what it does over and over is timed on a lattice that is done in a moment, and
 //! scaled to the part of each process.
 use super::check::Checked;
-use super::device::{Device, on_device};
+use super::device::Device;
 use super::rhmc::input::Input;
 use super::rhmc::trial;
 use super::solve::Solve;
@@ -57,12 +57,13 @@ impl Forecast {
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
         }
-        let seconds = on_device!(&checked.device, backend => {
-            let domain = Domain::single(backend.clone(), on)?;
+        let seconds = {
+            let backend = checked.device.backend();
+            let domain = Domain::single(backend, on)?;
             let configuration = Configuration::new(&domain, &gauge);
             let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
             seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))
-        })?;
+        }?;
         Ok(Self::of_iterations(seconds, on, checked))
     }
     /// Of a solve of staggered quarks, with one mass of several.
@@ -72,12 +73,13 @@ impl Forecast {
         let links = HostLinks::Thin(Box::new(weak_field(on, 1, NOISE[1])));
         let format = plan.reconstruction.unwrap_or(Reconstruction::Twelve);
         let request = solve.scheme.request(plan.params(), plan.precision, format);
-        let seconds = on_device!(&checked.device, backend => {
-            let domain = Domain::single(backend.clone(), on)?;
+        let seconds = {
+            let backend = checked.device.backend();
+            let domain = Domain::single(backend, on)?;
             let configuration = configuration(plan.kind, &domain, &links, 1.0)?;
             let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
             seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))
-        })?;
+        }?;
         Ok(Self::of_iterations(seconds, on, checked))
     }
     fn of_iterations(seconds: f64, on: Lattice, checked: &Checked) -> Self {

@@ -129,15 +129,15 @@ impl Layout {
         &*self.network
     }
     /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
-    pub fn domain<B: Backend>(&self, backend: &B) -> Result<Domain<B>> {
+    pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {
         self.domain_with(backend, self.transport(backend)?)
     }
-    fn domain_with<B: Backend>(&self, backend: &B, transport: Transport) -> Result<Domain<B>> {
+    fn domain_with(&self, backend: &dyn Backend, transport: Transport) -> Result<Domain> {
         let network = Arc::clone(&self.network);
-        Domain::with_transport(backend.clone(), self.lattice(), self.cut.grid, network, transport, self.overlap)
+        Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
     /// *Collective.* How faces travel: as asked for, or as is fastest on GPUs, which they find out.
-    pub fn transport<B: Backend>(&self, backend: &B) -> Result<Transport> {
+    pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
             None if self.cut.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),

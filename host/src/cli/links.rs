@@ -1,5 +1,4 @@
 //! `ferrite links`.
-use super::device::on_device;
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::plan::BOUNDARIES;
 use super::staggered::{Kind, Tadpole, improvement};
@@ -124,11 +123,12 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
     let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
-    let (mut fat, mut long) = on_device!(&device, backend => {
+    let (mut fat, mut long) = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;
         Ok::<_, Failure>((links.fat.download()?, links.long.download()?))
-    })?;
+    }?;
     for (links, steps) in [(&mut fat, 1), (&mut long, 3)] {
         with_phases(links, layout.section, steps, StaggeredPhases::Milc, boundary);
     }

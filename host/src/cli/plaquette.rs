@@ -1,5 +1,4 @@
 //! `ferrite plaquette`.
-use super::device::on_device;
 use super::fields::{lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::{Context, Outcome};
@@ -37,10 +36,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
     needs.extend(Exchanges::of(part).border::<f64>().needs());
     device.require_all(world, &needs, "the plaquette")?;
-    let (plaquette, link_trace) = on_device!(&device, backend => {
+    let (plaquette, link_trace) = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
-    });
+    };
     let off = file.unitarity.violation;
     let object = json!({
         "file": args.file,

@@ -1,7 +1,7 @@
 //! `--profile`: how long each kernel of a solve ran.
-use super::device::{Device, on_device};
+use super::device::Device;
 use super::{Context, Outcome, text};
-use ferrite::backend::{Backend, KernelTime};
+use ferrite::backend::KernelTime;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -25,14 +25,14 @@ impl Running {
     /// From now on, if asked.
     pub fn start(asked: bool, device: &Device) -> Outcome<Self> {
         if asked {
-            on_device!(device, backend => backend.start_profile())?;
+            device.backend().start_profile()?;
         }
         Ok(Running(asked.then(Instant::now)))
     }
     /// Until now.
     pub fn end(self, device: &Device) -> Outcome<Profile> {
         let Some(clock) = self.0 else { return Ok(Profile(None)) };
-        let kernels = on_device!(device, backend => backend.end_profile())?;
+        let kernels = device.backend().end_profile()?;
         Ok(Profile(Some(Times { kernels, seconds: clock.elapsed().as_secs_f64() })))
     }
 }

@@ -1,5 +1,5 @@
 //! `ferrite generate quenched`.
-use super::device::{DeviceChoice, on_device};
+use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
@@ -161,7 +161,7 @@ pub fn run(
         start,
         target,
     };
-    let chain = on_device!(&device, backend => run.make(backend, context)?);
+    let chain = run.make(device.backend(), context)?;
     if chain.interrupted {
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
@@ -172,7 +172,7 @@ pub fn run(
 }
 
 impl Run<'_> {
-    fn make<B: Backend>(&self, backend: &B, context: &Context) -> Outcome<Chain> {
+    fn make(&self, backend: &dyn Backend, context: &Context) -> Outcome<Chain> {
         let [first, thermalise, sweeps] = self.sweeps;
         let start = match &self.start {
             Some(file) => Start::Links(&file.gauge, first),
@@ -215,7 +215,7 @@ impl Run<'_> {
         }
         Ok(Chain { plaquettes, last, files, seconds, interrupted })
     }
-    fn write<B: Backend>(&self, generator: &Generator<B>, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
+    fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
         context.world.agree(target::check(&path).map_err(Failure::refused))?;
         let Run { beta, seed, overrelax, .. } = self;

@@ -1,6 +1,6 @@
 //! `ferrite solve`.
 use super::batch::{Batches, RIGHT_HAND_SIDE};
-use super::device::{Device, DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice};
 use super::fields::Source;
 use super::layout::Layout;
 use super::method::{MethodFlags, Scheme};
@@ -354,14 +354,15 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     interrupt::listen();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let running = profile::Running::start(solve.profile, &device)?;
-    let result = on_device!(&device, backend => {
+    let result = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let configuration = Configuration::new(&domain, &file.gauge);
         in_batches(&batches.sizes, &sources, guess.as_deref(), |sources, guess| {
             watch.next_batch(sources.len());
             configuration.solve(sources, guess, &request, &mut watch)
         })
-    });
+    };
     watch.finish();
     let (solutions, report, error) = ended(result)?;
     let profile = running.end(&device)?;

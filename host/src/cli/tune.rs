@@ -1,6 +1,6 @@
 //! `ferrite tune`.
 use super::bench::{Operator, check_nrhs, lattice_or_default, memory, operators};
-use super::device::{Device, on_device};
+use super::device::Device;
 use super::formats::FormatFlags;
 use super::text::{count, lattice};
 use super::{Context, Failure, Outcome};
@@ -69,7 +69,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         for operations in groups(&operators) {
             let options =
                 Options { lattice, precisions: precisions.clone(), reconstructions: reconstructions.clone(), nrhs };
-            let searched = on_device!(&device, backend => launch_all(backend, operations, &options));
+            let searched = launch_all(device.backend(), operations, &options);
             // What was measured before something failed is worth keeping, and so is it when Ctrl-C comes later.
             let saved = tuner.save();
             searched?;

@@ -2,7 +2,6 @@
 use super::even_odd::EvenOdd;
 use super::rows::{Form, Row};
 use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
-use crate::backend::Backend;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
 use crate::halo::{PartialSums, SumTarget};
@@ -46,7 +45,7 @@ impl CloverParams {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
     /// The clover term of these parameters on `gauge`.
-    pub fn term<B: Backend>(&self, gauge: &ThinGauge<B>) -> Result<DeviceClover<B, Double>> {
+    pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover<Double>> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
 }
@@ -62,21 +61,21 @@ pub enum Schur {
 }
 
 /// The even-odd Wilson-clover operator.
-pub struct EvenOddClover<B: Backend, P, R> {
-    wilson: Wilson<B, P, R>,
-    clover: Arc<DeviceClover<B, P>>,
+pub struct EvenOddClover<P, R> {
+    wilson: Wilson<P, R>,
+    clover: Arc<DeviceClover<P>>,
     schur: Schur,
-    odd: RefCell<DeviceSpinor<B, P>>,
+    odd: RefCell<DeviceSpinor<P>>,
     /// Needed by the symmetric operator's dagger only.
-    even: RefCell<DeviceSpinor<B, P>>,
+    even: RefCell<DeviceSpinor<P>>,
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOddClover<P, R> {
     /// For blocks of `nrhs` right-hand sides. `clover` is made of the links of `wilson`.
     ///
     /// # Errors
     /// A term that was made with another mass or anisotropy than those of `wilson`, or lives elsewhere; no memory.
-    pub fn new(wilson: Wilson<B, P, R>, clover: Arc<DeviceClover<B, P>>, schur: Schur, nrhs: usize) -> Result<Self> {
+    pub fn new(wilson: Wilson<P, R>, clover: Arc<DeviceClover<P>>, schur: Schur, nrhs: usize) -> Result<Self> {
         wilson.domain().expect_here("a clover term", clover.domain())?;
         let (found, expected) = (clover.diagonal(), wilson.params().diagonal());
         if found != expected {
@@ -89,36 +88,30 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     pub(super) fn complement(&self) -> Schur {
         self.schur
     }
-    pub(super) fn wilson(&self) -> &Wilson<B, P, R> {
+    pub(super) fn wilson(&self) -> &Wilson<P, R> {
         &self.wilson
     }
-    fn sides_of(&self, x: &DeviceSpinor<B, P>) -> u32 {
+    fn sides_of(&self, x: &DeviceSpinor<P>) -> u32 {
         self.wilson.sides().of(x.nrhs()) as u32
     }
     fn hop(&self) -> f64 {
         self.wilson.params().hop()
     }
     /// `out` = A x, or A⁻¹ x, on the sites of `parity`.
-    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
         [x, &*out].into_iter().try_for_each(|field| field.expect(self.wilson.domain(), self.sides_of(x) as usize))?;
         let kernel = CloverApply { out: out.view(), input: x.view(), clover };
         Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
     }
     /// `x` ← A⁻¹ x.
-    fn divide(&self, parity: usize, x: &mut DeviceSpinor<B, P>) -> Result {
+    fn divide(&self, parity: usize, x: &mut DeviceSpinor<P>) -> Result {
         x.expect(self.wilson.domain(), self.sides_of(x) as usize)?;
         let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
         Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
     }
     /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
-    pub fn dslash(
-        &self,
-        parity: usize,
-        dagger: bool,
-        input: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-    ) -> Result {
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let inverse = self.clover.inverse(parity);
         let row = Row { form: Form::Inverse, clover: inverse, ..Row::hops(parity, dagger, input, out) };
         let out = out.view();
@@ -132,9 +125,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     fn dslash_add(
         &self,
         parity: usize,
-        x: &DeviceSpinor<B, P>,
-        (b, input): (f64, &DeviceSpinor<B, P>),
-        out: &mut DeviceSpinor<B, P>,
+        x: &DeviceSpinor<P>,
+        (b, input): (f64, &DeviceSpinor<P>),
+        out: &mut DeviceSpinor<P>,
     ) -> Result {
         let inverse = self.clover.inverse(parity);
         let row = Row { form: Form::InverseSum, clover: inverse, ..Row::sum(parity, false, (1.0, x), (b, input), out) };
@@ -146,9 +139,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
         &self,
         parity: usize,
         dagger: bool,
-        x: &DeviceSpinor<B, P>,
-        (b, input): (f64, &DeviceSpinor<B, P>),
-        out: &mut DeviceSpinor<B, P>,
+        x: &DeviceSpinor<P>,
+        (b, input): (f64, &DeviceSpinor<P>),
+        out: &mut DeviceSpinor<P>,
     ) -> Result {
         let clover = self.clover.term(parity);
         let row = Row { form: Form::CloverSum, clover, ..Row::sum(parity, dagger, (1.0, x), (b, input), out) };
@@ -159,7 +152,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
             self.wilson.launch(&row, |hopping| CloverRow::<P, R, false> { out, x, b, clover, hopping })
         }
     }
-    fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+    fn schur(&self, dagger: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let minus_square = -self.hop() * self.hop();
         let mut odd = self.odd.borrow_mut();
         match (self.schur, dagger) {
@@ -181,24 +174,24 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOddClover<P, R> {
     /// The symmetric M̂ x with (w, M̂ x) and ‖M̂ x‖².
     pub(super) fn schur_dot(
         &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
-        target: SumTarget<'_, B>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
+        target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         self.schur_with(x, out, w, target, |row, w| CloverDslashAddDot { row, w })
     }
     /// The symmetric M̂ x with sums, which `with` makes of the second of its two passes.
     fn schur_with<K: Reduction>(
         &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
-        target: SumTarget<'_, B>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
+        target: SumTarget<'_>,
         with: impl Fn(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let minus_square = -self.hop() * self.hop();
@@ -213,13 +206,13 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddClover<B, P, R> {
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddClover<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenOddClover<P, R> {
     fn apply_dot(
         &self,
-        space: &SpinorSpace<B, P>,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
+        space: &SpinorSpace<P>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
@@ -233,10 +226,10 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
     }
     fn apply_dots(
         &self,
-        space: &SpinorSpace<B, P>,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
+        space: &SpinorSpace<P>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
         if self.schur == Schur::Asymmetric {
@@ -245,14 +238,10 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
         }
         space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| CloverDslashAddDots { row, w })?, dots)
     }
-    fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
+    fn apply(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }
-    fn apply_dagger(
-        &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-    ) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
     }
     fn narrow(&self, sides: usize) -> bool {
@@ -267,8 +256,8 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddClover<B, P, R> {
-    fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOdd<FourSpins, P> for EvenOddClover<P, R> {
+    fn prepare(&self, eta: &FullSpinor<P>, even: &mut DeviceSpinor<P>) -> Result {
         let mut odd = self.odd.borrow_mut();
         self.clover(1, true, &eta.odd, &mut odd)?;
         self.wilson.dslash_add(0, false, (1.0, &eta.even), (self.hop(), &odd), even)?;
@@ -277,12 +266,12 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for
         }
         Ok(())
     }
-    fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
+    fn reconstruct(&self, eta: &FullSpinor<P>, psi: &mut FullSpinor<P>) -> Result {
         let FullSpinor { even, odd } = psi;
         self.wilson.dslash_add(1, false, (1.0, &eta.odd), (self.hop(), even), odd)?;
         self.divide(1, odd)
     }
-    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
         let mut image = self.even.borrow_mut();
         self.clover(parity, false, here, &mut image)?;

@@ -1,7 +1,7 @@
 //! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
 //! sites near a cut by one for rows of its kind that also looks into ghost zones.
 use super::wilson::Wilson;
-use crate::backend::{Backend, view};
+use crate::backend::view;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceSpinor;
 use crate::halo::{Hop, Outside, PartialSums, SumTarget, hop};
@@ -30,7 +30,7 @@ pub(super) enum Form {
 }
 
 /// What a row computes.
-pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
+pub(super) struct Row<'a, P: CloverFormat> {
     /// Parity of the sites of the result.
     pub parity: usize,
     /// With D† instead of D.
@@ -38,11 +38,11 @@ pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
     /// Which row.
     pub form: Form,
     /// ψ, on the other parity.
-    pub input: &'a DeviceSpinor<B, P>,
+    pub input: &'a DeviceSpinor<P>,
     /// The result.
-    pub out: &'a DeviceSpinor<B, P>,
+    pub out: &'a DeviceSpinor<P>,
     /// x, where the row has one.
-    pub x: &'a DeviceSpinor<B, P>,
+    pub x: &'a DeviceSpinor<P>,
     /// Factor of x.
     pub a: f64,
     /// Factor of the hopping term.
@@ -51,9 +51,9 @@ pub(super) struct Row<'a, B: Backend, P: CloverFormat> {
     pub clover: Clover<P>,
 }
 
-impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
+impl<'a, P: CloverFormat> Row<'a, P> {
     /// out = D ψ
-    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceSpinor<B, P>, out: &'a DeviceSpinor<B, P>) -> Self {
+    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceSpinor<P>, out: &'a DeviceSpinor<P>) -> Self {
         let clover = view::no_clover();
         Row { parity, dagger, form: Form::Hops, input, out, x: out, a: 1.0, b: 1.0, clover }
     }
@@ -61,14 +61,14 @@ impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
     pub fn sum(
         parity: usize,
         dagger: bool,
-        (a, x): (f64, &'a DeviceSpinor<B, P>),
-        (b, input): (f64, &'a DeviceSpinor<B, P>),
-        out: &'a DeviceSpinor<B, P>,
+        (a, x): (f64, &'a DeviceSpinor<P>),
+        (b, input): (f64, &'a DeviceSpinor<P>),
+        out: &'a DeviceSpinor<P>,
     ) -> Self {
         Row { form: Form::Sum, x, a, b, ..Self::hops(parity, dagger, input, out) }
     }
     /// Whether all fields are where the links are, with so many right-hand sides.
-    fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+    fn expect(&self, domain: &Domain, nrhs: usize) -> Result {
         [self.input, self.out, self.x].into_iter().try_for_each(|field| field.expect(domain, nrhs))
     }
     fn exterior<R, F>(&self, hopping: Hopping<P, R>, ghosts: Ghosts<P>) -> WilsonExterior<P, R, F> {
@@ -87,9 +87,9 @@ impl<'a, B: Backend, P: CloverFormat> Row<'a, B, P> {
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
     /// Computes a row; `kernel` does it on a whole lattice.
-    pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl Fn(Hopping<P, R>) -> K) -> Result {
+    pub(super) fn launch<K: Kernel>(&self, row: &Row<'_, P>, kernel: impl Fn(Hopping<P, R>) -> K) -> Result {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row) as u32);
         row.expect(self.domain(), nrhs as usize)?;
         let hopping = self.hopping(row.input, row.parity);
@@ -117,9 +117,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
     /// Computes a row with sums, which are to be collected; `kernel` does it on a whole lattice. Sums with x or A⁻¹ only, and D, not D†.
     pub(super) fn launch_sums<K: Reduction>(
         &self,
-        row: &Row<'_, B, P>,
-        w: &DeviceSpinor<B, P>,
-        target: SumTarget<'_, B>,
+        row: &Row<'_, P>,
+        w: &DeviceSpinor<P>,
+        target: SumTarget<'_>,
         kernel: impl Fn(Hopping<P, R>) -> K,
     ) -> Result<PartialSums> {
         let (backend, nrhs) = (self.domain().backend(), self.sides_of(row));
@@ -152,10 +152,10 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         )?;
         Ok(sums.into_inner())
     }
-    fn hop_of(&self, row: &Row<'_, B, P>) -> Hop {
+    fn hop_of(&self, row: &Row<'_, P>) -> Hop {
         Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), sides: self.sides_of(row) }
     }
-    fn sides_of(&self, row: &Row<'_, B, P>) -> usize {
+    fn sides_of(&self, row: &Row<'_, P>) -> usize {
         self.sides().of(row.input.nrhs())
     }
 }

@@ -3,7 +3,7 @@
 use super::clover::{EvenOddClover, Schur};
 use super::even_odd::Width;
 use super::wilson::EvenOddWilson;
-use crate::backend::{Backend, LAUNCH_SUMS, view};
+use crate::backend::{Buffer, LAUNCH_SUMS, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
 use crate::halo::SumTarget;
@@ -20,9 +20,9 @@ use std::rc::Rc;
 const BLOCKS: usize = LAUNCH_SUMS / 3;
 
 /// The Schur complement of an operator that is cut into blocks.
-pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B, P>> {
+pub trait BlockOperator<P: Precision>: LinearOperator<SpinorSpace<P>> {
     /// Where it lives.
-    fn domain(&self) -> &Domain<B>;
+    fn domain(&self) -> &Domain;
     /// Extents of a block.
     fn block(&self) -> [usize; 4];
     /// Whether [`apply_into`](Self::apply_into) is there for a single block.
@@ -32,24 +32,24 @@ pub trait BlockOperator<B: Backend, P: Precision>: LinearOperator<SpinorSpace<B,
     }
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
-    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums>;
+    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums>;
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for EvenOddWilson<B, P, R> {
-    fn domain(&self) -> &Domain<B> {
+impl<P: CloverFormat, R: LinkFormat<P>> BlockOperator<P> for EvenOddWilson<P, R> {
+    fn domain(&self) -> &Domain {
         self.wilson().domain()
     }
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
     }
-    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums> {
+    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums> {
         let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for EvenOddClover<B, P, R> {
-    fn domain(&self) -> &Domain<B> {
+impl<P: CloverFormat, R: LinkFormat<P>> BlockOperator<P> for EvenOddClover<P, R> {
+    fn domain(&self) -> &Domain {
         self.wilson().domain()
     }
     fn block(&self) -> [usize; 4] {
@@ -58,7 +58,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
     fn sums_up(&self) -> bool {
         self.complement() == Schur::Symmetric
     }
-    fn apply_into(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>, sums: &B::Buffer) -> Result<DeviceSums> {
+    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums> {
         let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
@@ -66,33 +66,33 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> BlockOperator<B, P> for Even
 
 /// n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
 /// there.
-pub struct MrInBlocks<B: Backend, P: Precision> {
-    operator: Rc<dyn BlockOperator<B, P>>,
+pub struct MrInBlocks<P: Precision> {
+    operator: Rc<dyn BlockOperator<P>>,
     params: MrParams,
     blocks: Blocks,
     /// Right-hand sides that are worked on.
     sides: Width,
-    fields: RefCell<[DeviceSpinor<B, P>; 2]>,
-    sums: B::Buffer,
-    margin: Option<Margin<B, P>>,
+    fields: RefCell<[DeviceSpinor<P>; 2]>,
+    sums: Buffer,
+    margin: Option<Margin<P>>,
 }
 
 /// How vectors of each process's part become vectors of overlapping domains.
-struct Margin<B: Backend, P: Precision> {
+struct Margin<P: Precision> {
     /// The parts.
-    parts: Domain<B>,
+    parts: Domain,
     /// Sites of its neighbours that a domain has besides its part.
     width: u32,
     /// The factor of what lies beyond an end of the whole lattice in t.
     across: f64,
     /// The vector that the domain is given, and what it makes of it.
-    given: RefCell<[DeviceSpinor<B, P>; 2]>,
+    given: RefCell<[DeviceSpinor<P>; 2]>,
 }
 
 /// Values of a right-hand side and block, at most.
 const WIDTH: usize = 8;
 
-impl<B: Backend, P: Precision> MrInBlocks<B, P> {
+impl<P: Precision> MrInBlocks<P> {
     /// For blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     ///
     /// # Panics
     /// Where the extents of the operator's blocks are odd or do not divide those of its local lattice.
-    pub fn new(operator: Rc<dyn BlockOperator<B, P>>, params: MrParams, nrhs: usize) -> Result<Self> {
+    pub fn new(operator: Rc<dyn BlockOperator<P>>, params: MrParams, nrhs: usize) -> Result<Self> {
         let domain = operator.domain().clone();
         let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
         let fields = [DeviceSpinor::zero(&domain, nrhs)?, DeviceSpinor::zero(&domain, nrhs)?];
@@ -120,10 +120,10 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
     /// # Panics
     /// As [`new`](Self::new).
     pub fn overlapping(
-        operator: Rc<dyn BlockOperator<B, P>>,
+        operator: Rc<dyn BlockOperator<P>>,
         params: MrParams,
         nrhs: usize,
-        (parts, width): (&Domain<B>, usize),
+        (parts, width): (&Domain, usize),
         across: f64,
     ) -> Result<Self> {
         let field = || DeviceSpinor::zero(operator.domain(), nrhs);
@@ -131,7 +131,7 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         Ok(MrInBlocks { margin: Some(Margin { parts, width, across, given }), ..Self::new(operator, params, nrhs)? })
     }
     /// z ≈ M̂⁻¹ r in every domain.
-    fn solve(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
+    fn solve(&self, r: &DeviceSpinor<P>, z: &mut DeviceSpinor<P>) -> Result<Work> {
         let Some(Margin { parts, width, across, given }) = &self.margin else {
             return self.in_blocks(r, z);
         };
@@ -153,11 +153,11 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
-    fn in_blocks(&self, r: &DeviceSpinor<B, P>, z: &mut DeviceSpinor<B, P>) -> Result<Work> {
+    fn in_blocks(&self, r: &DeviceSpinor<P>, z: &mut DeviceSpinor<P>) -> Result<Work> {
         let domain = self.operator.domain();
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
         z.expect(domain, nrhs)?;
-        let space = SpinorSpace::<B, P>::new(domain, nrhs);
+        let space = SpinorSpace::<P>::new(domain, nrhs);
         let count = self.blocks.count() as usize;
         let [residual, image] = &mut *self.fields.borrow_mut();
         space.copy(r, residual)?;
@@ -186,9 +186,9 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
         &self,
         (first, nrhs): (bool, usize),
         sums: DeviceSums,
-        z: &mut DeviceSpinor<B, P>,
-        residual: &DeviceSpinor<B, P>,
-        image: &mut DeviceSpinor<B, P>,
+        z: &mut DeviceSpinor<P>,
+        residual: &DeviceSpinor<P>,
+        image: &mut DeviceSpinor<P>,
     ) -> Result {
         let domain = self.operator.domain();
         let kernel = MrUpdate {
@@ -214,24 +214,24 @@ impl<B: Backend, P: Precision> MrInBlocks<B, P> {
 ///
 /// # Panics
 /// It panics where it is applied to vectors of another format.
-pub enum AnySchwarz<B: Backend> {
+pub enum AnySchwarz {
     /// Double precision.
-    Double(MrInBlocks<B, Double>),
+    Double(MrInBlocks<Double>),
     /// Single precision.
-    Single(MrInBlocks<B, Single>),
+    Single(MrInBlocks<Single>),
     /// Half precision, 16-bit fixed point.
-    Half(MrInBlocks<B, Half>),
+    Half(MrInBlocks<Half>),
     /// 16-bit floating point.
-    Fp16(MrInBlocks<B, Fp16>),
+    Fp16(MrInBlocks<Fp16>),
 }
 
-impl<B: Backend> Preconditioner<AnySpace<B, FourSpins>> for AnySchwarz<B> {
+impl Preconditioner<AnySpace<FourSpins>> for AnySchwarz {
     fn apply(
         &self,
-        _: &AnySpace<B, FourSpins>,
-        r: &AnyField<B, FourSpins>,
+        _: &AnySpace<FourSpins>,
+        r: &AnyField<FourSpins>,
         _: &[f64],
-        z: &mut AnyField<B, FourSpins>,
+        z: &mut AnyField<FourSpins>,
     ) -> std::result::Result<Work, DeviceError> {
         match (self, r, z) {
             (AnySchwarz::Double(mr), AnyField::Double(r), AnyField::Double(z)) => mr.solve(r, z),

@@ -3,7 +3,7 @@
 //! M†M = m² − ¼ D² does not mix the parities.
 use super::even_odd::{EvenOdd, Width};
 use super::wilson::TimeBoundary;
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
 use crate::halo::{Beyond, Hop, Outside, PartialSums, SumTarget, hop};
@@ -78,7 +78,7 @@ impl StaggeredParams {
 }
 
 /// Links of a staggered operator in precision `P`, for one or for both kinds of hops.
-pub trait StaggeredLinks<B: Backend, P: Precision>: 'static {
+pub trait StaggeredLinks<P: Precision>: 'static {
     /// The hopping term in kernels.
     type Hops: Hops<Precision = P>;
     /// Operations of the hopping term per site.
@@ -86,7 +86,7 @@ pub trait StaggeredLinks<B: Backend, P: Precision>: 'static {
     /// Bytes of the links that the hopping term reads at a site.
     const READ_BYTES: usize;
     /// Where they live.
-    fn domain(&self) -> &Domain<B>;
+    fn domain(&self) -> &Domain;
     /// Steps of its longest hop.
     const STEPS: u32;
     /// The hopping term to the sites of `parity` in a region.
@@ -97,12 +97,12 @@ pub trait StaggeredLinks<B: Backend, P: Precision>: 'static {
     fn ghosted(hops: Self::Hops, ghosts: Ghosts<P>) -> <Self::Hops as Hops>::Ghosted;
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for DeviceGauge<B, P, R> {
+impl<P: Precision, R: LinkFormat<P>> StaggeredLinks<P> for DeviceGauge<P, R> {
     type Hops = Naive<P, R>;
     const FLOPS: f64 = STAGGERED_FLOPS;
     const READ_BYTES: usize = R::READ_BYTES;
     const STEPS: u32 = 1;
-    fn domain(&self) -> &Domain<B> {
+    fn domain(&self) -> &Domain {
         DeviceGauge::domain(self)
     }
     fn ghosted(hops: Naive<P, R>, ghosts: Ghosts<P>) -> Naive<P, R, Ghosts<P>> {
@@ -124,12 +124,12 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for Device
 }
 
 /// Fat and long links, the latter with reconstruction `R`.
-pub struct ImprovedLinks<B: Backend, P, R: Reconstruct> {
-    fat: DeviceGauge<B, P, R::Full>,
-    long: DeviceGauge<B, P, R>,
+pub struct ImprovedLinks<P, R: Reconstruct> {
+    fat: DeviceGauge<P, R::Full>,
+    long: DeviceGauge<P, R>,
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> ImprovedLinks<B, P, R>
+impl<P: Precision, R: LinkFormat<P>> ImprovedLinks<P, R>
 where
     R::Full: LinkFormat<P>,
 {
@@ -137,13 +137,13 @@ where
     ///
     /// # Errors
     /// Long links on another lattice than the fat ones, or in the memory of another backend.
-    pub fn new(fat: DeviceGauge<B, P, R::Full>, long: DeviceGauge<B, P, R>) -> Result<Self> {
+    pub fn new(fat: DeviceGauge<P, R::Full>, long: DeviceGauge<P, R>) -> Result<Self> {
         fat.domain().expect_here("a field of long links", long.domain())?;
         Ok(ImprovedLinks { fat, long })
     }
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> StaggeredLinks<B, P> for ImprovedLinks<B, P, R>
+impl<P: Precision, R: LinkFormat<P>> StaggeredLinks<P> for ImprovedLinks<P, R>
 where
     R::Full: LinkFormat<P>,
 {
@@ -151,7 +151,7 @@ where
     const FLOPS: f64 = IMPROVED_FLOPS;
     const READ_BYTES: usize = <R::Full as LinkFormat<P>>::READ_BYTES + R::READ_BYTES;
     const STEPS: u32 = 3;
-    fn domain(&self) -> &Domain<B> {
+    fn domain(&self) -> &Domain {
         self.fat.domain()
     }
     fn ghosted(hops: Improved<P, R>, ghosts: Ghosts<P>) -> Improved<P, R, Ghosts<P>> {
@@ -195,37 +195,32 @@ impl<L> Staggered<L> {
         self.params
     }
     /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
-    pub fn dslash<B: Backend, P: Precision>(
-        &self,
-        parity: usize,
-        input: &DeviceColour<B, P>,
-        out: &mut DeviceColour<B, P>,
-    ) -> Result
+    pub fn dslash<P: Precision>(&self, parity: usize, input: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let row = Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out };
         let out = row.out.view();
         self.launch(&row, |hops| Dslash { out, hops })
     }
     /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
-    pub fn dslash_add<B: Backend, P: Precision>(
+    pub fn dslash_add<P: Precision>(
         &self,
         parity: usize,
-        (a, x): (f64, &DeviceColour<B, P>),
-        (b, input): (f64, &DeviceColour<B, P>),
-        out: &mut DeviceColour<B, P>,
+        (a, x): (f64, &DeviceColour<P>),
+        (b, input): (f64, &DeviceColour<P>),
+        out: &mut DeviceColour<P>,
     ) -> Result
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let row = Row { parity, sum: true, a, b, input, x, out };
         self.launch(&row, |hops| row.with(hops))
     }
     /// Computes a row; `kernel` does it on a whole lattice.
-    fn launch<B: Backend, P: Precision, K: Kernel>(&self, row: &Row<'_, B, P>, kernel: impl Fn(L::Hops) -> K) -> Result
+    fn launch<P: Precision, K: Kernel>(&self, row: &Row<'_, P>, kernel: impl Fn(L::Hops) -> K) -> Result
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
         row.expect(self.links.domain(), nrhs as usize)?;
@@ -240,23 +235,23 @@ impl<L> Staggered<L> {
             },
         )
     }
-    fn hop_of<B: Backend, P: Precision>(&self, row: &Row<'_, B, P>) -> Hop
+    fn hop_of<P: Precision>(&self, row: &Row<'_, P>) -> Hop
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let sides = self.sides.of(row.input.nrhs());
         Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.
-    fn launch_sums<B: Backend, P: Precision>(
+    fn launch_sums<P: Precision>(
         &self,
-        row: &Row<'_, B, P>,
-        w: &DeviceColour<B, P>,
-        target: SumTarget<'_, B>,
+        row: &Row<'_, P>,
+        w: &DeviceColour<P>,
+        target: SumTarget<'_>,
     ) -> Result<PartialSums>
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
         row.expect(self.links.domain(), nrhs)?;
@@ -281,14 +276,9 @@ impl<L> Staggered<L> {
         Ok(sums.into_inner())
     }
     /// `out` = M ψ, or M† ψ, on all sites.
-    pub fn full<B: Backend, P: Precision>(
-        &self,
-        dagger: bool,
-        psi: &FullColour<B, P>,
-        out: &mut FullColour<B, P>,
-    ) -> Result
+    pub fn full<P: Precision>(&self, dagger: bool, psi: &FullColour<P>, out: &mut FullColour<P>) -> Result
     where
-        L: StaggeredLinks<B, P>,
+        L: StaggeredLinks<P>,
     {
         let hop = if dagger { -0.5 } else { 0.5 };
         for parity in 0..2 {
@@ -300,19 +290,19 @@ impl<L> Staggered<L> {
 }
 
 /// What a row computes: D ψ, or a x + b D ψ.
-struct Row<'a, B: Backend, P: Precision> {
+struct Row<'a, P: Precision> {
     parity: usize,
     sum: bool,
     a: f64,
     b: f64,
-    input: &'a DeviceColour<B, P>,
-    x: &'a DeviceColour<B, P>,
-    out: &'a DeviceColour<B, P>,
+    input: &'a DeviceColour<P>,
+    x: &'a DeviceColour<P>,
+    out: &'a DeviceColour<P>,
 }
 
-impl<B: Backend, P: Precision> Row<'_, B, P> {
+impl<P: Precision> Row<'_, P> {
     /// Whether all fields are where the links are, with so many right-hand sides.
-    fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+    fn expect(&self, domain: &Domain, nrhs: usize) -> Result {
         [self.input, self.out, self.x].into_iter().try_for_each(|field| field.expect(domain, nrhs))
     }
     /// a x + b D ψ on a whole lattice.
@@ -329,16 +319,16 @@ impl<B: Backend, P: Precision> Row<'_, B, P> {
 /// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and
 /// with σ = 0 it is also the Schur complement of M times m, by which M ψ = η is solved:
 /// (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe ψ_e) / m.
-pub struct EvenOddStaggered<B: Backend, P, L> {
+pub struct EvenOddStaggered<P, L> {
     staggered: Staggered<L>,
     parity: usize,
     constant: f64,
-    other: RefCell<DeviceColour<B, P>>,
+    other: RefCell<DeviceColour<P>>,
     /// Sums that stay on the device.
-    sums: B::Buffer,
+    sums: Buffer,
 }
 
-impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L> {
+impl<P: Precision, L: StaggeredLinks<P>> EvenOddStaggered<P, L> {
     /// M†M on the even sites, for blocks of `nrhs` right-hand sides.
     pub fn new(staggered: Staggered<L>, nrhs: usize) -> Result<Self> {
         Self::shifted(staggered, 0, 0.0, nrhs)
@@ -355,10 +345,10 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
     fn launch_sums(
         &self,
         shift: f64,
-        x: &DeviceColour<B, P>,
-        out: &mut DeviceColour<B, P>,
-        w: &DeviceColour<B, P>,
-        target: SumTarget<'_, B>,
+        x: &DeviceColour<P>,
+        out: &mut DeviceColour<P>,
+        w: &DeviceColour<P>,
+        target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
@@ -371,27 +361,21 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOddStaggered<B, P, L
     }
 }
 
-impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpace<B, P>>
-    for EvenOddStaggered<B, P, L>
-{
-    fn apply(&self, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> std::result::Result<(), DeviceError> {
+impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for EvenOddStaggered<P, L> {
+    fn apply(&self, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> std::result::Result<(), DeviceError> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
         self.staggered.dslash_add(self.parity, (self.constant, x), (-0.25, &other), out)
     }
-    fn apply_dagger(
-        &self,
-        x: &DeviceColour<B, P>,
-        out: &mut DeviceColour<B, P>,
-    ) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> std::result::Result<(), DeviceError> {
         self.apply(x, out)
     }
     fn apply_dot(
         &self,
-        space: &ColourSpace<B, P>,
-        x: &DeviceColour<B, P>,
-        out: &mut DeviceColour<B, P>,
-        w: &DeviceColour<B, P>,
+        space: &ColourSpace<P>,
+        x: &DeviceColour<P>,
+        out: &mut DeviceColour<P>,
+        w: &DeviceColour<P>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
@@ -399,10 +383,10 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
     }
     fn apply_curvature(
         &self,
-        space: &ColourSpace<B, P>,
+        space: &ColourSpace<P>,
         shift: f64,
-        x: &DeviceColour<B, P>,
-        out: &mut DeviceColour<B, P>,
+        x: &DeviceColour<P>,
+        out: &mut DeviceColour<P>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
         behind: Behind<'_, DeviceError>,
@@ -414,9 +398,9 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
     /// In one process the curvature need not leave the device before the step: one wait instead of two.
     fn descend(
         &self,
-        space: &ColourSpace<B, P>,
-        from: &Descent<'_, DeviceColour<B, P>>,
-        out: &mut DeviceColour<B, P>,
+        space: &ColourSpace<P>,
+        from: &Descent<'_, DeviceColour<P>>,
+        out: &mut DeviceColour<P>,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
         behind: [Behind<'_, DeviceError>; 2],
@@ -442,22 +426,22 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> LinearOperator<ColourSpa
     }
 }
 
-impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> EvenOdd<B, OneSpin, P> for EvenOddStaggered<B, P, L> {
+impl<P: Precision, L: StaggeredLinks<P>> EvenOdd<OneSpin, P> for EvenOddStaggered<P, L> {
     /// m η_e − ½ D_eo η_o
-    fn prepare(&self, eta: &FullColour<B, P>, even: &mut DeviceColour<B, P>) -> Result {
+    fn prepare(&self, eta: &FullColour<P>, even: &mut DeviceColour<P>) -> Result {
         self.staggered.dslash_add(0, (self.staggered.params.mass, &eta.even), (-0.5, &eta.odd), even)
     }
     /// (η_o − ½ D_oe ψ_e) / m
-    fn reconstruct(&self, eta: &FullColour<B, P>, psi: &mut FullColour<B, P>) -> Result {
+    fn reconstruct(&self, eta: &FullColour<P>, psi: &mut FullColour<P>) -> Result {
         let inverse = 1.0 / self.staggered.params.mass;
         let FullColour { even, odd } = psi;
         self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
     }
     /// The hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullColour<B, P>, out: &mut DeviceColour<B, P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullColour<P>, out: &mut DeviceColour<P>) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
-        let space = ColourSpace::<B, P>::new(self.staggered.links.domain(), out.nrhs());
+        let space = ColourSpace::<P>::new(self.staggered.links.domain(), out.nrhs());
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(self.staggered.params.mass), constant(hop));
         space.axpby(&a, psi.parity(parity), &b, out)

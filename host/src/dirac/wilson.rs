@@ -2,7 +2,6 @@
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
 use super::even_odd::{EvenOdd, Width};
 use super::rows::Row;
-use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
 use crate::halo::{Beyond, PartialSums, SumTarget};
@@ -101,22 +100,22 @@ impl WilsonParams {
 }
 
 /// The Wilson operator on links in precision `P` with reconstruction `R`.
-pub struct Wilson<B: Backend, P, R> {
-    gauge: Arc<DeviceGauge<B, P, R>>,
+pub struct Wilson<P, R> {
+    gauge: Arc<DeviceGauge<P, R>>,
     params: WilsonParams,
     beyond: Beyond,
     sides: Width,
 }
 
-impl<B: Backend, P, R> Clone for Wilson<B, P, R> {
+impl<P, R> Clone for Wilson<P, R> {
     fn clone(&self) -> Self {
         Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Width::default() }
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
     /// On the given links.
-    pub fn new(gauge: Arc<DeviceGauge<B, P, R>>, params: WilsonParams) -> Self {
+    pub fn new(gauge: Arc<DeviceGauge<P, R>>, params: WilsonParams) -> Self {
         Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Width::default() }
     }
     /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
@@ -144,10 +143,10 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         self.params
     }
     /// Where the links live.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         self.gauge.domain()
     }
-    pub(crate) fn hopping(&self, input: &DeviceSpinor<B, P>, parity: usize) -> Hopping<P, R> {
+    pub(crate) fn hopping(&self, input: &DeviceSpinor<P>, parity: usize) -> Hopping<P, R> {
         let time = 1.0 / self.params.anisotropy.space();
         Hopping {
             input: input.view(),
@@ -160,13 +159,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         }
     }
     /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
-    pub fn dslash(
-        &self,
-        parity: usize,
-        dagger: bool,
-        input: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-    ) -> Result {
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let row = Row::hops(parity, dagger, input, out);
         let out = out.view();
         if dagger {
@@ -181,9 +174,9 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         &self,
         parity: usize,
         dagger: bool,
-        ax: (f64, &DeviceSpinor<B, P>),
-        by: (f64, &DeviceSpinor<B, P>),
-        out: &mut DeviceSpinor<B, P>,
+        ax: (f64, &DeviceSpinor<P>),
+        by: (f64, &DeviceSpinor<P>),
+        out: &mut DeviceSpinor<P>,
     ) -> Result {
         let row = Row::sum(parity, dagger, ax, by, out);
         let (out, x) = (out.view(), ax.1.view());
@@ -195,7 +188,7 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
         }
     }
     /// `out` = M ψ, or M† ψ, on all sites.
-    pub fn full(&self, dagger: bool, psi: &FullSpinor<B, P>, out: &mut FullSpinor<B, P>) -> Result {
+    pub fn full(&self, dagger: bool, psi: &FullSpinor<P>, out: &mut FullSpinor<P>) -> Result {
         let (diagonal, hop) = (self.params.diagonal(), self.params.hop());
         for parity in 0..2 {
             let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
@@ -207,22 +200,22 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> Wilson<B, P, R> {
 
 /// The Schur complement on the even sites, M̂ = 1 − κ² D_eo D_oe (Clark et al. 2009, eq. 2), and the way from the full
 /// system M ψ = η to M̂ ψ_e = (η_e + κ D_eo η_o) / d and back, with d the diagonal of M.
-pub struct EvenOddWilson<B: Backend, P, R> {
-    wilson: Wilson<B, P, R>,
-    odd: RefCell<DeviceSpinor<B, P>>,
+pub struct EvenOddWilson<P, R> {
+    wilson: Wilson<P, R>,
+    odd: RefCell<DeviceSpinor<P>>,
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<P, R> {
     /// For blocks of `nrhs` right-hand sides.
-    pub fn new(wilson: Wilson<B, P, R>, nrhs: usize) -> Result<Self> {
+    pub fn new(wilson: Wilson<P, R>, nrhs: usize) -> Result<Self> {
         let odd = RefCell::new(DeviceSpinor::zero(wilson.domain(), nrhs)?);
         Ok(EvenOddWilson { wilson, odd })
     }
     /// The operator without preconditioning.
-    pub fn wilson(&self) -> &Wilson<B, P, R> {
+    pub fn wilson(&self) -> &Wilson<P, R> {
         &self.wilson
     }
-    fn schur(&self, dagger: bool, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+    fn schur(&self, dagger: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, dagger, x, &mut odd)?;
@@ -230,24 +223,24 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<P, R> {
     /// M̂ x with (w, M̂ x) and ‖M̂ x‖².
     pub(super) fn schur_dot(
         &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
-        target: SumTarget<'_, B>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
+        target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         self.schur_with(x, out, w, target, |row, w| WilsonDslashAddDot { row, w })
     }
     /// M̂ x with sums, which `with` makes of the second of its two passes.
     fn schur_with<K: Reduction>(
         &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
-        target: SumTarget<'_, B>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
+        target: SumTarget<'_>,
         with: impl Fn(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let kappa = self.wilson.params.kappa();
@@ -259,13 +252,13 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<B, P, R> {
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B, P>> for EvenOddWilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenOddWilson<P, R> {
     fn apply_dot(
         &self,
-        space: &SpinorSpace<B, P>,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
+        space: &SpinorSpace<P>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
@@ -273,22 +266,18 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
     }
     fn apply_dots(
         &self,
-        space: &SpinorSpace<B, P>,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-        w: &DeviceSpinor<B, P>,
+        space: &SpinorSpace<P>,
+        x: &DeviceSpinor<P>,
+        out: &mut DeviceSpinor<P>,
+        w: &DeviceSpinor<P>,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
         space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| WilsonDslashAddDots { row, w })?, dots)
     }
-    fn apply(&self, x: &DeviceSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> std::result::Result<(), DeviceError> {
+    fn apply(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }
-    fn apply_dagger(
-        &self,
-        x: &DeviceSpinor<B, P>,
-        out: &mut DeviceSpinor<B, P>,
-    ) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
     }
     fn narrow(&self, sides: usize) -> bool {
@@ -303,23 +292,23 @@ impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<B
     }
 }
 
-impl<B: Backend, P: CloverFormat, R: LinkFormat<P>> EvenOdd<B, FourSpins, P> for EvenOddWilson<B, P, R> {
+impl<P: CloverFormat, R: LinkFormat<P>> EvenOdd<FourSpins, P> for EvenOddWilson<P, R> {
     /// (η_e + κ D_eo η_o) / d
-    fn prepare(&self, eta: &FullSpinor<B, P>, even: &mut DeviceSpinor<B, P>) -> Result {
+    fn prepare(&self, eta: &FullSpinor<P>, even: &mut DeviceSpinor<P>) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
         self.wilson.dslash_add(0, false, (inverse, &eta.even), (inverse * kappa, &eta.odd), even)
     }
     /// ψ_o = η_o / d + κ D_oe ψ_e
-    fn reconstruct(&self, eta: &FullSpinor<B, P>, psi: &mut FullSpinor<B, P>) -> Result {
+    fn reconstruct(&self, eta: &FullSpinor<P>, psi: &mut FullSpinor<P>) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
         let FullSpinor { even, odd } = psi;
         self.wilson.dslash_add(1, false, (inverse, &eta.odd), (kappa, even), odd)
     }
     /// The hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<B, P>, out: &mut DeviceSpinor<B, P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
         let (diagonal, hop) = (self.wilson.params.diagonal(), self.wilson.params.hop());
         self.wilson.dslash(parity, dagger, psi.parity(1 - parity), out)?;
-        let space = SpinorSpace::<B, P>::new(self.wilson.domain(), out.nrhs());
+        let space = SpinorSpace::<P>::new(self.wilson.domain(), out.nrhs());
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(diagonal), constant(-hop));
         space.axpby(&a, psi.parity(parity), &b, out)

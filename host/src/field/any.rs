@@ -1,7 +1,6 @@
 //! Fermion fields in a format that is known at run time: the solvers are compiled once for all pairs of precisions.
 use super::device::{DeviceField, FieldKind};
 use super::space::FieldSpace;
-use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::solve::IterationPrecision;
@@ -14,42 +13,42 @@ use std::rc::Rc;
 ///
 /// # Panics
 /// All that it does with vectors panics where one of them has another format.
-pub enum AnySpace<B: Backend, K> {
+pub enum AnySpace<K> {
     /// Double precision.
-    Double(FieldSpace<B, K, Double>),
+    Double(FieldSpace<K, Double>),
     /// Single precision.
-    Single(FieldSpace<B, K, Single>),
+    Single(FieldSpace<K, Single>),
     /// Half precision, 16-bit fixed point.
-    Half(FieldSpace<B, K, Half>),
+    Half(FieldSpace<K, Half>),
     /// 16-bit floating point.
-    Fp16(FieldSpace<B, K, Fp16>),
+    Fp16(FieldSpace<K, Fp16>),
 }
 
 /// A block of vectors of an [`AnySpace`].
-pub enum AnyField<B: Backend, K> {
+pub enum AnyField<K> {
     /// Double precision.
-    Double(DeviceField<B, K, Double>),
+    Double(DeviceField<K, Double>),
     /// Single precision.
-    Single(DeviceField<B, K, Single>),
+    Single(DeviceField<K, Single>),
     /// Half precision, 16-bit fixed point.
-    Half(DeviceField<B, K, Half>),
+    Half(DeviceField<K, Half>),
     /// 16-bit floating point.
-    Fp16(DeviceField<B, K, Fp16>),
+    Fp16(DeviceField<K, Fp16>),
 }
 
 /// An even-odd Dirac operator on an [`AnySpace`].
 ///
 /// # Panics
 /// As an [`AnySpace`].
-pub enum AnyOperator<B: Backend, K> {
+pub enum AnyOperator<K> {
     /// Double precision.
-    Double(Rc<dyn EvenOdd<B, K, Double>>),
+    Double(Rc<dyn EvenOdd<K, Double>>),
     /// Single precision.
-    Single(Rc<dyn EvenOdd<B, K, Single>>),
+    Single(Rc<dyn EvenOdd<K, Single>>),
     /// Half precision, 16-bit fixed point.
-    Half(Rc<dyn EvenOdd<B, K, Half>>),
+    Half(Rc<dyn EvenOdd<K, Half>>),
     /// 16-bit floating point.
-    Fp16(Rc<dyn EvenOdd<B, K, Fp16>>),
+    Fp16(Rc<dyn EvenOdd<K, Fp16>>),
 }
 
 /// Evaluates an expression with the values inside enums of the same format.
@@ -93,9 +92,9 @@ macro_rules! all_of_format {
     };
 }
 
-impl<B: Backend, K: FieldKind> AnySpace<B, K> {
+impl<K: FieldKind> AnySpace<K> {
     /// Blocks of `nrhs` vectors in `precision`.
-    pub fn new(domain: &Domain<B>, nrhs: usize, precision: IterationPrecision) -> Self {
+    pub fn new(domain: &Domain, nrhs: usize, precision: IterationPrecision) -> Self {
         match precision {
             IterationPrecision::Double => AnySpace::Double(FieldSpace::new(domain, nrhs)),
             IterationPrecision::Single => AnySpace::Single(FieldSpace::new(domain, nrhs)),
@@ -110,25 +109,20 @@ impl<B: Backend, K: FieldKind> AnySpace<B, K> {
     ///
     /// # Panics
     /// Where `to` has another precision than the space.
-    pub fn read(&self, from: &DeviceField<B, K, Double>, to: &mut AnyField<B, K>) -> Result {
+    pub fn read(&self, from: &DeviceField<K, Double>, to: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), to => AnyField(to); convert(s, &vec![1.0; s.nrhs()], from, to))
     }
     /// `to` ← `from`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn write(
-        &self,
-        from: &AnyField<B, K>,
-        double: &FieldSpace<B, K, Double>,
-        to: &mut DeviceField<B, K, Double>,
-    ) -> Result {
+    pub fn write(&self, from: &AnyField<K>, double: &FieldSpace<K, Double>, to: &mut DeviceField<K, Double>) -> Result {
         on_format!(from => AnyField(from); convert(double, &vec![1.0; double.nrhs()], from, to))
     }
 }
 
-impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
-    type Vector = AnyField<B, K>;
+impl<K: FieldKind> VectorSpace for AnySpace<K> {
+    type Vector = AnyField<K>;
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
@@ -137,13 +131,13 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn narrow(&self, sides: usize) -> bool {
         on_format!(self => AnySpace(s); s.narrow(sides))
     }
-    fn swap_sides(&self, x: &mut AnyField<B, K>, sides: (usize, usize), scratch: &mut AnyField<B, K>) -> Result {
+    fn swap_sides(&self, x: &mut AnyField<K>, sides: (usize, usize), scratch: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), scratch => AnyField(t); s.swap_sides(x, sides, t))
     }
     fn comfortable_norm(&self) -> Option<f64> {
         on_format!(self => AnySpace(s); s.comfortable_norm())
     }
-    fn allocate(&self) -> Result<AnyField<B, K>> {
+    fn allocate(&self) -> Result<AnyField<K>> {
         Ok(match self {
             AnySpace::Double(s) => AnyField::Double(s.allocate()?),
             AnySpace::Single(s) => AnyField::Single(s.allocate()?),
@@ -151,50 +145,50 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
             AnySpace::Fp16(s) => AnyField::Fp16(s.allocate()?),
         })
     }
-    fn zero(&self, x: &mut AnyField<B, K>) -> Result {
+    fn zero(&self, x: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x); s.zero(x))
     }
-    fn copy(&self, from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+    fn copy(&self, from: &AnyField<K>, to: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), from => AnyField(from), to => AnyField(to); s.copy(from, to))
     }
-    fn axpby(&self, a: &[Complex64], x: &AnyField<B, K>, b: &[Complex64], y: &mut AnyField<B, K>) -> Result {
+    fn axpby(&self, a: &[Complex64], x: &AnyField<K>, b: &[Complex64], y: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpby(a, x, b, y))
     }
-    fn norm2(&self, x: &AnyField<B, K>, out: &mut [f64]) -> Result {
+    fn norm2(&self, x: &AnyField<K>, out: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x); s.norm2(x, out))
     }
-    fn dot(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, out: &mut [Complex64]) -> Result {
+    fn dot(&self, x: &AnyField<K>, y: &AnyField<K>, out: &mut [Complex64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.dot(x, y, out))
     }
-    fn axpy(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+    fn axpy(&self, a: &[Complex64], x: &AnyField<K>, y: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpy(a, x, y))
     }
-    fn axpy_norm2(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>, out: &mut [f64]) -> Result {
+    fn axpy_norm2(&self, a: &[Complex64], x: &AnyField<K>, y: &mut AnyField<K>, out: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.axpy_norm2(a, x, y, out))
     }
-    fn dot_norm2(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
+    fn dot_norm2(&self, x: &AnyField<K>, y: &AnyField<K>, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.dot_norm2(x, y, dot, norm2))
     }
     fn xpay_norm2(
         &self,
-        x: &AnyField<B, K>,
+        x: &AnyField<K>,
         a: &[f64],
-        y: &mut AnyField<B, K>,
+        y: &mut AnyField<K>,
         out: &mut [f64],
         behind: Behind<'_, DeviceError>,
     ) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.xpay_norm2(x, a, y, out, behind))
     }
-    fn sub_norm2(&self, b: &AnyField<B, K>, r: &mut AnyField<B, K>, out: &mut [f64]) -> Result {
+    fn sub_norm2(&self, b: &AnyField<K>, r: &mut AnyField<K>, out: &mut [f64]) -> Result {
         on_format!(self => AnySpace(s), b => AnyField(b), r => AnyField(r); s.sub_norm2(b, r, out))
     }
     fn cg_update(
         &self,
         alpha: &[f64],
         beta: &[f64],
-        r: &AnyField<B, K>,
-        x: &mut AnyField<B, K>,
-        p: &mut AnyField<B, K>,
+        r: &AnyField<K>,
+        x: &mut AnyField<K>,
+        p: &mut AnyField<K>,
     ) -> Result {
         on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), p => AnyField(p);
             s.cg_update(alpha, beta, r, x, p))
@@ -202,7 +196,7 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
     fn updates_behind(&self) -> usize {
         on_format!(self => AnySpace(s); s.updates_behind())
     }
-    fn shift_update(&self, r: &AnyField<B, K>, steps: &mut [ShiftStep<'_, AnyField<B, K>>]) -> Result {
+    fn shift_update(&self, r: &AnyField<K>, steps: &mut [ShiftStep<'_, AnyField<K>>]) -> Result {
         macro_rules! of {
             ($($format:ident)*) => {
                 match (self, r) {
@@ -219,38 +213,26 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
         }
         of!(Double Single Half Fp16)
     }
-    fn mr_update(
-        &self,
-        alpha: &[Complex64],
-        r: &AnyField<B, K>,
-        x: &mut AnyField<B, K>,
-        t: &mut AnyField<B, K>,
-    ) -> Result {
+    fn mr_update(&self, alpha: &[Complex64], r: &AnyField<K>, x: &mut AnyField<K>, t: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), r => AnyField(r), x => AnyField(x), t => AnyField(t);
             s.mr_update(alpha, r, x, t))
     }
-    fn multi_dot(
-        &self,
-        xs: &[AnyField<B, K>],
-        y: &AnyField<B, K>,
-        dots: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> Result {
+    fn multi_dot(&self, xs: &[AnyField<K>], y: &AnyField<K>, dots: &mut [Complex64], norm2: &mut [f64]) -> Result {
         all_of_format!(self, xs, y; |s, xs, y| s.products(&xs, y, dots, norm2))
     }
-    fn multi_axpy(&self, a: &[Complex64], xs: &[AnyField<B, K>], y: &mut AnyField<B, K>) -> Result {
+    fn multi_axpy(&self, a: &[Complex64], xs: &[AnyField<K>], y: &mut AnyField<K>) -> Result {
         all_of_format!(self, xs, y; |s, xs, y| s.add_all(a, &xs, y))
     }
     fn mixes_sides(&self) -> bool {
         on_format!(self => AnySpace(s); s.mixes_sides())
     }
-    fn gram(&self, x: &AnyField<B, K>, y: &AnyField<B, K>, out: &mut [Complex64]) -> Result {
+    fn gram(&self, x: &AnyField<K>, y: &AnyField<K>, out: &mut [Complex64]) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.gram(x, y, out))
     }
-    fn block_axpy(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+    fn block_axpy(&self, a: &[Complex64], x: &AnyField<K>, y: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.block_axpy(a, x, y))
     }
-    fn block_scale(&self, a: &[Complex64], x: &AnyField<B, K>, y: &mut AnyField<B, K>) -> Result {
+    fn block_scale(&self, a: &[Complex64], x: &AnyField<K>, y: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), x => AnyField(x), y => AnyField(y); s.block_scale(a, x, y))
     }
     fn bicgstab_step(
@@ -258,11 +240,11 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
         alpha: &[Complex64],
         omega: &[Complex64],
         beta: &[Complex64],
-        v: &AnyField<B, K>,
-        t: &AnyField<B, K>,
-        x: &mut AnyField<B, K>,
-        r: &mut AnyField<B, K>,
-        p: &mut AnyField<B, K>,
+        v: &AnyField<K>,
+        t: &AnyField<K>,
+        x: &mut AnyField<K>,
+        r: &mut AnyField<K>,
+        p: &mut AnyField<K>,
     ) -> Result {
         on_format!(self => AnySpace(s), v => AnyField(v), t => AnyField(t), x => AnyField(x), r => AnyField(r),
             p => AnyField(p);
@@ -271,49 +253,49 @@ impl<B: Backend, K: FieldKind> VectorSpace for AnySpace<B, K> {
 }
 
 /// `to` ← `scale` `from`: names the two spaces, which the compiler cannot infer from their vectors.
-fn convert<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
-    space: &FieldSpace<B, K, P>,
+fn convert<K: FieldKind, P: Precision, Q: Precision>(
+    space: &FieldSpace<K, P>,
     scale: &[f64],
-    from: &DeviceField<B, K, Q>,
-    to: &mut DeviceField<B, K, P>,
+    from: &DeviceField<K, Q>,
+    to: &mut DeviceField<K, P>,
 ) -> Result {
-    ConvertFrom::<FieldSpace<B, K, Q>>::convert(space, scale, from, to)
+    ConvertFrom::<FieldSpace<K, Q>>::convert(space, scale, from, to)
 }
 
 /// `to` ← `to` + `scale` `from`.
-fn accumulate<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
-    space: &FieldSpace<B, K, P>,
+fn accumulate<K: FieldKind, P: Precision, Q: Precision>(
+    space: &FieldSpace<K, P>,
     scale: &[f64],
-    from: &DeviceField<B, K, Q>,
-    to: &mut DeviceField<B, K, P>,
+    from: &DeviceField<K, Q>,
+    to: &mut DeviceField<K, P>,
 ) -> Result {
-    ConvertFrom::<FieldSpace<B, K, Q>>::accumulate(space, scale, from, to)
+    ConvertFrom::<FieldSpace<K, Q>>::accumulate(space, scale, from, to)
 }
 
-impl<B: Backend, K: FieldKind> ConvertFrom<AnySpace<B, K>> for AnySpace<B, K> {
-    fn convert(&self, scale: &[f64], from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+impl<K: FieldKind> ConvertFrom<AnySpace<K>> for AnySpace<K> {
+    fn convert(&self, scale: &[f64], from: &AnyField<K>, to: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), to => AnyField(to);
             on_format!(from => AnyField(from); convert(s, scale, from, to)))
     }
-    fn accumulate(&self, scale: &[f64], from: &AnyField<B, K>, to: &mut AnyField<B, K>) -> Result {
+    fn accumulate(&self, scale: &[f64], from: &AnyField<K>, to: &mut AnyField<K>) -> Result {
         on_format!(self => AnySpace(s), to => AnyField(to);
             on_format!(from => AnyField(from); accumulate(s, scale, from, to)))
     }
 }
 
-impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B, K> {
-    fn apply(&self, x: &AnyField<B, K>, out: &mut AnyField<B, K>) -> Result {
+impl<K: FieldKind> LinearOperator<AnySpace<K>> for AnyOperator<K> {
+    fn apply(&self, x: &AnyField<K>, out: &mut AnyField<K>) -> Result {
         on_format!(self => AnyOperator(a), x => AnyField(x), out => AnyField(out); a.apply(x, out))
     }
-    fn apply_dagger(&self, x: &AnyField<B, K>, out: &mut AnyField<B, K>) -> Result {
+    fn apply_dagger(&self, x: &AnyField<K>, out: &mut AnyField<K>) -> Result {
         on_format!(self => AnyOperator(a), x => AnyField(x), out => AnyField(out); a.apply_dagger(x, out))
     }
     fn apply_dot(
         &self,
-        space: &AnySpace<B, K>,
-        x: &AnyField<B, K>,
-        out: &mut AnyField<B, K>,
-        w: &AnyField<B, K>,
+        space: &AnySpace<K>,
+        x: &AnyField<K>,
+        out: &mut AnyField<K>,
+        w: &AnyField<K>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
@@ -322,10 +304,10 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     }
     fn apply_dots(
         &self,
-        space: &AnySpace<B, K>,
-        x: &AnyField<B, K>,
-        out: &mut AnyField<B, K>,
-        w: &AnyField<B, K>,
+        space: &AnySpace<K>,
+        x: &AnyField<K>,
+        out: &mut AnyField<K>,
+        w: &AnyField<K>,
         dots: &mut [Dots],
     ) -> Result {
         on_format!(self => AnyOperator(a), space => AnySpace(s), x => AnyField(x), out => AnyField(out),
@@ -333,10 +315,10 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     }
     fn apply_curvature(
         &self,
-        space: &AnySpace<B, K>,
+        space: &AnySpace<K>,
         shift: f64,
-        x: &AnyField<B, K>,
-        out: &mut AnyField<B, K>,
+        x: &AnyField<K>,
+        out: &mut AnyField<K>,
         dot: &mut [Complex64],
         norm2: &mut [f64],
         behind: Behind<'_, DeviceError>,
@@ -346,9 +328,9 @@ impl<B: Backend, K: FieldKind> LinearOperator<AnySpace<B, K>> for AnyOperator<B,
     }
     fn descend(
         &self,
-        space: &AnySpace<B, K>,
-        from: &Descent<'_, AnyField<B, K>>,
-        out: &mut AnyField<B, K>,
+        space: &AnySpace<K>,
+        from: &Descent<'_, AnyField<K>>,
+        out: &mut AnyField<K>,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
         behind: [Behind<'_, DeviceError>; 2],

@@ -1,6 +1,6 @@
 //! The clover term on a device.
 use super::thin::ThinGauge;
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::clover::{CloverConvert, CloverInverse, CloverTerm};
 use gpu_kernels::field::Clover;
@@ -8,16 +8,16 @@ use gpu_kernels::storage::{CloverFormat, Double, TILE};
 use std::marker::PhantomData;
 
 /// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in precision `P`.
-pub struct DeviceClover<B: Backend, P> {
-    domain: Domain<B>,
-    term: [B::Buffer; 2],
-    inverse: [B::Buffer; 2],
+pub struct DeviceClover<P> {
+    domain: Domain,
+    term: [Buffer; 2],
+    inverse: [Buffer; 2],
     diagonal: f64,
     precision: PhantomData<P>,
 }
 
-impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
-    fn empty(domain: &Domain<B>, diagonal: f64) -> Result<Self> {
+impl<P: CloverFormat> DeviceClover<P> {
+    fn empty(domain: &Domain, diagonal: f64) -> Result<Self> {
         let what = format!("the {} clover term on {}", P::NAME, domain.local());
         let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
@@ -28,7 +28,7 @@ impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
         sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES
     }
     /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// What it is where links are 1: all of it that depends on mass and anisotropy.
@@ -45,10 +45,10 @@ impl<B: Backend, P: CloverFormat> DeviceClover<B, P> {
     }
 }
 
-impl<B: Backend> DeviceClover<B, Double> {
+impl DeviceClover<Double> {
     /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
     /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's).
-    pub fn new(gauge: &ThinGauge<B>, diagonal: f64, space: f64, time: f64) -> Result<Self> {
+    pub fn new(gauge: &ThinGauge, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         let domain = gauge.domain();
         let clover = Self::empty(domain, diagonal)?;
         for parity in 0..2 {
@@ -67,8 +67,8 @@ impl<B: Backend> DeviceClover<B, Double> {
         Ok(clover)
     }
     /// A copy in another precision, every element rounded to nearest.
-    pub fn convert<P: CloverFormat>(&self) -> Result<DeviceClover<B, P>> {
-        let out = DeviceClover::<B, P>::empty(&self.domain, self.diagonal)?;
+    pub fn convert<P: CloverFormat>(&self) -> Result<DeviceClover<P>> {
+        let out = DeviceClover::<P>::empty(&self.domain, self.diagonal)?;
         for parity in 0..2 {
             let term = CloverConvert { input: self.term(parity), out: out.term(parity) };
             let inverse = CloverConvert { input: self.inverse(parity), out: out.inverse(parity) };

@@ -1,6 +1,6 @@
 //! Fermion fields on a device.
 use super::host::{ColourVector, Fermion, HostField, Spinor};
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::{FourSpins, OneSpin, Precision, SiteFormat, SiteKind, Sites, TILE};
@@ -20,25 +20,25 @@ impl FieldKind for OneSpin {
 }
 
 /// Four-spin spinors on the sites of one parity.
-pub type DeviceSpinor<B, P> = DeviceField<B, FourSpins, P>;
+pub type DeviceSpinor<P> = DeviceField<FourSpins, P>;
 /// Colour vectors on the sites of one parity.
-pub type DeviceColour<B, P> = DeviceField<B, OneSpin, P>;
+pub type DeviceColour<P> = DeviceField<OneSpin, P>;
 /// Four-spin spinors on all sites.
-pub type FullSpinor<B, P> = FullField<B, FourSpins, P>;
+pub type FullSpinor<P> = FullField<FourSpins, P>;
 /// Colour vectors on all sites.
-pub type FullColour<B, P> = FullField<B, OneSpin, P>;
+pub type FullColour<P> = FullField<OneSpin, P>;
 
 /// A fermion field of kind `K` on the sites of one parity, for one or more right-hand sides, in precision `P`.
-pub struct DeviceField<B: Backend, K, P> {
-    domain: Domain<B>,
-    buffer: B::Buffer,
+pub struct DeviceField<K, P> {
+    domain: Domain,
+    buffer: Buffer,
     nrhs: usize,
     format: PhantomData<(K, P)>,
 }
 
-impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
+impl<K: FieldKind, P: Precision> DeviceField<K, P> {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain<B>, nrhs: usize) -> Result<Self> {
+    pub fn zero(domain: &Domain, nrhs: usize) -> Result<Self> {
         let bytes = Self::bytes_for(domain.local().half_volume(), nrhs);
         let what = format!("a {} {} field on half of {}", P::NAME, K::NAME, domain.local());
         let buffer = domain.backend().allocate(bytes, &what)?;
@@ -49,21 +49,21 @@ impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
         sites.div_ceil(TILE) * TILE * Sites::<K, P>::BYTES * nrhs
     }
     /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// Number of right-hand sides.
     pub fn nrhs(&self) -> usize {
         self.nrhs
     }
-    pub(crate) fn buffer(&self) -> &B::Buffer {
+    pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
     }
-    pub(crate) fn buffer_mut(&mut self) -> &mut B::Buffer {
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
         &mut self.buffer
     }
     /// Whether it has the sites of a domain, and so many right-hand sides at least: kernels do not ask.
-    pub(crate) fn expect(&self, domain: &Domain<B>, nrhs: usize) -> Result {
+    pub(crate) fn expect(&self, domain: &Domain, nrhs: usize) -> Result {
         domain.expect_here("a device field", &self.domain)?;
         if self.nrhs < nrhs {
             return Err(DeviceError::OtherCount { found: self.nrhs, expected: nrhs });
@@ -77,24 +77,24 @@ impl<B: Backend, K: FieldKind, P: Precision> DeviceField<B, K, P> {
 }
 
 /// A fermion field on all sites: a field for each parity.
-pub struct FullField<B: Backend, K, P> {
+pub struct FullField<K, P> {
     /// Even sites.
-    pub even: DeviceField<B, K, P>,
+    pub even: DeviceField<K, P>,
     /// Odd sites.
-    pub odd: DeviceField<B, K, P>,
+    pub odd: DeviceField<K, P>,
 }
 
-impl<B: Backend, K: FieldKind, P: Precision> FullField<B, K, P> {
+impl<K: FieldKind, P: Precision> FullField<K, P> {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain<B>, nrhs: usize) -> Result<Self> {
+    pub fn zero(domain: &Domain, nrhs: usize) -> Result<Self> {
         Ok(FullField { even: DeviceField::zero(domain, nrhs)?, odd: DeviceField::zero(domain, nrhs)? })
     }
     /// One of the two parities.
-    pub fn parity(&self, parity: usize) -> &DeviceField<B, K, P> {
+    pub fn parity(&self, parity: usize) -> &DeviceField<K, P> {
         if parity == 0 { &self.even } else { &self.odd }
     }
     /// One of the two parities.
-    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField<B, K, P> {
+    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField<K, P> {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
     /// Copies host fields to the device, one per right-hand side: order of sites, spin basis and precision change on

@@ -1,7 +1,7 @@
 //! Gauge fields on a device.
 use super::host::HostGauge;
 use super::thin::ThinGauge;
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::PackThin;
@@ -9,22 +9,22 @@ use gpu_kernels::storage::{LinkFormat, Precision, TILE};
 use std::marker::PhantomData;
 
 /// Links on a device in precision `P` with reconstruction `R`: for each parity, all eight links around each site.
-pub struct DeviceGauge<B: Backend, P, R> {
-    domain: Domain<B>,
-    halves: [B::Buffer; 2],
+pub struct DeviceGauge<P, R> {
+    domain: Domain,
+    halves: [Buffer; 2],
     factor: f64,
     format: PhantomData<(P, R)>,
 }
 
-impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
-    fn empty(domain: &Domain<B>, factor: f64) -> Result<Self> {
+impl<P: Precision, R: LinkFormat<P>> DeviceGauge<P, R> {
+    fn empty(domain: &Domain, factor: f64) -> Result<Self> {
         let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, domain.local());
         let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, format: PhantomData })
     }
     /// `links` over `factor`, each beside the one that ends at its site after `STEPS` steps: 1 for hops over one link, 3
     /// for hops over links three sites long.
-    pub fn from_thin<const STEPS: usize>(links: &ThinGauge<B>, factor: f64) -> Result<Self> {
+    pub fn from_thin<const STEPS: usize>(links: &ThinGauge, factor: f64) -> Result<Self> {
         let domain = links.domain();
         // Links that begin further away are with nobody that this process hears of.
         domain.grid().check(domain.global().size(), STEPS)?;
@@ -47,7 +47,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
         self.factor
     }
     /// *Collective.* Copies host links to the device and packs them.
-    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
+    pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         ThinGauge::upload(domain, gauge)?.pack()
     }
     /// Bytes of the links around `sites` sites of one parity.
@@ -55,7 +55,7 @@ impl<B: Backend, P: Precision, R: LinkFormat<P>> DeviceGauge<B, P, R> {
         sites.div_ceil(TILE) * TILE * R::SITE_BYTES
     }
     /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// The links around the sites of `parity`, as kernels see them. The view must not outlive the field.

@@ -2,7 +2,7 @@
 use super::device::{DeviceField, FieldKind};
 use super::sides::{Sides, coefficient};
 use super::space::FieldSpace;
-use crate::backend::{Backend, view};
+use crate::backend::view;
 use crate::domain::Result;
 use gpu_kernels::block::{BlockUpdate, GRAM_TILE, Gram, GramOfWarps};
 use gpu_kernels::lattice::Divisor;
@@ -13,12 +13,12 @@ use solvers::VectorSpace;
 /// So many vectors are few for a warp.
 const FEW: usize = 4;
 
-impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
+impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     /// [`gram`](VectorSpace::gram): one launch and one wait for up to 16 right-hand sides.
     pub(super) fn products_of_all(
         &self,
-        x: &DeviceField<B, K, P>,
-        y: &DeviceField<B, K, P>,
+        x: &DeviceField<K, P>,
+        y: &DeviceField<K, P>,
         out: &mut [Complex64],
     ) -> Result {
         let n = self.nrhs();
@@ -65,8 +65,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     pub(super) fn combine(
         &self,
         a: &[Complex64],
-        x: &DeviceField<B, K, P>,
-        y: &mut DeviceField<B, K, P>,
+        x: &DeviceField<K, P>,
+        y: &mut DeviceField<K, P>,
         add: bool,
     ) -> Result {
         let (n, backend) = (self.nrhs(), self.domain().backend());

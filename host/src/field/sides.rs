@@ -1,6 +1,5 @@
 //! The right-hand sides of one launch, and the coefficients that kernels have for each of them.
 use super::device::{DeviceField, FieldKind};
-use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::algebra::{Complex, Real};
 use gpu_kernels::field::Field;
@@ -11,20 +10,20 @@ use std::cell::Cell;
 use std::ops::Range;
 
 /// Right-hand sides in a row, as many as one launch takes at most, of fields on one domain.
-pub(super) struct Sides<'a, B: Backend> {
+pub(super) struct Sides<'a> {
     range: Range<usize>,
-    domain: &'a Domain<B>,
+    domain: &'a Domain,
     /// Of a field that does not fit.
     misfit: Cell<Option<DeviceError>>,
 }
 
-impl<'a, B: Backend> Sides<'a, B> {
+impl<'a> Sides<'a> {
     /// These, all in one launch.
-    pub fn new(range: Range<usize>, domain: &'a Domain<B>) -> Self {
+    pub fn new(range: Range<usize>, domain: &'a Domain) -> Self {
         Sides { range, domain, misfit: Cell::default() }
     }
     /// All of `sides`, in groups for a launch each.
-    pub fn groups(sides: Range<usize>, domain: &'a Domain<B>) -> impl Iterator<Item = Self> {
+    pub fn groups(sides: Range<usize>, domain: &'a Domain) -> impl Iterator<Item = Self> {
         let end = sides.end;
         sides.step_by(MOST_SIDES).map(move |first| Self::new(first..end.min(first + MOST_SIDES), domain))
     }
@@ -38,7 +37,7 @@ impl<'a, B: Backend> Sides<'a, B> {
     }
     /// The part of a field that they are. Only for launches after [`fit`](Self::fit), because a field may be on another
     /// lattice, or have fewer right-hand sides.
-    pub fn of<K: FieldKind, P: Precision>(&self, x: &DeviceField<B, K, P>) -> Field<Sites<K, P>> {
+    pub fn of<K: FieldKind, P: Precision>(&self, x: &DeviceField<K, P>) -> Field<Sites<K, P>> {
         if let Err(error) = x.expect(self.domain, self.range.end) {
             self.misfit.set(Some(error));
         }
@@ -74,14 +73,14 @@ mod tests {
     use crate::lattice::Lattice;
     use gpu_kernels::storage::{FourSpins, Half};
 
-    fn domain(extents: [usize; 4]) -> Domain<Cpu> {
+    fn domain(extents: [usize; 4]) -> Domain {
         Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap()
     }
 
     #[test]
     fn fields_that_do_not_fit_are_seen_before_a_launch() {
         let [here, there] = [[2, 4, 2, 4], [4, 2, 2, 4]].map(domain);
-        let field = |domain, nrhs| DeviceField::<Cpu, FourSpins, Half>::zero(domain, nrhs).unwrap();
+        let field = |domain, nrhs| DeviceField::<FourSpins, Half>::zero(domain, nrhs).unwrap();
         let (good, narrow, other) = (field(&here, 3), field(&here, 2), field(&there, 3));
         let sides = Sides::new(1..3, &here);
         sides.of(&good);

@@ -1,7 +1,7 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::{DeviceField, FieldKind};
 use super::sides::{Sides, coefficient};
-use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{Buffer, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
 use gpu_kernels::blas::{
@@ -19,25 +19,25 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Spinors of one parity.
-pub type SpinorSpace<B, P> = FieldSpace<B, FourSpins, P>;
+pub type SpinorSpace<P> = FieldSpace<FourSpins, P>;
 /// Colour vectors of one parity.
-pub type ColourSpace<B, P> = FieldSpace<B, OneSpin, P>;
+pub type ColourSpace<P> = FieldSpace<OneSpin, P>;
 
 /// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
-pub struct FieldSpace<B: Backend, K, P> {
-    domain: Domain<B>,
+pub struct FieldSpace<K, P> {
+    domain: Domain,
     /// Right-hand sides that blocks have memory for.
     pub(super) full: usize,
     /// Those that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
-    pub(super) table: RefCell<Option<B::Buffer>>,
+    pub(super) table: RefCell<Option<Buffer>>,
     format: PhantomData<(K, P)>,
 }
 
-impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
+impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
-    pub fn new(domain: &Domain<B>, nrhs: usize) -> Self {
+    pub fn new(domain: &Domain, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
         FieldSpace {
             domain: domain.clone(),
@@ -48,7 +48,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         }
     }
     /// Where the vectors live.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// Whether vectors are colour vectors.
@@ -82,9 +82,9 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// curvature to the device.
     pub(crate) fn descend(
         &self,
-        from: &Descent<'_, DeviceField<B, K, P>>,
+        from: &Descent<'_, DeviceField<K, P>>,
         sums: DeviceSums,
-        t: &mut DeviceField<B, K, P>,
+        t: &mut DeviceField<K, P>,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
         behind: [Behind<'_, DeviceError>; 2],
@@ -103,7 +103,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         })
     }
     /// Runs what `kernel` makes for right-hand sides that go in one launch, until all of `sides` are done.
-    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides<'_, B>) -> T) -> Result {
+    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides<'_>) -> T) -> Result {
         for sides in Sides::groups(sides, &self.domain) {
             let kernel = kernel(&sides);
             sides.fit()?;
@@ -112,24 +112,14 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         Ok(())
     }
     /// The same for all right-hand sides.
-    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides<'_, B>) -> T) -> Result {
+    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides<'_>) -> T) -> Result {
         self.each(0..self.nrhs(), kernel)
     }
     /// y ← a x + y for some right-hand sides.
-    fn add_for(
-        &self,
-        sides: Range<usize>,
-        a: &[Complex64],
-        x: &DeviceField<B, K, P>,
-        y: &DeviceField<B, K, P>,
-    ) -> Result {
+    fn add_for(&self, sides: Range<usize>, a: &[Complex64], x: &DeviceField<K, P>, y: &DeviceField<K, P>) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
-        let kernel = |sides: &Sides<'_, B>| Axpby {
-            x: sides.of(x),
-            y: sides.of(y),
-            a: sides.complex(a),
-            b: sides.complex(&ones),
-        };
+        let kernel =
+            |sides: &Sides<'_>| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
         self.each(sides, kernel)
     }
     /// `to` ← `from` for one right-hand side.
@@ -141,8 +131,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
         &self,
-        steps: [&&ShiftStep<'_, DeviceField<B, K, P>>; N],
-        r: &DeviceField<B, K, P>,
+        steps: [&&ShiftStep<'_, DeviceField<K, P>>; N],
+        r: &DeviceField<K, P>,
         sides: Range<usize>,
     ) -> Result {
         self.each(sides, |sides| ShiftUpdate::<Sites<K, P>, N> {
@@ -156,8 +146,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// The same for any number of systems. None of them rests or is dropped for one of these right-hand sides.
     fn advance(
         &self,
-        steps: &[&ShiftStep<'_, DeviceField<B, K, P>>],
-        r: &DeviceField<B, K, P>,
+        steps: &[&ShiftStep<'_, DeviceField<K, P>>],
+        r: &DeviceField<K, P>,
         sides: Range<usize>,
     ) -> Result {
         let mut rest = steps;
@@ -189,8 +179,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// [`multi_dot`](VectorSpace::multi_dot) of vectors that need not lie side by side.
     pub(crate) fn products(
         &self,
-        xs: &[&DeviceField<B, K, P>],
-        y: &DeviceField<B, K, P>,
+        xs: &[&DeviceField<K, P>],
+        y: &DeviceField<K, P>,
         dots: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
@@ -223,12 +213,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         Ok(())
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
-    pub(crate) fn add_all(
-        &self,
-        a: &[Complex64],
-        xs: &[&DeviceField<B, K, P>],
-        y: &mut DeviceField<B, K, P>,
-    ) -> Result {
+    pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField<K, P>], y: &mut DeviceField<K, P>) -> Result {
         let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
@@ -244,7 +229,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
         Ok(())
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
-    pub(crate) fn start_norm2(&self, x: &DeviceField<B, K, P>) -> Result {
+    pub(crate) fn start_norm2(&self, x: &DeviceField<K, P>) -> Result {
         x.expect(&self.domain, self.nrhs())?;
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs() as u32, 0)?)
@@ -252,14 +237,14 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
     fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: impl Fn(&Sides<'_, B>) -> R,
+        kernel: impl Fn(&Sides<'_>) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         self.launch_each(N, kernel)?;
         self.take_sums(take)
     }
     /// The same without waiting for the sums, `values` of each right-hand side.
-    fn launch_each<R: gpu_kernels::Reduction>(&self, values: usize, kernel: impl Fn(&Sides<'_, B>) -> R) -> Result {
+    fn launch_each<R: gpu_kernels::Reduction>(&self, values: usize, kernel: impl Fn(&Sides<'_>) -> R) -> Result {
         for sides in Sides::groups(0..self.nrhs(), &self.domain) {
             let (slot, kernel) = (sides.first() * values, kernel(&sides));
             sides.fit()?;
@@ -270,7 +255,7 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
     fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
         &self,
-        kernel: impl FnOnce(&Sides<'_, B>) -> R,
+        kernel: impl FnOnce(&Sides<'_>) -> R,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         let sides = Sides::new(0..self.nrhs(), &self.domain);
@@ -291,8 +276,8 @@ impl<B: Backend, K: FieldKind, P: Precision> FieldSpace<B, K, P> {
     }
 }
 
-impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P> {
-    type Vector = DeviceField<B, K, P>;
+impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
+    type Vector = DeviceField<K, P>;
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
@@ -329,7 +314,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
         from.expect(&self.domain, self.nrhs())?;
         to.expect(&self.domain, self.nrhs())?;
-        let bytes = DeviceField::<B, K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
+        let bytes = DeviceField::<K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -339,15 +324,15 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
         self.sum_all(|sides| Norm2 { x: sides.of(x) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = |sides: &Sides<'_, B>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
+        let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
         self.sum_all(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
-        let kernel = |sides: &Sides<'_, B>| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
+        let kernel = |sides: &Sides<'_>| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
         self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = |sides: &Sides<'_, B>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
+        let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
         self.sum_all(kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
@@ -387,7 +372,7 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
     /// than the wait.
     fn updates_behind(&self) -> usize {
-        let update = 5 * DeviceField::<B, K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
+        let update = 5 * DeviceField::<K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
@@ -454,11 +439,11 @@ impl<B: Backend, K: FieldKind, P: Precision> VectorSpace for FieldSpace<B, K, P>
     }
 }
 
-impl<B: Backend, K: FieldKind, P: Precision, Q: Precision> ConvertFrom<FieldSpace<B, K, Q>> for FieldSpace<B, K, P> {
-    fn convert(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
+impl<K: FieldKind, P: Precision, Q: Precision> ConvertFrom<FieldSpace<K, Q>> for FieldSpace<K, P> {
+    fn convert(&self, scale: &[f64], from: &DeviceField<K, Q>, to: &mut DeviceField<K, P>) -> Result {
         self.all(|sides| Convert { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
     }
-    fn accumulate(&self, scale: &[f64], from: &DeviceField<B, K, Q>, to: &mut DeviceField<B, K, P>) -> Result {
+    fn accumulate(&self, scale: &[f64], from: &DeviceField<K, Q>, to: &mut DeviceField<K, P>) -> Result {
         self.all(|sides| Accumulate { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
     }
 }

@@ -1,7 +1,7 @@
 //! Links on a device, each kept once.
 use super::gauge::DeviceGauge;
 use super::host::{HostGauge, Matrix};
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
 use crate::measure;
 use crate::memory::Part;
@@ -20,17 +20,17 @@ use std::sync::Arc;
 /// Links on a device, each kept once, in double precision unless `T` says otherwise: what changes a gauge field works on
 /// them, and every copy for operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of
 /// the neighbours' links.
-pub struct ThinGauge<B: Backend, T = f64> {
-    domain: Domain<B>,
-    halves: Arc<[B::Buffer; 2]>,
+pub struct ThinGauge<T = f64> {
+    domain: Domain,
+    halves: Arc<[Buffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
     /// where a part of the lattice has no more; 0 in directions that are not cut.
     border: [u32; 4],
     format: PhantomData<T>,
 }
 
-impl<B: Backend, T: Element> ThinGauge<B, T> {
-    pub(crate) fn empty(domain: &Domain<B>) -> Result<Self> {
+impl<T: Element> ThinGauge<T> {
+    pub(crate) fn empty(domain: &Domain) -> Result<Self> {
         let border = Part::new(domain.local(), domain.grid()).border();
         let sites = domain.bordered_by(border).geometry.half_volume() as usize;
         let half =
@@ -94,7 +94,7 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
         sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES
     }
     /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// The lattice with the border.
@@ -123,9 +123,9 @@ impl<B: Backend, T: Element> ThinGauge<B, T> {
     }
 }
 
-impl<B: Backend> ThinGauge<B> {
+impl ThinGauge {
     /// *Collective.* Copies host links to the device.
-    pub fn upload(domain: &Domain<B>, gauge: &HostGauge) -> Result<Self> {
+    pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         domain.expect("a gauge field", gauge.lattice())?;
         let thin = Self::empty(domain)?;
         let data: &[u8] = bytemuck::cast_slice(gauge.links());
@@ -164,7 +164,7 @@ impl<B: Backend> ThinGauge<B> {
     }
     /// *Collective.* A copy for operators in precision `P` with reconstruction `R`. A reconstruction for temporal gauge
     /// takes for granted that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
-    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<B, P, R>> {
+    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<P, R>> {
         DeviceGauge::from_thin::<1>(self, 1.0)
     }
     /// *Collective.* How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is
@@ -234,7 +234,7 @@ impl<B: Backend> ThinGauge<B> {
         }
         star
     }
-    fn host_array(&self, staged: &B::Buffer) -> HostArray {
+    fn host_array(&self, staged: &Buffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())
     }
 }

@@ -23,7 +23,6 @@
 //! assert!(theta(&relaxation.finish()?, Gauge::Coulomb) <= 1.0001e-10);
 //! # Ok::<(), ferrite::domain::DeviceError>(())
 //! ```
-use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::HostGauge;
@@ -97,19 +96,19 @@ pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
 }
 
 /// Links on their way into a gauge, on a device.
-pub struct Relaxation<B: Backend> {
+pub struct Relaxation {
     kind: Gauge,
     omega: f64,
     sweeps: usize,
-    links: ThinGauge<B>,
+    links: ThinGauge,
 }
 
-impl<B: Backend> Relaxation<B> {
+impl Relaxation {
     /// *Collective.* With ω from 1, plain relaxation, to below 2. Panics for others.
     ///
     /// # Errors
     /// Links that are not this process's part of the domain's lattice; those of the device and of the other processes.
-    pub fn new(domain: &Domain<B>, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
+    pub fn new(domain: &Domain, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
         Ok(Relaxation { kind, omega, sweeps: 0, links: ThinGauge::upload(domain, links)? })
     }
@@ -181,7 +180,7 @@ mod tests {
     use crate::generate;
     use crate::matrix::{adjoint, product, unit};
 
-    fn relaxation(links: &HostGauge, kind: Gauge, omega: f64) -> Relaxation<Cpu> {
+    fn relaxation(links: &HostGauge, kind: Gauge, omega: f64) -> Relaxation {
         let domain = Domain::single(Cpu::new(None), links.lattice()).unwrap();
         Relaxation::new(&domain, links, kind, omega).unwrap()
     }

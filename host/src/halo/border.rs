@@ -1,7 +1,7 @@
 //! Other processes' links and spinors around the local lattice.
 use super::trace::Trace;
 use super::{Halo, exchange_of, lock};
-use crate::backend::{Backend, view};
+use crate::backend::{Stream, view};
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldKind};
 use gpu_kernels::field::ThinLinks;
@@ -28,10 +28,10 @@ enum Way {
     In { mu: usize, forward: bool },
 }
 
-impl<B: Backend> Halo<B> {
+impl Halo {
     /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
     /// that are cut, and no more than any neighbour has.
-    pub fn fill_links<T: Element>(&self, domain: &Domain<B>, border: [u32; 4], links: [ThinLinks<T>; 2]) -> Result {
+    pub fn fill_links<T: Element>(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks<T>; 2]) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
         let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES;
         let copy = |slab: Slab| {
@@ -58,8 +58,8 @@ impl<B: Backend> Halo<B> {
     /// multiplied by `across`.
     pub fn fill_margin<K: FieldKind, P: Precision>(
         &self,
-        (input, nrhs): (&DeviceField<B, K, P>, usize),
-        out: &mut DeviceField<B, K, P>,
+        (input, nrhs): (&DeviceField<K, P>, usize),
+        out: &mut DeviceField<K, P>,
         parity: u32,
         width: u32,
         across: f64,
@@ -90,7 +90,7 @@ impl<B: Backend> Halo<B> {
     /// that are there already, so that corners come with them. `bytes` is for the message of so many sites of each parity.
     fn fill(
         &self,
-        domain: &Domain<B>,
+        domain: &Domain,
         border: [u32; 4],
         geometry: Geometry,
         bytes: impl Fn(u32) -> usize,
@@ -122,7 +122,7 @@ impl<B: Backend> Halo<B> {
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: Way::Out })?;
             }
-            let mut unpack = |_: usize, _: Option<&B::Stream>| {
+            let mut unpack = |_: usize, _: Option<&Stream>| {
                 targets.into_iter().enumerate().try_for_each(|(forward, region)| {
                     let way = Way::In { mu, forward: forward == 1 };
                     copy(Slab { region, sites, message: zones[mu][forward], way })

@@ -1,7 +1,6 @@
 //! Which way faces travel fastest, measured.
 use super::exchange::Way;
 use super::{Beyond, Hop, Transport, hop, let_go};
-use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceSpinor;
 use gpu_kernels::storage::Half;
@@ -14,7 +13,7 @@ const EXCHANGES: [u32; 2] = [3, 20];
 /// *Collective.* The transport whose exchanges of a spinor field take least time for the slowest process. `domain` gives
 /// the lattice with a transport. Where no process reaches the device of a neighbour, there is nothing to choose, and the
 /// answer says how messages go: [`Transport::Mpi`] or [`Transport::Host`].
-pub fn fastest<B: Backend>(domain: impl Fn(Transport) -> Result<Domain<B>>) -> Result<Transport> {
+pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport> {
     let mut best = (f64::INFINITY, Transport::default());
     for transport in CANDIDATES {
         let domain = domain(transport)?;
@@ -36,7 +35,7 @@ pub fn fastest<B: Backend>(domain: impl Fn(Transport) -> Result<Domain<B>>) -> R
 ///
 /// # Errors
 /// Those of the other processes.
-pub fn ways<B: Backend>(domain: &Domain<B>) -> Result<Vec<Transport>> {
+pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
     let Some(halo) = domain.halo() else { return Ok(Vec::new()) };
     let bits = domain.network().all_gather(&[halo.ways()])?.concat().into_iter().fold(0, |all, one| all | one);
     // What reaches a device may copy or not, as it was told.
@@ -46,8 +45,8 @@ pub fn ways<B: Backend>(domain: &Domain<B>) -> Result<Vec<Transport>> {
 }
 
 /// Of one exchange, with nothing else to do.
-fn seconds<B: Backend>(domain: &Domain<B>) -> Result<f64> {
-    let (backend, field) = (domain.backend(), DeviceSpinor::<B, Half>::zero(domain, 1)?);
+fn seconds(domain: &Domain) -> Result<f64> {
+    let (backend, field) = (domain.backend(), DeviceSpinor::<Half>::zero(domain, 1)?);
     let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
     let once = || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;

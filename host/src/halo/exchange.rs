@@ -5,7 +5,7 @@ use super::network::{HostBuffer, Message, Network, Reach};
 use super::peers::Peers;
 use super::trace::{Trace, Track};
 use super::transport::Transport;
-use crate::backend::{Backend, Buffer, Ordered};
+use crate::backend::{Backend, Buffer, Event, Ordered, Pinned, Stream};
 use crate::domain::Result;
 use comms::{Direction, ProcessGrid};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,46 +22,46 @@ pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 ///
 /// Zones are there twice and take turns. A neighbour that writes into them by itself may do so as soon as it has our
 /// message of the exchange before: that was packed after the kernels that read the last but one.
-pub(crate) struct Exchange<B: Backend> {
+pub(crate) struct Exchange {
     /// `[μ]`: backward and forward end of the directions that have zones. Before the memory that their messages use.
-    ends: [Option<[End<B>; 2]>; 4],
+    ends: [Option<[End; 2]>; 4],
     /// What others sent: `[turn][μ][forward]`, one zone behind the other; then a word for each zone, in which those who
     /// write into it count the exchanges.
-    zones: B::Buffer,
+    zones: Buffer,
     /// What others are sent: at the same places what their zone `[μ][forward]` needs.
-    packed: B::Buffer,
+    packed: Buffer,
     /// Bytes of all zones of a turn.
     total: usize,
     /// Number of the last exchange.
     count: u32,
     /// There are fields to pack.
-    given: B::Event,
+    given: Event,
     /// They were packed.
-    ready: B::Event,
+    ready: Event,
     /// The exteriors are done.
-    done: B::Event,
+    done: Event,
     /// Keeps the neighbours' zones accessible.
-    _peers: Peers<B>,
+    _peers: Peers,
 }
 
 /// One end of one direction.
-struct End<B: Backend> {
+struct End {
     track: Track,
     /// Where its zone is, and what the neighbour beyond it gets in `packed`.
     offset: usize,
     bytes: usize,
-    outgoing: Outgoing<B>,
-    incoming: Incoming<B>,
+    outgoing: Outgoing,
+    incoming: Incoming,
 }
 
 /// How the neighbour gets what it needs.
-enum Outgoing<B: Backend> {
+enum Outgoing {
     /// Through memory of the host.
     Message {
-        memory: B::Pinned,
+        memory: Pinned,
         sender: Box<dyn Message>,
         /// The copy to `memory` is done.
-        copied: B::Event,
+        copied: Event,
         sent: bool,
     },
     /// By a message from this device's memory.
@@ -73,11 +73,11 @@ enum Outgoing<B: Backend> {
         /// By the kernel that packs, or by a copy afterwards.
         direct: bool,
         /// The copy is done.
-        copied: B::Event,
+        copied: Event,
     },
 }
 
-impl<B: Backend> Drop for Outgoing<B> {
+impl Drop for Outgoing {
     fn drop(&mut self) {
         // The memory goes next. An error here has been met before, or its process is gone and so will this one be.
         if let Outgoing::Straight { sender, .. } = self {
@@ -87,12 +87,12 @@ impl<B: Backend> Drop for Outgoing<B> {
 }
 
 /// How a zone is filled.
-enum Incoming<B: Backend> {
+enum Incoming {
     Message {
-        memory: B::Pinned,
+        memory: Pinned,
         receiver: Box<dyn Message>,
         /// The copy from `memory` is done.
-        copied: B::Event,
+        copied: Event,
         received: bool,
         /// When the message was awaited first, for a timeline.
         since: Option<Instant>,
@@ -117,12 +117,12 @@ impl Address {
 }
 
 /// A stream for each end of each direction that is cut.
-pub(crate) type Streams<B> = [Option<[<B as Backend>::Stream; 2]>; 4];
+pub(crate) type Streams = [Option<[Stream; 2]>; 4];
 
 /// Addresses of zones: `[μ][forward]`.
 pub(crate) type Zones = [[*mut u8; 2]; 4];
 
-impl<B: Backend> End<B> {
+impl End {
     fn is_straight(&self) -> bool {
         matches!(self.outgoing, Outgoing::Straight { .. }) || matches!(self.incoming, Incoming::Straight { .. })
     }
@@ -130,7 +130,7 @@ impl<B: Backend> End<B> {
 
 /// Whether messages come from and go to the device's memory: where the network reaches it, but on a CPU only when that is
 /// asked for.
-fn is_straight<B: Backend>(backend: &B, network: &dyn Network, transport: Transport) -> bool {
+fn is_straight(backend: &dyn Backend, network: &dyn Network, transport: Transport) -> bool {
     match network.reach() {
         Reach::Devices => transport != Transport::Host,
         Reach::Host => transport == Transport::Mpi && backend.name() == "cpu",
@@ -138,10 +138,10 @@ fn is_straight<B: Backend>(backend: &B, network: &dyn Network, transport: Transp
     }
 }
 
-fn with_streams<'a, B: Backend>(
-    ends: &'a mut [Option<[End<B>; 2]>; 4],
-    streams: &'a Streams<B>,
-) -> impl Iterator<Item = (&'a mut End<B>, &'a B::Stream)> {
+fn with_streams<'a>(
+    ends: &'a mut [Option<[End; 2]>; 4],
+    streams: &'a Streams,
+) -> impl Iterator<Item = (&'a mut End, &'a Stream)> {
     // Where an exchange has an end, there are streams.
     let pairs = ends.iter_mut().zip(streams).filter_map(|(ends, streams)| Some((ends.as_mut()?, streams.as_ref()?)));
     pairs.flat_map(|(ends, streams)| ends.iter_mut().zip(streams))
@@ -162,15 +162,15 @@ impl Way {
 /// Bytes between the words of zones.
 const WORD: usize = 16;
 
-impl<B: Backend> Exchange<B> {
+impl Exchange {
     /// Closes the memory of others; what they may still have open comes back.
-    pub fn let_go_of_peers(self) -> [B::Buffer; 2] {
+    pub fn let_go_of_peers(self) -> [Buffer; 2] {
         let Exchange { zones, packed, .. } = self;
         [zones, packed]
     }
     /// Which ways it has, as bits of [`Way`].
     pub fn ways(&self) -> u8 {
-        let way = |end: &End<B>| match &end.outgoing {
+        let way = |end: &End| match &end.outgoing {
             Outgoing::Peer { .. } => Way::PEER,
             Outgoing::Straight { .. } => Way::STRAIGHT,
             Outgoing::Message { .. } => Way::HOST,
@@ -180,7 +180,7 @@ impl<B: Backend> Exchange<B> {
     /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted. Warns of what went wrong, unless that was
     /// `told` before.
     pub fn new(
-        backend: &B,
+        backend: &dyn Backend,
         grid: &ProcessGrid,
         network: &dyn Network,
         transport: Transport,
@@ -206,14 +206,14 @@ impl<B: Backend> Exchange<B> {
         {
             warn!("{problem}; what GPUs tell each other goes through the memory of the host");
         }
-        let end = |mu: usize, direction: Direction| -> Result<End<B>> {
+        let end = |mu: usize, direction: Direction| -> Result<End> {
             let neighbour = grid.neighbour(rank, mu, direction);
             let here = usize::from(direction == Direction::Forward);
             // Messages are named after the zone that they fill: that beyond the receiver's forward or backward end.
             let there = 1 - here;
             let tag = |forward: usize| (2 * mu + forward) as u16;
             let memory = || backend.pinned(bytes[mu], "messages", ORDERED);
-            let buffer = |memory: &B::Pinned| HostBuffer(Box::new(memory.clone()));
+            let buffer = |memory: &Pinned| HostBuffer(Box::new(memory.clone()));
             let outgoing = match peers.zones_of(backend, neighbour) {
                 Some(base) => {
                     let zone = |turn: usize| Address::new(base.wrapping_add(turn * total + offset(mu, there)));
@@ -270,7 +270,7 @@ impl<B: Backend> Exchange<B> {
     }
     /// Begins the next exchange: where kernels put what others need, at `[μ][forward]` for the neighbour whose zone
     /// `[μ][forward]` it is: the one behind the backward end for `forward`. They do so on a stream, or in the main order.
-    pub fn begin(&mut self, backend: &B, packing: Option<&B::Stream>) -> Result<Zones> {
+    pub fn begin(&mut self, backend: &dyn Backend, packing: Option<&Stream>) -> Result<Zones> {
         if packing.is_some() {
             backend.mark(&self.given, None)?;
             backend.follow(&self.given, packing)?;
@@ -315,11 +315,11 @@ impl<B: Backend> Exchange<B> {
     /// interior waits too.
     pub fn run(
         &mut self,
-        (backend, trace): (&B, &Trace<B>),
-        (streams, packing): (&Streams<B>, Option<&B::Stream>),
+        (backend, trace): (&dyn Backend, &Trace),
+        (streams, packing): (&Streams, Option<&Stream>),
         overlap: bool,
         interior: &mut dyn FnMut() -> Result,
-        exterior: &mut dyn FnMut(usize, Option<&B::Stream>) -> Result,
+        exterior: &mut dyn FnMut(usize, Option<&Stream>) -> Result,
     ) -> Result {
         self.send((backend, trace), (streams, packing))?;
         if overlap {
@@ -361,8 +361,8 @@ impl<B: Backend> Exchange<B> {
     /// Starts everything that goes out, and makes ready for what comes in.
     fn send(
         &mut self,
-        (backend, trace): (&B, &Trace<B>),
-        (streams, packing): (&Streams<B>, Option<&B::Stream>),
+        (backend, trace): (&dyn Backend, &Trace),
+        (streams, packing): (&Streams, Option<&Stream>),
     ) -> Result {
         let (count, turn) = (self.count, self.turn());
         let direct = self.ends.iter().flatten().flatten().filter_map(|end| match &end.outgoing {
@@ -416,7 +416,7 @@ impl<B: Backend> Exchange<B> {
         Ok(())
     }
     /// Sends messages that are ready and passes on those that are here; whether all are sent.
-    fn progress(&mut self, (backend, trace): (&B, &Trace<B>), streams: &Streams<B>) -> Result<bool> {
+    fn progress(&mut self, (backend, trace): (&dyn Backend, &Trace), streams: &Streams) -> Result<bool> {
         let (turn, mut all_sent) = (self.turn(), true);
         let first = turn * self.total;
         let straight = self.ends.iter().flatten().flatten().any(End::is_straight);
@@ -471,7 +471,7 @@ impl<B: Backend> Exchange<B> {
         })
     }
     /// Lets a stream, or the main order of work, wait until a direction's zones are filled.
-    fn follow(&self, backend: &B, mu: usize, stream: Option<&B::Stream>) -> Result {
+    fn follow(&self, backend: &dyn Backend, mu: usize, stream: Option<&Stream>) -> Result {
         let mut words = Vec::with_capacity(2);
         for end in self.ends[mu].iter().flatten() {
             match &end.incoming {

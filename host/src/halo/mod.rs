@@ -19,7 +19,7 @@ pub use network::{HostBuffer, Message, Network, Reach};
 pub use trace::Span;
 pub use transport::Transport;
 
-use crate::backend::{Backend, view};
+use crate::backend::{Backend, Stream, view};
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldKind};
 use comms::ProcessGrid;
@@ -39,20 +39,20 @@ pub(crate) use sums::{PartialSums, SumTarget};
 use trace::{Recorder, Trace, Track};
 
 /// What a process keeps to talk to its neighbours about one domain.
-pub(crate) struct Halo<B: Backend> {
+pub(crate) struct Halo {
     cut: u32,
-    streams: Streams<B>,
+    streams: Streams,
     /// By bytes of the zones: kinds of fields whose zones are equally large share them.
-    exchanges: Mutex<HashMap<[usize; 4], Exchange<B>>>,
+    exchanges: Mutex<HashMap<[usize; 4], Exchange>>,
     transport: Transport,
     overlap: bool,
     /// Whether the user knows why faces go another way than was asked for.
     told: AtomicBool,
-    recorder: Mutex<Option<Recorder<B>>>,
+    recorder: Mutex<Option<Recorder>>,
 }
 
-impl<B: Backend> Halo<B> {
-    pub fn new(backend: &B, grid: ProcessGrid, transport: Transport, overlap: bool) -> Result<Self> {
+impl Halo {
+    pub fn new(backend: &dyn Backend, grid: ProcessGrid, transport: Transport, overlap: bool) -> Result<Self> {
         let mut streams = [None, None, None, None];
         for (mu, slot) in streams.iter_mut().enumerate() {
             if grid.is_partitioned(mu) {
@@ -68,7 +68,7 @@ impl<B: Backend> Halo<B> {
         self.cut
     }
     /// The stream that packs faces: that of the first end.
-    fn packing(&self) -> (Track, &B::Stream) {
+    fn packing(&self) -> (Track, &Stream) {
         let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
         let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
         (Track::End(mu, 0), backward)
@@ -78,12 +78,12 @@ impl<B: Backend> Halo<B> {
         lock(&self.exchanges).values().map(Exchange::ways).fold(0, |all, one| all | one)
     }
     /// Takes down what exchanges do from now on.
-    pub fn start_trace(&self, backend: &B) -> Result {
+    pub fn start_trace(&self, backend: &dyn Backend) -> Result {
         *lock(&self.recorder) = Some(Recorder::start(backend)?);
         Ok(())
     }
     /// What was done since [`start_trace`](Self::start_trace).
-    pub fn end_trace(&self, backend: &B) -> Result<Vec<Span>> {
+    pub fn end_trace(&self, backend: &dyn Backend) -> Result<Vec<Span>> {
         lock(&self.recorder).take().map_or(Ok(Vec::new()), |recorder| recorder.spans(backend))
     }
 }
@@ -93,7 +93,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// *Collective.* Frees what exchanges keep, when nobody has opened it any more. They are made again where they are needed.
-pub(crate) fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
+pub(crate) fn let_go(domain: &Domain) -> Result {
     let Some(halo) = domain.halo() else { return Ok(()) };
     let exchanges = std::mem::take(&mut *lock(&halo.exchanges));
     // What is still written into others' memory comes before it is closed.
@@ -105,12 +105,12 @@ pub(crate) fn let_go<B: Backend>(domain: &Domain<B>) -> Result {
 }
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
-fn exchange_of<'a, B: Backend>(
+fn exchange_of<'a>(
     (transport, told): (Transport, &AtomicBool),
-    exchanges: &'a mut HashMap<[usize; 4], Exchange<B>>,
-    domain: &Domain<B>,
+    exchanges: &'a mut HashMap<[usize; 4], Exchange>,
+    domain: &Domain,
     bytes: [usize; 4],
-) -> Result<&'a mut Exchange<B>> {
+) -> Result<&'a mut Exchange> {
     Ok(match exchanges.entry(bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(free) => {
@@ -138,8 +138,8 @@ pub trait Travels: FieldKind {
     fn zone_bytes<P: Precision>() -> usize;
     /// Launches the kernel that packs the faces.
     #[doc(hidden)]
-    fn pack<B: Backend, P: Precision>(
-        backend: (&B, &B::Stream),
+    fn pack<P: Precision>(
+        backend: (&dyn Backend, &Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
@@ -152,8 +152,8 @@ impl Travels for FourSpins {
     fn zone_bytes<P: Precision>() -> usize {
         P::HALF_SPINOR_BYTES
     }
-    fn pack<B: Backend, P: Precision>(
-        (backend, stream): (&B, &B::Stream),
+    fn pack<P: Precision>(
+        (backend, stream): (&dyn Backend, &Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
@@ -169,8 +169,8 @@ impl Travels for OneSpin {
     fn zone_bytes<P: Precision>() -> usize {
         P::COLOUR_BYTES
     }
-    fn pack<B: Backend, P: Precision>(
-        (backend, stream): (&B, &B::Stream),
+    fn pack<P: Precision>(
+        (backend, stream): (&dyn Backend, &Stream),
         input: Field<Sites<Self, P>>,
         faces: Faces,
         to: Ghosts<P>,
@@ -197,7 +197,7 @@ pub(crate) struct Hop {
 }
 
 /// Sites whose hops leave this device.
-pub(crate) struct Outside<'a, B: Backend, P> {
+pub(crate) struct Outside<'a, P> {
     /// Which part, from 1: 0 is that of the sites whose hops do not.
     pub part: usize,
     pub region: Region,
@@ -206,21 +206,21 @@ pub(crate) struct Outside<'a, B: Backend, P> {
     /// What their hops find.
     pub ghosts: Ghosts<P>,
     /// Where to compute them; `None`: in the main order of work.
-    pub stream: Option<&'a B::Stream>,
+    pub stream: Option<&'a Stream>,
 }
 
 /// Computes the sites of a region, which are so many.
 pub(crate) type Inside<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
-pub(crate) type Exterior<'a, B, P> = &'a mut dyn FnMut(Outside<'_, B, P>) -> Result;
+pub(crate) type Exterior<'a, P> = &'a mut dyn FnMut(Outside<'_, P>) -> Result;
 
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
 /// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
-pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
-    input: &DeviceField<B, K, P>,
+pub(crate) fn hop<K: Travels, P: Precision>(
+    input: &DeviceField<K, P>,
     hop: Hop,
     inside: Inside<'_>,
-    outside: Exterior<'_, B, P>,
+    outside: Exterior<'_, P>,
 ) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
@@ -258,7 +258,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
     let mut pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
     trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
-    let mut outside = |mu: usize, order: Option<&B::Stream>| match parts.exteriors[mu] {
+    let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
         Some(Part { region, sites }) => {
             let name = || format!("exterior {}", trace::direction(mu));
             let at = (if order.is_some() { track } else { Track::Main }, order);
@@ -271,12 +271,7 @@ pub(crate) fn hop<B: Backend, K: Travels, P: Precision>(
 }
 
 /// [`hop`] without neighbours: nothing is sent.
-fn in_blocks<B: Backend, P: Precision>(
-    domain: &Domain<B>,
-    blocks: &Blocks,
-    inside: Inside<'_>,
-    outside: Exterior<'_, B, P>,
-) -> Result {
+fn in_blocks<P: Precision>(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exterior<'_, P>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
     let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();

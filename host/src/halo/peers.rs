@@ -2,28 +2,28 @@
 use super::exchange::ORDERED;
 use super::network::Network;
 use super::transport::Transport;
-use crate::backend::Backend;
+use crate::backend::{Backend, Buffer, Peer};
 use crate::domain::Result;
 use comms::CommError;
 use std::collections::HashMap;
 
 /// The ghost zones of the other processes of this machine, as far as they can be reached.
-pub(super) struct Peers<B: Backend> {
+pub(super) struct Peers {
     /// By rank.
-    opened: Vec<Option<B::Peer>>,
+    opened: Vec<Option<Peer>>,
     /// By rank: whether that process reaches ours.
     reached: Vec<bool>,
 }
 
-impl<B: Backend> Peers<B> {
+impl Peers {
     /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others.
     /// Processes of other machines, a driver that refuses, or a host-only transport leave none. Also answers with what went
     /// wrong, the same on all processes.
     pub fn new(
-        backend: &B,
+        backend: &dyn Backend,
         network: &dyn Network,
         transport: Transport,
-        zones: &B::Buffer,
+        zones: &Buffer,
         room: usize,
     ) -> Result<(Self, Option<String>)> {
         let (rank, size) = (network.rank(), network.size());
@@ -34,7 +34,7 @@ impl<B: Backend> Peers<B> {
         let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
         let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
         let offer = shared.as_ref().map_or_else(|_| Vec::new(), |handle| [place.as_bytes(), b"\0", handle].concat());
-        let mut opened: Vec<Option<B::Peer>> = Vec::with_capacity(size);
+        let mut opened: Vec<Option<Peer>> = Vec::with_capacity(size);
         let mut problem = shared.err().flatten().map(|error| error.to_string());
         let offers = network.all_gather(&offer)?;
         let parts = offers.iter().map(|offer| offer.split_at(offer.iter().position(|byte| *byte == 0).unwrap_or(0)));
@@ -64,7 +64,7 @@ impl<B: Backend> Peers<B> {
         Ok((peers, first_problem(&network.all_gather(problem.as_bytes())?)))
     }
     /// Where another process's zones are, if they can be reached.
-    pub fn zones_of(&self, backend: &B, rank: usize) -> Option<*mut u8> {
+    pub fn zones_of(&self, backend: &dyn Backend, rank: usize) -> Option<*mut u8> {
         self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
     }
     /// Whether another process writes into ours.
@@ -75,9 +75,9 @@ impl<B: Backend> Peers<B> {
     /// `numbers` are those of ranks on their machines.
     fn works(
         &self,
-        backend: &B,
+        backend: &dyn Backend,
         network: &dyn Network,
-        (zones, room): (&B::Buffer, usize),
+        (zones, room): (&Buffer, usize),
         numbers: &[usize],
     ) -> Result<bool> {
         const FIELD: usize = 16;

@@ -1,5 +1,5 @@
 //! Sums of a reduction that is launched in parts.
-use crate::backend::{Backend, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{Backend, Buffer, MAX_RHS, REDUCTION_SLOTS, Stream, SumCall};
 use crate::domain::{Domain, Result};
 use gpu_kernels::Reduction;
 
@@ -8,26 +8,26 @@ const WIDTH: usize = 8;
 
 /// Where sums go.
 #[derive(Clone, Copy)]
-pub(crate) enum SumTarget<'a, B: Backend> {
+pub(crate) enum SumTarget<'a> {
     /// To the host, which collects them.
     Host,
     /// To memory of the device, for kernels, which take them as they are.
-    Device(&'a B::Buffer),
+    Device(&'a Buffer),
 }
 
-impl<B: Backend> SumTarget<'_, B> {
+impl SumTarget<'_> {
     /// Launches a reduction on a stream, or in the main order.
     pub fn reduce<K: Reduction>(
         &self,
-        (backend, stream): (&B, Option<&B::Stream>),
+        (backend, stream): (&dyn Backend, Option<&Stream>),
         kernel: &K,
         n: u32,
         nrhs: u32,
         slot: usize,
     ) -> Result {
         match self {
-            SumTarget::Host => backend.reduce_on(stream, kernel, n, nrhs, slot)?,
-            SumTarget::Device(buffer) => backend.reduce_into_on(stream, kernel, n, nrhs, (buffer, slot))?,
+            SumTarget::Host => backend.sum(stream, SumCall::of(kernel), n, nrhs, slot)?,
+            SumTarget::Device(buffer) => backend.sum_into(stream, SumCall::of(kernel), n, nrhs, (buffer, slot))?,
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl PartialSums {
     }
     /// *Collective.* Waits and adds up: the parts in their order, then the processes in theirs. `out` takes `out.len()` /
     /// nrhs values for a right-hand side; where a part has more, `pick` says which.
-    pub fn collect<B: Backend>(&self, domain: &Domain<B>, pick: &[usize], out: &mut [f64]) -> Result {
+    pub fn collect(&self, domain: &Domain, pick: &[usize], out: &mut [f64]) -> Result {
         let mut slots = [0.0; REDUCTION_SLOTS];
         let last = self.widths.iter().rposition(|width| *width > 0).unwrap_or(0);
         let slots = &mut slots[..(last + 1) * WIDTH * self.nrhs];

@@ -1,5 +1,5 @@
 //! A timeline of what an exchange does, as in figure 4 of Babich et al. 2011.
-use crate::backend::Backend;
+use crate::backend::{Backend, Event, Stream};
 use crate::domain::Result;
 use std::cell::RefCell;
 use std::time::Instant;
@@ -43,21 +43,21 @@ pub(super) fn direction(mu: usize) -> &'static str {
 }
 
 /// Takes down what is done, when it is asked to.
-pub(super) struct Recorder<B: Backend> {
-    start: B::Event,
+pub(super) struct Recorder {
+    start: Event,
     started: Instant,
-    device: Vec<(String, Track, B::Event, B::Event)>,
+    device: Vec<(String, Track, Event, Event)>,
     host: Vec<(String, Track, Instant, Instant)>,
 }
 
-impl<B: Backend> Recorder<B> {
+impl Recorder {
     /// From now on, when the device has nothing to do.
-    pub fn start(backend: &B) -> Result<Self> {
+    pub fn start(backend: &dyn Backend) -> Result<Self> {
         backend.synchronize()?;
         Ok(Recorder { start: backend.record()?, started: Instant::now(), device: Vec::new(), host: Vec::new() })
     }
     /// All that was done.
-    pub fn spans(self, backend: &B) -> Result<Vec<Span>> {
+    pub fn spans(self, backend: &dyn Backend) -> Result<Vec<Span>> {
         backend.synchronize()?;
         let mut spans = Vec::new();
         for (name, track, from, to) in self.device {
@@ -75,17 +75,17 @@ impl<B: Backend> Recorder<B> {
 }
 
 /// A recorder, if there is one.
-pub(super) struct Trace<'a, B: Backend>(Option<RefCell<&'a mut Recorder<B>>>);
+pub(super) struct Trace<'a>(Option<RefCell<&'a mut Recorder>>);
 
-impl<'a, B: Backend> Trace<'a, B> {
-    pub fn new(recorder: Option<&'a mut Recorder<B>>) -> Self {
+impl<'a> Trace<'a> {
+    pub fn new(recorder: Option<&'a mut Recorder>) -> Self {
         Trace(recorder.map(RefCell::new))
     }
     /// Does work of a stream, the main one by default, and takes down how long the device is at it.
     pub fn device(
         &self,
-        backend: &B,
-        (track, stream): (Track, Option<&B::Stream>),
+        backend: &dyn Backend,
+        (track, stream): (Track, Option<&Stream>),
         name: &dyn Fn() -> String,
         work: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {

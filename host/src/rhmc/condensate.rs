@@ -2,7 +2,6 @@
 use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
-use crate::backend::{Backend, Cpu};
 use crate::domain::Result;
 use crate::field::{ColourSpace, DeviceColour, FullColour};
 use gpu_kernels::random::purpose;
@@ -15,7 +14,7 @@ use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg,
 ///
 /// # Panics
 /// If there are vectors with numbers of 4096 or more.
-pub fn noise<B: Backend>(out: &mut FullColour<B, Double>, which: u32, seed: u64, trajectory: u32) -> Result {
+pub fn noise(out: &mut FullColour<Double>, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
 }
@@ -24,7 +23,7 @@ pub fn noise<B: Backend>(out: &mut FullColour<B, Double>, which: u32, seed: u64,
 /// parity. Links come on top.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
-    let vectors = 8 * DeviceColour::<Cpu, Double>::bytes_for(sites, n);
+    let vectors = 8 * DeviceColour::<Double>::bytes_for(sites, n);
     let transfer = 2 * 48 * sites * n;
     vectors + transfer
 }
@@ -43,20 +42,20 @@ pub struct Estimate {
 /// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
 /// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
 /// `tol`, to all vectors together.
-pub fn condensate<B: Backend, T: Element>(
-    links: &MovingLinks<B, T>,
+pub fn condensate<T: Element>(
+    links: &MovingLinks<T>,
     operator: &QuarkOperator,
     mass: f64,
-    noise: &FullColour<B, Double>,
+    noise: &FullColour<Double>,
     tol: f64,
 ) -> std::result::Result<Vec<Estimate>, Error> {
     let (domain, n) = (links.own().domain(), noise.even.nrhs());
-    let space = ColourSpace::<B, Double>::new(domain, n);
+    let space = ColourSpace::<Double>::new(domain, n);
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
     let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {
         // M†M x = M† ξ on each parity.
-        let normal = operator.on::<B, T, Double, Recon18>(links, parity, mass, n)?;
+        let normal = operator.on::<T, Double, Recon18>(links, parity, mass, n)?;
         let mut rhs = space.allocate()?;
         normal.hop(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;

@@ -4,7 +4,6 @@ use super::force::Force;
 use super::gradient::{self, Hops};
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
-use crate::backend::Backend;
 use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
@@ -55,13 +54,13 @@ pub struct ShiftedSolver {
 }
 
 /// A⁄4 on one parity, and D.
-pub(crate) trait Square<B: Backend, P: Precision>: LinearOperator<ColourSpace<B, P>> {
+pub(crate) trait Square<P: Precision>: LinearOperator<ColourSpace<P>> {
     /// `out` = D x on the sites of `parity`.
-    fn hop(&self, parity: usize, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> Result;
+    fn hop(&self, parity: usize, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result;
 }
 
-impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> Square<B, P> for EvenOddStaggered<B, P, L> {
-    fn hop(&self, parity: usize, x: &DeviceColour<B, P>, out: &mut DeviceColour<B, P>) -> Result {
+impl<P: Precision, L: StaggeredLinks<P>> Square<P> for EvenOddStaggered<P, L> {
+    fn hop(&self, parity: usize, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result {
         self.staggered().dslash(parity, x, out)
     }
 }
@@ -69,13 +68,13 @@ impl<B: Backend, P: Precision, L: StaggeredLinks<B, P>> Square<B, P> for EvenOdd
 impl QuarkOperator {
     /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`, for blocks of
     /// `nrhs` vectors. Its links are packed once for all masses and both parities.
-    pub(crate) fn on<B: Backend, T: Element, P: Precision, R: LinkFormat<P>>(
+    pub(crate) fn on<T: Element, P: Precision, R: LinkFormat<P>>(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         parity: usize,
         mass: f64,
         nrhs: usize,
-    ) -> Result<Box<dyn Square<B, P>>>
+    ) -> Result<Box<dyn Square<P>>>
     where
         R::Full: LinkFormat<P>,
     {
@@ -91,42 +90,42 @@ impl QuarkOperator {
             }
         })
     }
-    fn square<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+    fn square<P: Precision, L: StaggeredLinks<P>>(
         &self,
         links: &Arc<L>,
         parity: usize,
         mass: f64,
         nrhs: usize,
-    ) -> Result<Box<dyn Square<B, P>>> {
+    ) -> Result<Box<dyn Square<P>>> {
         let staggered = Staggered::new(Arc::clone(links), StaggeredParams { mass, ..self.params });
         Ok(Box::new(EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)?))
     }
 }
 
-fn improved<B: Backend, T: Element>(links: &MovingLinks<B, T>, paths: PathCoefficients) -> Result<Rc<Improvement<B>>> {
+fn improved<T: Element>(links: &MovingLinks<T>, paths: PathCoefficients) -> Result<Rc<Improvement>> {
     links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(&*links.thin::<f64>()?, &paths))
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
 /// advance together.
-pub struct Pseudofermions<B: Backend> {
+pub struct Pseudofermions {
     name: String,
     operator: QuarkOperator,
     functions: RationalFunctions,
     /// In molecular dynamics, and for heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
-    field: DeviceColour<B, Double>,
+    field: DeviceColour<Double>,
     /// Number of the first among all pseudofermions.
     first: u32,
     iterations: Cell<usize>,
     residual: Cell<f64>,
 }
 
-impl<B: Backend> Pseudofermions<B> {
+impl Pseudofermions {
     /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
     /// dynamics, and of heat bath and Metropolis step.
     pub fn new(
-        domain: &Domain<B>,
+        domain: &Domain,
         name: String,
         operator: QuarkOperator,
         functions: RationalFunctions,
@@ -176,7 +175,7 @@ impl<B: Backend> Pseudofermions<B> {
     /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
     pub fn draw<T: Element>(
         &mut self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         seed: u64,
         trajectory: u32,
     ) -> std::result::Result<f64, Error> {
@@ -187,26 +186,26 @@ impl<B: Backend> Pseudofermions<B> {
     /// φ = r ξ for given noise on the even sites, one vector for each pseudofermion, and Σ |ξ|².
     pub fn set_from<T: Element>(
         &mut self,
-        links: &MovingLinks<B, T>,
-        noise: &DeviceColour<B, Double>,
+        links: &MovingLinks<T>,
+        noise: &DeviceColour<Double>,
     ) -> std::result::Result<f64, Error> {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
     /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion.
-    pub fn set_field(&mut self, field: DeviceColour<B, Double>) {
+    pub fn set_field(&mut self, field: DeviceColour<Double>) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
         self.field = field;
     }
     /// *Collective.* Σ ‖r φ‖²
-    pub fn action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
+    pub fn action<T: Element>(&self, links: &MovingLinks<T>) -> std::result::Result<f64, Error> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
-    pub fn dynamics_action<T: Element>(&self, links: &MovingLinks<B, T>) -> std::result::Result<f64, Error> {
+    pub fn dynamics_action<T: Element>(&self, links: &MovingLinks<T>) -> std::result::Result<f64, Error> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
-        ColourSpace::<B, Double>::new(self.field.domain(), self.count())
+        ColourSpace::<Double>::new(self.field.domain(), self.count())
             .dot(&self.field, &image, &mut dots)
             .map_err(Error::from)?;
         Ok(dots.iter().map(|dot| dot.re).sum())
@@ -214,10 +213,10 @@ impl<B: Backend> Pseudofermions<B> {
     /// r(A) b, with solutions in the precision of the action's solver.
     fn evaluate<T: Element>(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         function: &PartialFractions,
-        b: &DeviceColour<B, Double>,
-    ) -> std::result::Result<DeviceColour<B, Double>, Error> {
+        b: &DeviceColour<Double>,
+    ) -> std::result::Result<DeviceColour<Double>, Error> {
         if self.solvers[1].single {
             self.evaluate_in::<Single, Recon12, T>(links, function, b)
         } else {
@@ -226,16 +225,16 @@ impl<B: Backend> Pseudofermions<B> {
     }
     fn evaluate_in<P: Precision, R: LinkFormat<P>, T: Element>(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         function: &PartialFractions,
-        b: &DeviceColour<B, Double>,
-    ) -> std::result::Result<DeviceColour<B, Double>, Error>
+        b: &DeviceColour<Double>,
+    ) -> std::result::Result<DeviceColour<Double>, Error>
     where
         R::Full: LinkFormat<P>,
     {
         let n = b.nrhs();
-        let operator = self.operator.on::<B, T, P, R>(links, 0, 0.0, n)?;
-        let (space, low) = (ColourSpace::<B, Double>::new(b.domain(), n), ColourSpace::<B, P>::new(b.domain(), n));
+        let operator = self.operator.on::<T, P, R>(links, 0, 0.0, n)?;
+        let (space, low) = (ColourSpace::<Double>::new(b.domain(), n), ColourSpace::<P>::new(b.domain(), n));
         let mut rhs = low.allocate()?;
         low.convert(&vec![1.0; n], b, &mut rhs)?;
         let x = self.solve(&*operator, function, &self.solvers[1], true, &rhs)?;
@@ -250,13 +249,13 @@ impl<B: Backend> Pseudofermions<B> {
     /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve<P: Precision>(
         &self,
-        operator: &dyn Square<B, P>,
+        operator: &dyn Square<P>,
         function: &PartialFractions,
         solver: &ShiftedSolver,
         check: bool,
-        b: &DeviceColour<B, P>,
-    ) -> std::result::Result<Vec<DeviceColour<B, P>>, Error> {
-        let space = ColourSpace::<B, P>::new(b.domain(), b.nrhs());
+        b: &DeviceColour<P>,
+    ) -> std::result::Result<Vec<DeviceColour<P>>, Error> {
+        let space = ColourSpace::<P>::new(b.domain(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
@@ -272,19 +271,19 @@ impl<B: Backend> Pseudofermions<B> {
     }
     fn push_in<P: Precision<Real: Element>, T: Element>(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         step: f64,
-        momenta: &mut MomentumField<B, T>,
+        momenta: &mut MomentumField<T>,
     ) -> std::result::Result<(), Error>
     where
         Recon12: LinkFormat<P>,
         Recon18: LinkFormat<P>,
     {
         let (domain, n) = (links.own().domain(), self.count());
-        let operator = self.operator.on::<B, T, P, Recon12>(links, 0, 0.0, n)?;
-        let space = ColourSpace::<B, P>::new(domain, n);
+        let operator = self.operator.on::<T, P, Recon12>(links, 0, 0.0, n)?;
+        let space = ColourSpace::<P>::new(domain, n);
         let function = &self.functions.dynamics;
-        let mut hops = Hops::<B, P>::new(domain, n * function.poles.len())?;
+        let mut hops = Hops::<P>::new(domain, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
         space.convert(&vec![1.0; n], &self.field, &mut b)?;
         let x = self.solve(&*operator, function, &self.solvers[0], false, &b)?;
@@ -297,15 +296,15 @@ impl<B: Backend> Pseudofermions<B> {
     }
 }
 
-impl<B: Backend, T: Element> Force<B, T> for RefCell<Pseudofermions<B>> {
+impl<T: Element> Force<T> for RefCell<Pseudofermions> {
     fn name(&self) -> String {
         self.borrow().name.clone()
     }
     fn push(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         step: f64,
-        momenta: &mut MomentumField<B, T>,
+        momenta: &mut MomentumField<T>,
     ) -> std::result::Result<(), Error> {
         let this = self.borrow();
         if this.solvers[0].single {
@@ -316,9 +315,9 @@ impl<B: Backend, T: Element> Force<B, T> for RefCell<Pseudofermions<B>> {
     }
 }
 
-fn norm2<B: Backend>(field: &DeviceColour<B, Double>) -> Result<f64> {
+fn norm2(field: &DeviceColour<Double>) -> Result<f64> {
     let mut sums = vec![0.0; field.nrhs()];
-    ColourSpace::<B, Double>::new(field.domain(), field.nrhs()).norm2(field, &mut sums)?;
+    ColourSpace::<Double>::new(field.domain(), field.nrhs()).norm2(field, &mut sums)?;
     Ok(sums.iter().sum())
 }
 
@@ -327,8 +326,8 @@ fn norm2<B: Backend>(field: &DeviceColour<B, Double>) -> Result<f64> {
 ///
 /// # Panics
 /// For numbers of vectors of 4096 or more: the next ones would be the first ones again.
-pub(crate) fn draw_noise<B: Backend>(
-    out: &mut DeviceColour<B, Double>,
+pub(crate) fn draw_noise(
+    out: &mut DeviceColour<Double>,
     parity: u32,
     purpose: u64,
     which: u32,

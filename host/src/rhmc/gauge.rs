@@ -2,7 +2,7 @@
 use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
-use crate::backend::{Backend, view};
+use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
 use gpu_kernels::field::ThinLinks;
@@ -49,7 +49,7 @@ impl GaugeAction {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
     /// *Collective.* S of links.
-    pub fn value<B: Backend>(&self, links: &ThinGauge<B>) -> Result<f64> {
+    pub fn value(&self, links: &ThinGauge) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };
         let traces = mean_traces(links, wanted)?;
@@ -65,12 +65,7 @@ impl GaugeAction {
         }
     }
     /// P ← P − ε ∂S for links in precision `F`.
-    fn push<B: Backend, F: Element, T: Element>(
-        &self,
-        links: &ThinGauge<B, F>,
-        step: f64,
-        momenta: &mut MomentumField<B, T>,
-    ) -> Result {
+    fn push<F: Element, T: Element>(&self, links: &ThinGauge<F>, step: f64, momenta: &mut MomentumField<T>) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
         let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.parallelogram];
@@ -97,15 +92,15 @@ pub struct GaugeDrive {
     pub single: bool,
 }
 
-impl<B: Backend, T: Element> Force<B, T> for GaugeDrive {
+impl<T: Element> Force<T> for GaugeDrive {
     fn name(&self) -> String {
         "gauge".into()
     }
     fn push(
         &self,
-        links: &MovingLinks<B, T>,
+        links: &MovingLinks<T>,
         step: f64,
-        momenta: &mut MomentumField<B, T>,
+        momenta: &mut MomentumField<T>,
     ) -> std::result::Result<(), super::Error> {
         if self.single {
             self.action.push(&*links.thin::<f32>()?, step, momenta)?;
@@ -182,7 +177,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
 ///
 /// # Panics
 /// On a path of more than eight steps, and on a direction that is none of 0 to 3.
-pub fn mean_traces<B: Backend>(links: &ThinGauge<B>, paths: &[LoopPath]) -> Result<Vec<f64>> {
+pub fn mean_traces(links: &ThinGauge, paths: &[LoopPath]) -> Result<Vec<f64>> {
     let (domain, lattice) = (links.domain(), links.bordered());
     for (number, path) in paths.iter().enumerate() {
         assert!(path.steps.len() <= 8, "paths have at most eight steps");
@@ -225,7 +220,7 @@ impl FieldStrengths {
 }
 
 /// *Collective.* The field strength.
-pub fn field_strengths<B: Backend>(links: &ThinGauge<B>) -> Result<FieldStrengths> {
+pub fn field_strengths(links: &ThinGauge) -> Result<FieldStrengths> {
     let (domain, lattice) = (links.domain(), links.bordered());
     for parity in 0..2 {
         let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
@@ -241,7 +236,7 @@ pub fn field_strengths<B: Backend>(links: &ThinGauge<B>) -> Result<FieldStrength
 }
 
 /// *Collective.* The mean over space of tr Π_t U_t / 3.
-pub fn polyakov_loop<B: Backend>(links: &ThinGauge<B>) -> Result<Complex64> {
+pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
     let domain = links.domain();
     let [x, y, z, t] = domain.local().size();
     let sites = x / 2 * y * z;
@@ -265,8 +260,8 @@ pub fn polyakov_loop<B: Backend>(links: &ThinGauge<B>) -> Result<Complex64> {
 type Line = [Complex64; 9];
 
 /// Local products along t.
-fn time_lines<B: Backend>(
-    domain: &Domain<B>,
+fn time_lines(
+    domain: &Domain,
     links: [ThinLinks; 2],
     lattice: Bordered,
     parity: usize,
@@ -285,7 +280,7 @@ fn time_lines<B: Backend>(
 }
 
 /// The products of all processes' lines with this place in space, in the order of t; only of use to the first of them.
-fn join<B: Backend>(domain: &Domain<B>, mine: &[Line]) -> Result<Vec<Line>> {
+fn join(domain: &Domain, mine: &[Line]) -> Result<Vec<Line>> {
     let grid = *domain.grid();
     let all = domain.network().all_gather(bytemuck::cast_slice(mine)).map_err(DeviceError::from)?;
     let here = grid.coordinates(domain.network().rank());

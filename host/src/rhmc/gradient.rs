@@ -16,18 +16,18 @@ use gpu_kernels::storage::{Double, Element, Precision};
 use gpu_kernels::transfer::CopySites;
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
-pub(crate) struct Hops<B: Backend, P: Precision> {
-    fields: [DeviceColour<B, P>; 2],
+pub(crate) struct Hops<P: Precision> {
+    fields: [DeviceColour<P>; 2],
     added: usize,
 }
 
-impl<B: Backend, P: Precision> Hops<B, P> {
+impl<P: Precision> Hops<P> {
     /// Room for `count` vectors.
-    pub fn new(domain: &Domain<B>, count: usize) -> Result<Self> {
+    pub fn new(domain: &Domain, count: usize) -> Result<Self> {
         Ok(Hops { fields: [DeviceColour::zero(domain, count)?, DeviceColour::zero(domain, count)?], added: 0 })
     }
     /// Adds the vectors of a block: x on even and `factor` y on odd sites.
-    pub fn add(&mut self, x: &DeviceColour<B, P>, y: &DeviceColour<B, P>, factor: f64) -> Result {
+    pub fn add(&mut self, x: &DeviceColour<P>, y: &DeviceColour<P>, factor: f64) -> Result {
         let domain = x.domain();
         assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
         for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
@@ -46,7 +46,7 @@ impl<B: Backend, P: Precision> Hops<B, P> {
         Ok(())
     }
     /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
-    fn with_border(self, lattice: &ThinGauge<B, impl Element>, across: f64) -> Result<Self> {
+    fn with_border(self, lattice: &ThinGauge<impl Element>, across: f64) -> Result<Self> {
         let domain = lattice.domain();
         let Some(halo) = domain.halo() else { return Ok(self) };
         let width = lattice.border_width();
@@ -74,12 +74,12 @@ impl<B: Backend, P: Precision> Hops<B, P> {
 /// # Errors
 /// Fields on another lattice than the links, long links on parts that are fewer than 3 sites long in a direction that is
 /// cut, and failures of the device.
-pub fn hop_force<B: Backend, T: Element>(
+pub fn hop_force<T: Element>(
     operator: &QuarkOperator,
-    (x, y): (&DeviceColour<B, Double>, &DeviceColour<B, Double>),
-    links: &MovingLinks<B, T>,
+    (x, y): (&DeviceColour<Double>, &DeviceColour<Double>),
+    links: &MovingLinks<T>,
     step: f64,
-    momenta: &mut MomentumField<B, T>,
+    momenta: &mut MomentumField<T>,
 ) -> std::result::Result<(), Error> {
     let domain = links.own().domain();
     [x, y].into_iter().try_for_each(|field| field.expect(domain, 1))?;
@@ -90,12 +90,12 @@ pub fn hop_force<B: Backend, T: Element>(
 
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
 /// even sites n, in precision `P`.
-pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
+pub(crate) fn push<P: Precision<Real: Element>, T: Element>(
     operator: &QuarkOperator,
-    hops: Hops<B, P>,
-    links: &MovingLinks<B, T>,
+    hops: Hops<P>,
+    links: &MovingLinks<T>,
     step: f64,
-    momenta: &mut MomentumField<B, T>,
+    momenta: &mut MomentumField<T>,
 ) -> std::result::Result<(), Error> {
     let thin = links.thin::<P::Real>()?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
@@ -137,26 +137,26 @@ pub(crate) fn push<B: Backend, P: Precision<Real: Element>, T: Element>(
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
 /// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
 /// c_3 G + c_L S_ν G + Σ_ρ S_ρ of the former, and each staple adds to the gradients of the links beside it.
-struct Chain<'a, B: Backend, T> {
-    thin: &'a ThinGauge<B, T>,
+struct Chain<'a, T> {
+    thin: &'a ThinGauge<T>,
     paths: PathCoefficients,
     lattice: Bordered,
     /// The gradient of thin links.
-    sum: ThinGauge<B, T>,
+    sum: ThinGauge<T>,
 }
 
-impl<'a, B: Backend, T: Element> Chain<'a, B, T> {
-    fn new(thin: &'a ThinGauge<B, T>, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
+impl<'a, T: Element> Chain<'a, T> {
+    fn new(thin: &'a ThinGauge<T>, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
         Ok(Chain { thin, paths, lattice, sum: thin.empty_like()? })
     }
-    fn backend(&self) -> &B {
+    fn backend(&self) -> &dyn Backend {
         self.thin.domain().backend()
     }
     fn sites(&self) -> u32 {
         self.thin.bordered_sites()
     }
     /// The gradient of thin links from vectors.
-    fn gradient<P: Precision<Real = T>>(self, pairs: &HopPairs<P>) -> Result<ThinGauge<B, T>> {
+    fn gradient<P: Precision<Real = T>>(self, pairs: &HopPairs<P>) -> Result<ThinGauge<T>> {
         let (c, geometry) = (self.paths, self.lattice.geometry);
         let fat = self.thin.empty_like()?;
         if c.naik != 0.0 {
@@ -186,9 +186,9 @@ impl<'a, B: Backend, T: Element> Chain<'a, B, T> {
         Ok(self.sum)
     }
     /// Adds the gradient of thin links from that of fat ones.
-    fn staples(&self, fat: &ThinGauge<B, T>) -> Result {
+    fn staples(&self, fat: &ThinGauge<T>) -> Result {
         let c = self.paths;
-        let field = || MatrixField::<B, T>::new(self.thin.domain(), self.sites() as usize, "a path of forces");
+        let field = || MatrixField::<T>::new(self.thin.domain(), self.sites() as usize, "a path of forces");
         let (v, w, of_v, of_w, scratch) = (field()?, field()?, field()?, field()?, field()?);
         let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
         let longer = c.five != 0.0 || c.seven != 0.0;

@@ -18,7 +18,6 @@ use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 use super::{Error, PlanError};
-use crate::backend::Backend;
 use gpu_kernels::storage::Element;
 
 /// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
@@ -110,9 +109,9 @@ impl Scheme {
 }
 
 /// A level: forces that are taken in turn with the levels inside, or with links moving.
-pub struct Level<'a, B: Backend, T> {
+pub struct Level<'a, T> {
     /// The forces.
-    pub forces: Vec<&'a dyn Force<B, T>>,
+    pub forces: Vec<&'a dyn Force<T>>,
     /// How.
     pub scheme: Scheme,
     /// Steps in each drift of the level outside; of the outermost level: in the whole trajectory.
@@ -130,9 +129,9 @@ pub enum Unitarise {
 }
 
 /// Links and momenta, moving.
-pub struct Dynamics<'a, B: Backend, T> {
+pub struct Dynamics<'a, T> {
     /// From the outermost level inwards.
-    pub levels: &'a [Level<'a, B, T>],
+    pub levels: &'a [Level<'a, T>],
     /// When links become unitary.
     pub unitarise: Unitarise,
 }
@@ -145,19 +144,19 @@ pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), 
     }
 }
 
-impl<B: Backend, T: Element> Dynamics<'_, B, T> {
+impl<T: Element> Dynamics<'_, T> {
     /// *Collective.* Follows the equations of motion for the time `tau`.
     ///
     /// # Errors
     /// [`PlanError::NoSteps`] and those of the forces and the device.
-    pub fn run(&self, links: &mut MovingLinks<B, T>, momenta: &mut MomentumField<B, T>, tau: f64) -> Result<(), Error> {
+    pub fn run(&self, links: &mut MovingLinks<T>, momenta: &mut MomentumField<T>, tau: f64) -> Result<(), Error> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
     /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
     pub fn run_watched(
         &self,
-        links: &mut MovingLinks<B, T>,
-        momenta: &mut MomentumField<B, T>,
+        links: &mut MovingLinks<T>,
+        momenta: &mut MomentumField<T>,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
@@ -167,8 +166,8 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
     fn level(
         &self,
         number: usize,
-        links: &mut MovingLinks<B, T>,
-        momenta: &mut MomentumField<B, T>,
+        links: &mut MovingLinks<T>,
+        momenta: &mut MomentumField<T>,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
@@ -176,7 +175,7 @@ impl<B: Backend, T: Element> Dynamics<'_, B, T> {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
             return Ok(());
         };
-        let kick = |links: &MovingLinks<B, T>, momenta: &mut MomentumField<B, T>, time: f64| {
+        let kick = |links: &MovingLinks<T>, momenta: &mut MomentumField<T>, time: f64| {
             level.forces.iter().try_for_each(|force| force.push(links, time, momenta))
         };
         let moves = level.scheme.moves(tau, level.steps);

@@ -1,5 +1,5 @@
 //! Momenta of links on a device.
-use crate::backend::{Backend, view};
+use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::{HostGauge, Matrix};
@@ -9,15 +9,15 @@ use gpu_kernels::storage::{Element, TILE};
 use std::marker::PhantomData;
 
 /// A traceless anti-Hermitian matrix for each link, its momentum or a force, in precision `T`.
-pub struct MomentumField<B: Backend, T = f64> {
-    domain: Domain<B>,
-    halves: [B::Buffer; 2],
+pub struct MomentumField<T = f64> {
+    domain: Domain,
+    halves: [Buffer; 2],
     format: PhantomData<T>,
 }
 
-impl<B: Backend, T: Element> MomentumField<B, T> {
+impl<T: Element> MomentumField<T> {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain<B>) -> Result<Self> {
+    pub fn zero(domain: &Domain) -> Result<Self> {
         let bytes = Self::bytes_for(domain.local().half_volume());
         let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
         Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], format: PhantomData })
@@ -27,11 +27,11 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         sites.div_ceil(TILE) * TILE * Momenta::<T>::SITE_BYTES
     }
     /// Where the field lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// Kernels take sites of several fields, so that these have to be there in all of them.
-    pub(crate) fn expect_on(&self, domain: &Domain<B>) -> Result {
+    pub(crate) fn expect_on(&self, domain: &Domain) -> Result {
         domain.expect_here("a field of momenta", &self.domain)
     }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
@@ -94,7 +94,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
     }
     /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
     /// error if the links are on another lattice.
-    pub fn move_links(&self, links: &mut ThinGauge<B, T>, step: f64, unitarise: bool) -> Result {
+    pub fn move_links(&self, links: &mut ThinGauge<T>, step: f64, unitarise: bool) -> Result {
         self.expect_on(links.domain())?;
         for parity in 0..2 {
             let kernel = MoveLinks {
@@ -110,7 +110,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
         links.fill_border()
     }
     /// The traceless anti-Hermitian parts of host matrices.
-    pub fn upload(domain: &Domain<B>, matrices: &HostGauge) -> Result<Self> {
+    pub fn upload(domain: &Domain, matrices: &HostGauge) -> Result<Self> {
         domain.expect("a field of momenta", matrices.lattice())?;
         let field = Self::zero(domain)?;
         let data: &[u8] = bytemuck::cast_slice(matrices.links());
@@ -144,10 +144,7 @@ impl<B: Backend, T: Element> MomentumField<B, T> {
 /// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
 /// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An
 /// error if they are on different lattices.
-pub fn distance<B: Backend, T: Element>(
-    links: [&ThinGauge<B, T>; 2],
-    momenta: [&MomentumField<B, T>; 2],
-) -> Result<[f64; 2]> {
+pub fn distance<T: Element>(links: [&ThinGauge<T>; 2], momenta: [&MomentumField<T>; 2]) -> Result<[f64; 2]> {
     let domain = links[0].domain();
     domain.expect_here("a field of links", links[1].domain())?;
     momenta.iter().try_for_each(|momenta| momenta.expect_on(domain))?;

@@ -7,7 +7,6 @@ use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::MovingLinks;
 use super::momenta::{MomentumField, distance};
 use super::{Error, PlanError};
-use crate::backend::Backend;
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
 use crate::field::{FullColour, ThinGauge};
@@ -114,21 +113,21 @@ pub struct Outcome {
 }
 
 /// A Markov chain of gauge fields in precision `T`.
-pub struct Chain<B: Backend, T> {
+pub struct Chain<T> {
     plan: Plan,
-    links: MovingLinks<B, T>,
-    momenta: MomentumField<B, T>,
-    quarks: Vec<RefCell<Pseudofermions<B>>>,
+    links: MovingLinks<T>,
+    momenta: MomentumField<T>,
+    quarks: Vec<RefCell<Pseudofermions>>,
     gauge: GaugeDrive,
     watch: Box<dyn FnMut(usize, usize)>,
 }
 
-impl<B: Backend, T: Element> Chain<B, T> {
+impl<T: Element> Chain<T> {
     /// *Collective.* A chain from these links on.
     ///
     /// # Errors
     /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
-    pub fn new(plan: Plan, links: &ThinGauge<B>, quarks: Vec<Pseudofermions<B>>) -> Result<Self, Error> {
+    pub fn new(plan: Plan, links: &ThinGauge, quarks: Vec<Pseudofermions>) -> Result<Self, Error> {
         plan.check(quarks.len())?;
         let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
         let momenta = MomentumField::zero(links.domain())?;
@@ -141,15 +140,15 @@ impl<B: Backend, T: Element> Chain<B, T> {
         self.watch = Box::new(watch);
     }
     /// Where it lives.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         self.momenta.domain()
     }
     /// The links as they are now.
-    pub fn links(&self) -> &MovingLinks<B, T> {
+    pub fn links(&self) -> &MovingLinks<T> {
         &self.links
     }
     /// The groups of quarks.
-    pub fn quarks(&mut self) -> impl Iterator<Item = &mut Pseudofermions<B>> {
+    pub fn quarks(&mut self) -> impl Iterator<Item = &mut Pseudofermions> {
         self.quarks.iter_mut().map(RefCell::get_mut)
     }
     /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `and_back` the way is gone
@@ -178,7 +177,7 @@ impl<B: Backend, T: Element> Chain<B, T> {
                     let mut quarks = quarks.borrow_mut();
                     let (own, rest) = given.split_at(quarks.count());
                     given = rest;
-                    let mut noise = FullColour::<B, Double>::zero(&domain, own.len())?;
+                    let mut noise = FullColour::<Double>::zero(&domain, own.len())?;
                     noise.upload(own)?;
                     quarks.set_from(&self.links, &noise.even)?;
                 }
@@ -230,9 +229,9 @@ impl<B: Backend, T: Element> Chain<B, T> {
         let level = |level: &LevelPlan| Level {
             forces: level
                 .gauge
-                .then_some(&*gauge as &dyn Force<B, T>)
+                .then_some(&*gauge as &dyn Force<T>)
                 .into_iter()
-                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force<B, T>))
+                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force<T>))
                 .collect(),
             scheme: level.scheme,
             steps: level.steps,
@@ -246,7 +245,7 @@ impl<B: Backend, T: Element> Chain<B, T> {
         }
     }
     /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
-    fn way_back(&mut self, before: &ThinGauge<B, T>, first: &MomentumField<B, T>) -> Result<[f64; 2], Error> {
+    fn way_back(&mut self, before: &ThinGauge<T>, first: &MomentumField<T>) -> Result<[f64; 2], Error> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
         self.dynamics(false)?;

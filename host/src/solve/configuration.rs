@@ -1,7 +1,6 @@
 //! A gauge configuration on a device, in every format that solves need.
 use super::ladder::{AnyPreconditioner, Formats};
 use super::request::{IterationPrecision, Operator, Reconstruction, Schwarz, with_formats};
-use crate::backend::Backend;
 use crate::dirac::{
     AnySchwarz, BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson,
 };
@@ -22,27 +21,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A clover term in double.
-type SharedTerm<B> = Arc<DeviceClover<B, Double>>;
+type SharedTerm = Arc<DeviceClover<Double>>;
 
 /// Links on the host, and their copies on a device, each made when it is first needed and kept.
-pub struct Configuration<'g, B: Backend> {
-    domain: Domain<B>,
+pub struct Configuration<'g> {
+    domain: Domain,
     gauge: Cow<'g, HostGauge>,
-    staged: RefCell<Option<ThinGauge<B>>>,
+    staged: RefCell<Option<ThinGauge>>,
     copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
     /// The clover term that was used last, and what it was made with.
-    term: RefCell<Option<(CloverParams, SharedTerm<B>)>>,
+    term: RefCell<Option<(CloverParams, SharedTerm)>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
-    temporal: OnceCell<Box<(Configuration<'static, B>, Transformation)>>,
+    temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
 }
 
-impl<'g, B: Backend> Configuration<'g, B> {
+impl<'g> Configuration<'g> {
     /// Nothing is copied yet. `gauge` has the lattice of `domain`.
-    pub fn new(domain: &Domain<B>, gauge: &'g HostGauge) -> Self {
+    pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
         Self::of(domain, Cow::Borrowed(gauge))
     }
-    fn of(domain: &Domain<B>, gauge: Cow<'g, HostGauge>) -> Self {
+    fn of(domain: &Domain, gauge: Cow<'g, HostGauge>) -> Self {
         Configuration {
             domain: domain.clone(),
             gauge,
@@ -54,7 +53,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         }
     }
     /// The configuration in temporal gauge, and the transformation that leads there.
-    pub(super) fn in_temporal_gauge(&self) -> Result<&(Configuration<'static, B>, Transformation)> {
+    pub(super) fn in_temporal_gauge(&self) -> Result<&(Configuration<'static>, Transformation)> {
         if let Some(there) = self.temporal.get() {
             return Ok(there);
         }
@@ -64,10 +63,10 @@ impl<'g, B: Backend> Configuration<'g, B> {
         Ok(self.temporal.get_or_init(|| made))
     }
     /// Where the copies live.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge<B>) -> Result<T>) -> Result<T> {
+    fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge) -> Result<T>) -> Result<T> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
             Some(there) => staged.insert(there),
@@ -80,7 +79,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         self.staged.take();
     }
     /// The links in precision `P` with reconstruction `R`.
-    pub fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<DeviceGauge<B, P, R>>> {
+    pub fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<DeviceGauge<P, R>>> {
         let key = TypeId::of::<(P, R)>();
         if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
             return Ok(Arc::clone(links));
@@ -90,7 +89,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         Ok(links)
     }
     /// The clover term, which batches of right-hand sides need one after the other.
-    fn term(&self, params: CloverParams) -> Result<SharedTerm<B>> {
+    fn term(&self, params: CloverParams) -> Result<SharedTerm> {
         if let Some((of, term)) = &*self.term.borrow()
             && *of == params
         {
@@ -114,7 +113,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         precision: IterationPrecision,
         reconstruction: Reconstruction,
         nrhs: usize,
-    ) -> Result<AnyOperator<B, FourSpins>> {
+    ) -> Result<AnyOperator<FourSpins>> {
         expect_kernels(precision, reconstruction)?;
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
@@ -131,7 +130,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
         schwarz: &Schwarz,
         reconstruction: Reconstruction,
         nrhs: usize,
-    ) -> Result<AnySchwarz<B>> {
+    ) -> Result<AnySchwarz> {
         expect_kernels(schwarz.precision, reconstruction)?;
         Operators::new(self, operator.into(), nrhs)?.any_schwarz(schwarz, reconstruction)
     }
@@ -142,7 +141,7 @@ impl<'g, B: Backend> Configuration<'g, B> {
             return Ok(asked);
         }
         let temporal = asked.is_temporal();
-        let count = |staged: &ThinGauge<B>| match temporal {
+        let count = |staged: &ThinGauge| match temporal {
             true => staged.singular_links_in_temporal_gauge(),
             false => staged.singular_links(),
         };
@@ -165,17 +164,17 @@ pub(super) fn expect_kernels(precision: IterationPrecision, reconstruction: Reco
 }
 
 /// One operator on a configuration, in every format.
-pub(super) struct Operators<'c, 'g, B: Backend> {
-    configuration: &'c Configuration<'g, B>,
+pub(super) struct Operators<'c, 'g> {
+    configuration: &'c Configuration<'g>,
     operator: Operator,
     nrhs: usize,
-    term: Option<SharedTerm<B>>,
+    term: Option<SharedTerm>,
     /// On the very links, in double.
-    exact: Rc<dyn EvenOdd<B, FourSpins, Double>>,
+    exact: Rc<dyn EvenOdd<FourSpins, Double>>,
 }
 
-impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
-    pub fn new(configuration: &'c Configuration<'g, B>, operator: Operator, nrhs: usize) -> Result<Self> {
+impl<'c, 'g> Operators<'c, 'g> {
+    pub fn new(configuration: &'c Configuration<'g>, operator: Operator, nrhs: usize) -> Result<Self> {
         let term = match operator {
             Operator::Wilson(_) => None,
             Operator::Clover(params, _) => Some(configuration.term(params)?),
@@ -184,15 +183,15 @@ impl<'c, 'g, B: Backend> Operators<'c, 'g, B> {
         let exact = even_odd(operator, wilson, term.clone(), nrhs)?;
         Ok(Operators { configuration, operator, nrhs, term, exact })
     }
-    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<B, FourSpins, P>>> {
+    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<FourSpins, P>>> {
         let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson());
         let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
         even_odd(self.operator, wilson, term.map(Arc::new), self.nrhs)
     }
 }
 
-impl<B: Backend> Operators<'_, '_, B> {
-    fn any_schwarz(&self, schwarz: &Schwarz, reconstruction: Reconstruction) -> Result<AnySchwarz<B>> {
+impl Operators<'_, '_> {
+    fn any_schwarz(&self, schwarz: &Schwarz, reconstruction: Reconstruction) -> Result<AnySchwarz> {
         // The end of the whole lattice, beyond which links in temporal gauge are not 1, may lie within a domain.
         let inside = schwarz.overlap > 0 && self.domain().grid().is_partitioned(3);
         let reconstruction =
@@ -205,7 +204,7 @@ impl<B: Backend> Operators<'_, '_, B> {
         Ok(with_formats!(schwarz.precision, reconstruction, make))
     }
     /// The preconditioner in a format.
-    fn schwarz<P: CloverFormat, R: LinkFormat<P>>(&self, schwarz: &Schwarz) -> Result<MrInBlocks<B, P>> {
+    fn schwarz<P: CloverFormat, R: LinkFormat<P>>(&self, schwarz: &Schwarz) -> Result<MrInBlocks<P>> {
         let (wilson, domain) = (self.operator.wilson(), self.domain());
         let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
         if schwarz.overlap == 0 {
@@ -230,10 +229,10 @@ impl<B: Backend> Operators<'_, '_, B> {
     /// The Schur complement cut into blocks.
     fn in_blocks<P: CloverFormat, R: LinkFormat<P>>(
         &self,
-        links: Arc<DeviceGauge<B, P, R>>,
-        term: Option<DeviceClover<B, P>>,
+        links: Arc<DeviceGauge<P, R>>,
+        term: Option<DeviceClover<P>>,
         block: [usize; 4],
-    ) -> Result<Rc<dyn BlockOperator<B, P>>> {
+    ) -> Result<Rc<dyn BlockOperator<P>>> {
         let wilson = Wilson::new(links, self.operator.wilson()).in_blocks(block);
         Ok(match (self.operator, term) {
             (Operator::Clover(_, schur), Some(term)) => {
@@ -244,11 +243,11 @@ impl<B: Backend> Operators<'_, '_, B> {
     }
 }
 
-impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
-    fn domain(&self) -> &Domain<B> {
+impl Formats<FourSpins> for Operators<'_, '_> {
+    fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn exact(&self) -> Rc<dyn EvenOdd<B, FourSpins, Double>> {
+    fn exact(&self) -> Rc<dyn EvenOdd<FourSpins, Double>> {
         self.exact.clone()
     }
     fn release_staged(&self) {
@@ -258,10 +257,10 @@ impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
         &self,
         schwarz: &Schwarz,
         reconstruction: Reconstruction,
-    ) -> Result<Option<AnyPreconditioner<B, FourSpins>>> {
+    ) -> Result<Option<AnyPreconditioner<FourSpins>>> {
         Ok(Some(Box::new(self.any_schwarz(schwarz, reconstruction)?)))
     }
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, FourSpins>> {
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<FourSpins>> {
         macro_rules! make {
             ($precision:ident, $recon:ident) => {
                 AnyOperator::$precision(self.with::<$precision, $recon>()?)
@@ -271,12 +270,12 @@ impl<B: Backend> Formats<B, FourSpins> for Operators<'_, '_, B> {
     }
 }
 
-fn even_odd<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
+fn even_odd<P: CloverFormat, R: LinkFormat<P>>(
     operator: Operator,
-    wilson: Wilson<B, P, R>,
-    term: Option<Arc<DeviceClover<B, P>>>,
+    wilson: Wilson<P, R>,
+    term: Option<Arc<DeviceClover<P>>>,
     nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<B, FourSpins, P>>> {
+) -> Result<Rc<dyn EvenOdd<FourSpins, P>>> {
     Ok(match (operator, term) {
         (Operator::Clover(_, schur), Some(term)) => Rc::new(EvenOddClover::new(wilson, term, schur, nrhs)?),
         _ => Rc::new(EvenOddWilson::new(wilson, nrhs)?),

@@ -1,7 +1,6 @@
 //! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
 use super::report::Climb;
 use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request, Schwarz};
-use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
@@ -20,18 +19,18 @@ use std::time::Instant;
 pub(super) type SolverError = SolveError<DeviceError>;
 
 /// A preconditioner of some kind.
-pub(super) type AnyPreconditioner<B, K> = Box<dyn Preconditioner<AnySpace<B, K>>>;
+pub(super) type AnyPreconditioner<K> = Box<dyn Preconditioner<AnySpace<K>>>;
 
 /// An operator in every format that a solve may need.
-pub(super) trait Formats<B: Backend, K: FieldKind> {
+pub(super) trait Formats<K: FieldKind> {
     /// Where it lives.
-    fn domain(&self) -> &Domain<B>;
+    fn domain(&self) -> &Domain;
     /// On the very links, in double.
-    fn exact(&self) -> Rc<dyn EvenOdd<B, K, Double>>;
+    fn exact(&self) -> Rc<dyn EvenOdd<K, Double>>;
     /// In a format.
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, K>>;
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<K>>;
     /// The preconditioner of GCR in a format, if the operator has one.
-    fn preconditioner(&self, _: &Schwarz, _: Reconstruction) -> Result<Option<AnyPreconditioner<B, K>>> {
+    fn preconditioner(&self, _: &Schwarz, _: Reconstruction) -> Result<Option<AnyPreconditioner<K>>> {
         Ok(None)
     }
     /// Frees what the formats are made from; it comes back when it is needed.
@@ -39,13 +38,13 @@ pub(super) trait Formats<B: Backend, K: FieldKind> {
 }
 
 /// A system with its answer, in double, on the sites of one parity.
-pub(super) trait Problem<B: Backend, K: FieldKind> {
+pub(super) trait Problem<K: FieldKind> {
     /// Where both live.
-    fn space(&self) -> &FieldSpace<B, K, Double>;
+    fn space(&self) -> &FieldSpace<K, Double>;
     /// The right-hand side.
-    fn rhs(&self) -> &DeviceField<B, K, Double>;
+    fn rhs(&self) -> &DeviceField<K, Double>;
     /// The solution so far.
-    fn solution(&mut self) -> &mut DeviceField<B, K, Double>;
+    fn solution(&mut self) -> &mut DeviceField<K, Double>;
     /// True residuals, by which the answer is judged, relative to the sources.
     fn residuals(&mut self) -> Result<Vec<f64>>;
 }
@@ -68,12 +67,12 @@ pub(super) struct Climbed {
 
 /// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
 /// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
-pub(super) fn climb<B: Backend, K: FieldKind, O: Copy>(
-    formats: &impl Formats<B, K>,
-    problem: &mut impl Problem<B, K>,
+pub(super) fn climb<K: FieldKind, O: Copy>(
+    formats: &impl Formats<K>,
+    problem: &mut impl Problem<K>,
     mut tol: f64,
     request: &Request<O>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> std::result::Result<Climbed, SolverError> {
     let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
     let mut system = Levels::new(formats, rung, problem, request)?;
@@ -179,36 +178,36 @@ fn may_climb(error: &Unsolved, true_residual: &[f64]) -> bool {
 }
 
 /// Counts on from the iterations of the solves before.
-struct After<'a, O> {
-    observer: &'a mut O,
+struct After<'a> {
+    observer: &'a mut dyn Observer,
     iterations: usize,
 }
-impl<O: Observer> Observer for After<'_, O> {
+impl Observer for After<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         self.observer.iteration(&Iteration { iteration: self.iterations + event.iteration, ..*event })
     }
 }
 
 /// The system in the two precisions of a solver.
-struct Levels<B: Backend, K> {
-    outer_space: AnySpace<B, K>,
-    outer: AnyOperator<B, K>,
-    sloppy_space: AnySpace<B, K>,
-    sloppy: AnyOperator<B, K>,
+struct Levels<K> {
+    outer_space: AnySpace<K>,
+    outer: AnyOperator<K>,
+    sloppy_space: AnySpace<K>,
+    sloppy: AnyOperator<K>,
     /// Whether the operator is Hermitian and positive.
     positive: bool,
     /// For GCR, and the space that it works in.
-    preconditioner: Option<(AnySpace<B, K>, AnyPreconditioner<B, K>)>,
+    preconditioner: Option<(AnySpace<K>, AnyPreconditioner<K>)>,
     /// Right-hand side and solution in the outer precision.
-    rhs: AnyField<B, K>,
-    x: AnyField<B, K>,
+    rhs: AnyField<K>,
+    x: AnyField<K>,
 }
 
-impl<B: Backend, K: FieldKind> Levels<B, K> {
+impl<K: FieldKind> Levels<K> {
     fn new<O>(
-        formats: &impl Formats<B, K>,
+        formats: &impl Formats<K>,
         rung: Rung,
-        problem: &mut impl Problem<B, K>,
+        problem: &mut impl Problem<K>,
         request: &Request<O>,
     ) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
@@ -233,7 +232,7 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
         outer_space.read(problem.solution(), &mut x)?;
         Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
     }
-    fn hand_back(&self, problem: &mut impl Problem<B, K>) -> Result {
+    fn hand_back(&self, problem: &mut impl Problem<K>) -> Result {
         let space = FieldSpace::new(problem.space().domain(), problem.space().nrhs());
         self.outer_space.write(&self.x, &space, problem.solution())
     }
@@ -243,7 +242,7 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
         rung: Rung,
         tol: f64,
         request: &Request<O>,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> std::result::Result<Info, SolverError> {
         let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
         let (positive, system) = (*positive, Mixed::new(outer_space, outer, sloppy_space, sloppy));
@@ -284,7 +283,7 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
                 let params = DefectParams { tol, inner_tol, max_iterations, max_corrections: 1000, max_stalls: 3 };
                 let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
                 let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
-                let solve = |r: &AnyField<B, K>, e: &mut AnyField<B, K>, asked: &solvers::InnerRequest| {
+                let solve = |r: &AnyField<K>, e: &mut AnyField<K>, asked: &solvers::InnerRequest| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
                     let terms = Terms { tol: asked.tol, delta: Some(0.0), dependent, positive };
@@ -298,15 +297,15 @@ impl<B: Backend, K: FieldKind> Levels<B, K> {
 }
 
 /// Shows the iterations of inner and outer solver to one observer.
-struct Nested<'a, O> {
-    observer: &'a mut O,
+struct Nested<'a> {
+    observer: &'a mut dyn Observer,
     /// Of the inner solves before.
     iterations: usize,
     /// The residual that the inner solve began with.
     level: f64,
     residuals: Vec<f64>,
 }
-impl<O: Observer> Nested<'_, O> {
+impl Nested<'_> {
     fn outside(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         (self.iterations, self.level) = (event.iteration, event.worst());
         self.observer.iteration(event)
@@ -337,7 +336,7 @@ fn krylov<Y: System<Error = DeviceError>, O: Copy>(
     x: &mut Precise<Y>,
     terms: Terms,
     request: &Request<O>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> std::result::Result<Info, SolverError> {
     let Terms { tol, delta, dependent, positive } = terms;
     let Request { max_iterations, stagnation_window, .. } = *request;

@@ -3,7 +3,6 @@ use super::request::{
     Correction, IterationPrecision, Method, Operator, Reconstruction, Request, with_formats, with_improved_formats,
     with_naive_formats,
 };
-use crate::backend::Cpu;
 use crate::dirac::StaggeredParams;
 use crate::fat_links::workspace_bytes;
 use crate::field::{DeviceClover, DeviceColour, DeviceGauge, DeviceSpinor};
@@ -220,9 +219,9 @@ fn staggered_bytes(
     macro_rules! of {
         ($precision:ident, $recon:ident) => {
             (
-                DeviceColour::<Cpu, $precision>::bytes_for(sites, nrhs),
-                2 * DeviceGauge::<Cpu, $precision, Recon18>::bytes_for(sites),
-                2 * DeviceGauge::<Cpu, $precision, $recon>::bytes_for(sites),
+                DeviceColour::<$precision>::bytes_for(sites, nrhs),
+                2 * DeviceGauge::<$precision, Recon18>::bytes_for(sites),
+                2 * DeviceGauge::<$precision, $recon>::bytes_for(sites),
             )
         };
     }
@@ -241,9 +240,9 @@ fn bytes(precision: IterationPrecision, reconstruction: Reconstruction, sites: u
     macro_rules! of {
         ($precision:ident, $recon:ident) => {
             Bytes {
-                spinor: DeviceSpinor::<Cpu, $precision>::bytes_for(sites, nrhs),
-                links: 2 * DeviceGauge::<Cpu, $precision, $recon>::bytes_for(sites),
-                clover: 4 * DeviceClover::<Cpu, $precision>::bytes_for(sites),
+                spinor: DeviceSpinor::<$precision>::bytes_for(sites, nrhs),
+                links: 2 * DeviceGauge::<$precision, $recon>::bytes_for(sites),
+                clover: 4 * DeviceClover::<$precision>::bytes_for(sites),
             }
         };
     }

@@ -1,6 +1,5 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
 mod batch;
-mod compiled;
 mod configuration;
 mod ladder;
 mod memory;
@@ -12,7 +11,6 @@ mod shifts;
 mod staggered;
 
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches};
-pub use compiled::Solves;
 pub use configuration::Configuration;
 pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};
@@ -22,7 +20,6 @@ pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 pub use staggered::StaggeredConfiguration;
 
-use crate::backend::Backend;
 use crate::domain::Domain;
 use crate::field::host::{HostGauge, HostSpinor};
 use solvers::Observer;
@@ -36,12 +33,12 @@ use solvers::Observer;
 ///
 /// # Errors
 /// [`SolveFailure`]; where the solver gave up, with the best iterates.
-pub fn solve_wilson<B: Backend>(
-    domain: &Domain<B>,
+pub fn solve_wilson(
+    domain: &Domain,
     gauge: &HostGauge,
     sources: &[HostSpinor],
     request: &Request,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> Result<(Vec<HostSpinor>, Report), SolveFailure> {
     Configuration::new(domain, gauge).solve(sources, None, request, observer)
 }

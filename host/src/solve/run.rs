@@ -5,7 +5,6 @@ use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::{Method, Request};
 use super::scale::Scales;
-use crate::backend::Backend;
 use crate::dirac::EvenOdd;
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostField, HostSpinor, Spinor};
@@ -18,7 +17,7 @@ use std::time::Instant;
 /// Solutions and what is known of them. They need not have converged: see [`Report::converged`].
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
-impl<B: Backend> Configuration<'_, B> {
+impl Configuration<'_> {
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. The observer sees every iteration and
     /// can stop it.
     ///
@@ -31,16 +30,7 @@ impl<B: Backend> Configuration<'_, B> {
         sources: &[HostSpinor],
         guess: Option<&[HostSpinor]>,
         request: &Request,
-        observer: &mut impl Observer,
-    ) -> Solved<Spinor> {
-        (B::solves().spinors)(self, sources, guess, request, observer)
-    }
-    pub(super) fn compute(
-        &self,
-        sources: &[HostSpinor],
-        guess: Option<&[HostSpinor]>,
-        request: &Request,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> Solved<Spinor> {
         self.domain().expect_sources(sources, guess)?;
         if !request.reconstruction.is_temporal() {
@@ -65,7 +55,7 @@ impl<B: Backend> Configuration<'_, B> {
         sources: &[HostSpinor],
         guess: Option<&[HostSpinor]>,
         request: &Request,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> Solved<Spinor> {
         let begin = Instant::now();
         expect_kernels(request.precision, request.reconstruction)?;
@@ -81,12 +71,12 @@ impl<B: Backend> Configuration<'_, B> {
 
 /// Solves M ψ_j = η_j for all sources together. The reconstruction is one that can be had; `begin` is when the user's call
 /// began.
-pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
-    formats: &impl Formats<B, K>,
+pub(super) fn solve<K: FieldKind, O: Copy>(
+    formats: &impl Formats<K>,
     sources: &[HostField<K::Host>],
     guess: Option<&[HostField<K::Host>]>,
     request: &Request<O>,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
     begin: Instant,
 ) -> Solved<K::Host> {
     let mut problem = FullSystem::new(formats.domain(), formats.exact(), sources, guess)?;
@@ -116,30 +106,30 @@ pub(super) fn solve<B: Backend, K: FieldKind, O: Copy>(
 }
 
 /// The full system in double, and its answer.
-struct FullSystem<B: Backend, K: FieldKind> {
-    space: FieldSpace<B, K, Double>,
-    operator: Rc<dyn EvenOdd<B, K, Double>>,
-    eta: FullField<B, K, Double>,
-    psi: FullField<B, K, Double>,
+struct FullSystem<K: FieldKind> {
+    space: FieldSpace<K, Double>,
+    operator: Rc<dyn EvenOdd<K, Double>>,
+    eta: FullField<K, Double>,
+    psi: FullField<K, Double>,
     /// What η and ψ are multiplied by.
     scales: Scales,
     /// Of the Schur complement.
-    rhs: DeviceField<B, K, Double>,
+    rhs: DeviceField<K, Double>,
     /// ‖η_j‖
     source_norms: Vec<f64>,
     /// ‖η̂_j‖
     rhs_norms: Vec<f64>,
 }
 
-impl<B: Backend, K: FieldKind> FullSystem<B, K> {
+impl<K: FieldKind> FullSystem<K> {
     fn new(
-        domain: &Domain<B>,
-        operator: Rc<dyn EvenOdd<B, K, Double>>,
+        domain: &Domain,
+        operator: Rc<dyn EvenOdd<K, Double>>,
         sources: &[HostField<K::Host>],
         guess: Option<&[HostField<K::Host>]>,
     ) -> Result<Self> {
         let nrhs = sources.len();
-        let space = FieldSpace::<B, K, Double>::new(domain, nrhs);
+        let space = FieldSpace::<K, Double>::new(domain, nrhs);
         let mut eta = FullField::zero(domain, nrhs)?;
         eta.upload(sources)?;
         let mut psi = FullField::zero(domain, nrhs)?;
@@ -166,14 +156,14 @@ impl<B: Backend, K: FieldKind> FullSystem<B, K> {
     }
 }
 
-impl<B: Backend, K: FieldKind> Problem<B, K> for FullSystem<B, K> {
-    fn space(&self) -> &FieldSpace<B, K, Double> {
+impl<K: FieldKind> Problem<K> for FullSystem<K> {
+    fn space(&self) -> &FieldSpace<K, Double> {
         &self.space
     }
-    fn rhs(&self) -> &DeviceField<B, K, Double> {
+    fn rhs(&self) -> &DeviceField<K, Double> {
         &self.rhs
     }
-    fn solution(&mut self) -> &mut DeviceField<B, K, Double> {
+    fn solution(&mut self) -> &mut DeviceField<K, Double> {
         &mut self.psi.even
     }
     /// ψ_o from ψ_e, then ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
@@ -193,10 +183,7 @@ impl<B: Backend, K: FieldKind> Problem<B, K> for FullSystem<B, K> {
 }
 
 /// ‖x_j‖
-pub(super) fn norms<B: Backend, K: FieldKind>(
-    space: &FieldSpace<B, K, Double>,
-    x: &DeviceField<B, K, Double>,
-) -> Result<Vec<f64>> {
+pub(super) fn norms<K: FieldKind>(space: &FieldSpace<K, Double>, x: &DeviceField<K, Double>) -> Result<Vec<f64>> {
     let mut norms = vec![0.0; space.nrhs()];
     space.norm2(x, &mut norms)?;
     norms.iter_mut().for_each(|n| *n = n.sqrt());

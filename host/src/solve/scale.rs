@@ -1,7 +1,6 @@
 //! Sources whose numbers are far from 1. A residual in single precision or less, ten or more orders below its source, must
 //! still have squares that single precision can hold, so such sources are multiplied by a power of two for the solve, which
 //! changes no digit, and solutions divided by it.
-use crate::backend::Backend;
 use crate::domain::Result;
 use crate::field::{FieldKind, FieldSpace, FullField};
 use gpu_kernels::storage::Double;
@@ -35,25 +34,17 @@ impl Scales {
         norms.iter().zip(&self.0).map(|(norm, scale)| norm * scale).collect()
     }
     /// Multiplies sources, or the guess that belongs to them.
-    pub fn apply<B: Backend, K: FieldKind>(
-        &self,
-        space: &FieldSpace<B, K, Double>,
-        fields: &mut FullField<B, K, Double>,
-    ) -> Result {
+    pub fn apply<K: FieldKind>(&self, space: &FieldSpace<K, Double>, fields: &mut FullField<K, Double>) -> Result {
         self.multiply(space, fields, |scale| scale)
     }
     /// Divides solutions.
-    pub fn undo<B: Backend, K: FieldKind>(
-        &self,
-        space: &FieldSpace<B, K, Double>,
-        fields: &mut FullField<B, K, Double>,
-    ) -> Result {
+    pub fn undo<K: FieldKind>(&self, space: &FieldSpace<K, Double>, fields: &mut FullField<K, Double>) -> Result {
         self.multiply(space, fields, |scale| 1.0 / scale)
     }
-    fn multiply<B: Backend, K: FieldKind>(
+    fn multiply<K: FieldKind>(
         &self,
-        space: &FieldSpace<B, K, Double>,
-        fields: &mut FullField<B, K, Double>,
+        space: &FieldSpace<K, Double>,
+        fields: &mut FullField<K, Double>,
         factor: impl Fn(f64) -> f64,
     ) -> Result {
         if self.are_one() {

@@ -7,7 +7,6 @@ use super::request::{IterationPrecision, Method, Reconstruction, Request};
 use super::run::norms;
 use super::scale::Scales;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
-use crate::backend::Backend;
 use crate::dirac::{EvenOdd, StaggeredParams};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, HostColour};
@@ -92,7 +91,7 @@ pub(super) enum Series<'a> {
     Masses(&'a [f64]),
 }
 
-impl<B: Backend> StaggeredConfiguration<'_, B> {
+impl StaggeredConfiguration<'_> {
     /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix
     /// the parities: each is solved where some source has it.
     ///
@@ -104,9 +103,9 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         shifts: &[f64],
         strategy: ShiftStrategy,
         request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> SolvedShifts {
-        (B::solves().series)(self, sources, Series::Shifts(shifts), strategy, request, observer)
+        self.compute_series(sources, Series::Shifts(shifts), strategy, request, observer)
     }
     /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The
     /// mass of the request's operator is of no interest.
@@ -119,22 +118,22 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         masses: &[f64],
         strategy: ShiftStrategy,
         request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> SolvedShifts {
-        (B::solves().series)(self, sources, Series::Masses(masses), strategy, request, observer)
+        self.compute_series(sources, Series::Masses(masses), strategy, request, observer)
     }
-    pub(super) fn compute_series(
+    fn compute_series(
         &self,
         sources: &[HostColour],
         series: Series<'_>,
         strategy: ShiftStrategy,
         request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> SolvedShifts {
         let masses = match series {
             Series::Masses(masses) => masses,
             Series::Shifts(shifts) => {
-                let finish = |solver: &mut Shifts<B>, i| solver.normal_residuals(i);
+                let finish = |solver: &mut Shifts, i| solver.normal_residuals(i);
                 return self.shifted(sources, shifts, strategy, request, observer, finish);
             }
         };
@@ -157,8 +156,8 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
         shifts: &[f64],
         strategy: ShiftStrategy,
         request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
-        finish: impl Fn(&mut Shifts<B>, usize) -> Result<Vec<f64>>,
+        observer: &mut dyn Observer,
+        finish: impl Fn(&mut Shifts, usize) -> Result<Vec<f64>>,
     ) -> SolvedShifts {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
@@ -210,16 +209,16 @@ impl<B: Backend> StaggeredConfiguration<'_, B> {
 }
 
 /// The systems and their solutions, in double.
-struct Shifts<'c, 'g, B: Backend> {
-    configuration: &'c StaggeredConfiguration<'g, B>,
+struct Shifts<'c, 'g> {
+    configuration: &'c StaggeredConfiguration<'g>,
     request: Request<StaggeredParams>,
-    space: ColourSpace<B, Double>,
-    sources: FullColour<B, Double>,
+    space: ColourSpace<Double>,
+    sources: FullColour<Double>,
     /// What sources and solutions are multiplied by.
     scales: Scales,
     /// ‖b_j‖ on each parity.
     norms: Vec<[f64; 2]>,
-    x: Vec<FullColour<B, Double>>,
+    x: Vec<FullColour<Double>>,
     outcomes: Vec<ShiftOutcome>,
     first_precision: Option<IterationPrecision>,
     first_seconds: f64,
@@ -227,15 +226,15 @@ struct Shifts<'c, 'g, B: Backend> {
     flops: f64,
 }
 
-impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
+impl<'c, 'g> Shifts<'c, 'g> {
     fn new(
-        configuration: &'c StaggeredConfiguration<'g, B>,
+        configuration: &'c StaggeredConfiguration<'g>,
         sources: &[HostColour],
         shifts: &[f64],
         request: Request<StaggeredParams>,
     ) -> Result<Self> {
         let (domain, nrhs) = (configuration.domain(), sources.len());
-        let space = ColourSpace::<B, Double>::new(domain, nrhs);
+        let space = ColourSpace::<Double>::new(domain, nrhs);
         let mut full = FullColour::zero(domain, nrhs)?;
         full.upload(sources)?;
         let (even, odd) = (norms(&space, &full.even)?, norms(&space, &full.odd)?);
@@ -267,7 +266,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
             flops: 0.0,
         })
     }
-    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredOperators<'c, 'g, B>> {
+    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredOperators<'c, 'g>> {
         StaggeredOperators::new(self.configuration, self.request.operator, parity, shift, self.space.nrhs())
     }
     /// Solves the systems on one parity. Answers whether the observer stopped it.
@@ -275,7 +274,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         &mut self,
         parity: usize,
         strategy: ShiftStrategy,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> std::result::Result<bool, SolveError<DeviceError>> {
         let mut seen = Counted { observer, before: 0, last: 0, stopped: false };
         if strategy == ShiftStrategy::MultiShift {
@@ -294,7 +293,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
     fn together(
         &mut self,
         parity: usize,
-        observer: &mut Counted<impl Observer>,
+        observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let double = self.request.precision == IterationPrecision::Double;
         let precision = if double { IterationPrecision::Double } else { IterationPrecision::Single };
@@ -302,10 +301,10 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
         // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.short(false))?;
-        let space = AnySpace::<B, OneSpin>::new(self.space.domain(), self.space.nrhs(), precision);
+        let space = AnySpace::<OneSpin>::new(self.space.domain(), self.space.nrhs(), precision);
         let mut b = space.allocate()?;
         space.read(self.sources.parity(parity), &mut b)?;
-        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<AnyField<B, OneSpin>>>>()?;
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<AnyField<OneSpin>>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let params = MultiShiftParams {
             tol: &[tol],
@@ -346,7 +345,7 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         &mut self,
         parity: usize,
         i: usize,
-        observer: &mut Counted<impl Observer>,
+        observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let operators = self.operators(parity, self.outcomes[i].shift)?;
         let mut problem = Shifted {
@@ -402,15 +401,15 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
         }
         self.relative_to_sources(&mut image)
     }
-    fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd<B, OneSpin, Double>>> {
+    fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd<OneSpin, Double>>> {
         let params = StaggeredParams { mass, ..self.request.operator };
         Ok(StaggeredOperators::new(self.configuration, params, 0, 0.0, self.space.nrhs())?.exact())
     }
-    fn zero(&self) -> Result<FullColour<B, Double>> {
+    fn zero(&self) -> Result<FullColour<Double>> {
         FullColour::zero(self.space.domain(), self.space.nrhs())
     }
     /// ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
-    fn relative_to_sources(&self, y: &mut FullColour<B, Double>) -> Result<Vec<f64>> {
+    fn relative_to_sources(&self, y: &mut FullColour<Double>) -> Result<Vec<f64>> {
         let n = self.space.nrhs();
         let (mut squares, mut parts) = (vec![0.0; n], vec![0.0; n]);
         for parity in 0..2 {
@@ -426,29 +425,29 @@ impl<'c, 'g, B: Backend> Shifts<'c, 'g, B> {
 }
 
 /// (M†M + σ) x = b on the sites of one parity.
-struct Shifted<'a, B: Backend> {
-    space: &'a ColourSpace<B, Double>,
-    operator: Rc<dyn EvenOdd<B, OneSpin, Double>>,
-    rhs: &'a DeviceColour<B, Double>,
+struct Shifted<'a> {
+    space: &'a ColourSpace<Double>,
+    operator: Rc<dyn EvenOdd<OneSpin, Double>>,
+    rhs: &'a DeviceColour<Double>,
     norms: Vec<f64>,
-    x: &'a mut DeviceColour<B, Double>,
+    x: &'a mut DeviceColour<Double>,
 }
 
-impl<B: Backend> Shifted<'_, B> {
+impl Shifted<'_> {
     /// A guess that is no number is none.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }
 }
 
-impl<B: Backend> Problem<B, OneSpin> for Shifted<'_, B> {
-    fn space(&self) -> &ColourSpace<B, Double> {
+impl Problem<OneSpin> for Shifted<'_> {
+    fn space(&self) -> &ColourSpace<Double> {
         self.space
     }
-    fn rhs(&self) -> &DeviceColour<B, Double> {
+    fn rhs(&self) -> &DeviceColour<Double> {
         self.rhs
     }
-    fn solution(&mut self) -> &mut DeviceColour<B, Double> {
+    fn solution(&mut self) -> &mut DeviceColour<Double> {
         self.x
     }
     /// Of this parity; the whole is checked at the end.
@@ -462,13 +461,13 @@ impl<B: Backend> Problem<B, OneSpin> for Shifted<'_, B> {
 }
 
 /// Counts on over the solvers, and remembers whether it was stopped.
-struct Counted<'a, O> {
-    observer: &'a mut O,
+struct Counted<'a> {
+    observer: &'a mut dyn Observer,
     before: usize,
     last: usize,
     stopped: bool,
 }
-impl<O: Observer> Observer for Counted<'_, O> {
+impl Observer for Counted<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         self.last = self.before + event.iteration;
         let answer = self.observer.iteration(&Iteration { iteration: self.last, ..*event });

@@ -4,7 +4,6 @@ use super::ladder::Formats;
 use super::report::SolveFailure;
 use super::request::{IterationPrecision, Method, Reconstruction, Request, with_improved_formats, with_naive_formats};
 use super::run::{Solved, solve};
-use crate::backend::Backend;
 use crate::dirac::{
     EvenOdd, EvenOddStaggered, Form, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
 };
@@ -28,25 +27,25 @@ use std::time::Instant;
 
 /// Links of a staggered operator on a device, in every format that solves need, each made when it is first needed and
 /// kept.
-pub struct StaggeredConfiguration<'g, B: Backend> {
-    links: Links<'g, B>,
+pub struct StaggeredConfiguration<'g> {
+    links: Links<'g>,
     /// The antiperiodic boundary condition is spread over all links in t.
     spread: bool,
 }
 
-enum Links<'g, B: Backend> {
-    Thin(Configuration<'g, B>),
-    Improved(ImprovedConfiguration<B>),
+enum Links<'g> {
+    Thin(Configuration<'g>),
+    Improved(ImprovedConfiguration),
 }
 
-struct ImprovedConfiguration<B: Backend> {
-    links: Improvement<B>,
+struct ImprovedConfiguration {
+    links: Improvement,
     copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
     singular: OnceCell<bool>,
 }
 
-impl<B: Backend> ImprovedConfiguration<B> {
-    fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<ImprovedLinks<B, P, R>>>
+impl ImprovedConfiguration {
+    fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<ImprovedLinks<P, R>>>
     where
         R::Full: LinkFormat<P>,
     {
@@ -68,20 +67,20 @@ impl<B: Backend> ImprovedConfiguration<B> {
     }
 }
 
-impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
+impl<'g> StaggeredConfiguration<'g> {
     /// For the naive operator, on thin links.
-    pub fn naive(domain: &Domain<B>, gauge: &'g HostGauge) -> Self {
+    pub fn naive(domain: &Domain, gauge: &'g HostGauge) -> Self {
         Self::of(Links::Thin(Configuration::new(domain, gauge)))
     }
     /// For an improved operator.
-    pub fn improved(links: Improvement<B>) -> Self {
+    pub fn improved(links: Improvement) -> Self {
         Self::of(Links::Improved(ImprovedConfiguration {
             links,
             copies: RefCell::default(),
             singular: OnceCell::new(),
         }))
     }
-    fn of(links: Links<'g, B>) -> Self {
+    fn of(links: Links<'g>) -> Self {
         StaggeredConfiguration { links, spread: false }
     }
     /// With the antiperiodic boundary condition spread over all links in t as factors e^{iπ/T}, as CL2QCD has it, instead
@@ -91,7 +90,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         StaggeredConfiguration { spread: true, ..self }
     }
     /// Where the links live.
-    pub fn domain(&self) -> &Domain<B> {
+    pub fn domain(&self) -> &Domain {
         match &self.links {
             Links::Thin(configuration) => configuration.domain(),
             Links::Improved(configuration) => configuration.links.fat.domain(),
@@ -161,7 +160,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         precision: IterationPrecision,
         reconstruction: Reconstruction,
         nrhs: usize,
-    ) -> Result<AnyOperator<B, OneSpin>> {
+    ) -> Result<AnyOperator<OneSpin>> {
         let (operator, exists) = match self.links {
             Links::Thin(_) => ("naive staggered", reconstruction.exists_for_naive(precision)),
             Links::Improved(_) => ("improved staggered", reconstruction.exists_for_improved(precision)),
@@ -246,16 +245,7 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
         sources: &[HostColour],
         guess: Option<&[HostColour]>,
         request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
-    ) -> Solved<ColourVector> {
-        (B::solves().colours)(self, sources, guess, request, observer)
-    }
-    pub(super) fn compute(
-        &self,
-        sources: &[HostColour],
-        guess: Option<&[HostColour]>,
-        request: &Request<StaggeredParams>,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> Solved<ColourVector> {
         let begin = Instant::now();
         self.domain().expect_sources(sources, guess)?;
@@ -274,16 +264,16 @@ impl<'g, B: Backend> StaggeredConfiguration<'g, B> {
     }
 }
 
-fn applied<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+fn applied<P: Precision, L: StaggeredLinks<P>>(
     form: Form,
     links: Arc<L>,
     params: StaggeredParams,
     fields: &[HostColour],
 ) -> Result<Vec<HostColour>> {
     let (domain, staggered) = (links.domain().clone(), Staggered::new(links, params));
-    let mut psi = FullColour::<B, P>::zero(&domain, fields.len())?;
+    let mut psi = FullColour::<P>::zero(&domain, fields.len())?;
     psi.upload(fields)?;
-    let mut out = FullColour::<B, P>::zero(&domain, fields.len())?;
+    let mut out = FullColour::<P>::zero(&domain, fields.len())?;
     match form {
         Form::Plain | Form::Dagger => staggered.full(form == Form::Dagger, &psi, &mut out)?,
         Form::Normal => {
@@ -297,18 +287,18 @@ fn applied<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
 }
 
 /// M†M + σ on the sites of one parity, in every format.
-pub(super) struct StaggeredOperators<'c, 'g, B: Backend> {
-    configuration: &'c StaggeredConfiguration<'g, B>,
+pub(super) struct StaggeredOperators<'c, 'g> {
+    configuration: &'c StaggeredConfiguration<'g>,
     params: StaggeredParams,
     parity: usize,
     shift: f64,
     nrhs: usize,
-    exact: Rc<dyn EvenOdd<B, OneSpin, Double>>,
+    exact: Rc<dyn EvenOdd<OneSpin, Double>>,
 }
 
-impl<'c, 'g, B: Backend> StaggeredOperators<'c, 'g, B> {
+impl<'c, 'g> StaggeredOperators<'c, 'g> {
     pub fn new(
-        configuration: &'c StaggeredConfiguration<'g, B>,
+        configuration: &'c StaggeredConfiguration<'g>,
         params: StaggeredParams,
         parity: usize,
         shift: f64,
@@ -322,24 +312,24 @@ impl<'c, 'g, B: Backend> StaggeredOperators<'c, 'g, B> {
     }
 }
 
-fn make<B: Backend, P: Precision, L: StaggeredLinks<B, P>>(
+fn make<P: Precision, L: StaggeredLinks<P>>(
     links: Arc<L>,
     params: StaggeredParams,
     parity: usize,
     shift: f64,
     nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<B, OneSpin, P>>> {
+) -> Result<Rc<dyn EvenOdd<OneSpin, P>>> {
     Ok(Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?))
 }
 
-impl<B: Backend> Formats<B, OneSpin> for StaggeredOperators<'_, '_, B> {
-    fn domain(&self) -> &Domain<B> {
+impl Formats<OneSpin> for StaggeredOperators<'_, '_> {
+    fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn exact(&self) -> Rc<dyn EvenOdd<B, OneSpin, Double>> {
+    fn exact(&self) -> Rc<dyn EvenOdd<OneSpin, Double>> {
         self.exact.clone()
     }
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<B, OneSpin>> {
+    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<OneSpin>> {
         let StaggeredOperators { params, parity, shift, nrhs, .. } = *self;
         macro_rules! on {
             ($links:ident, $precision:ident, $recon:ident) => {

@@ -24,18 +24,16 @@ pub enum Operations {
 
 /// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
 /// [`Mode::Search`](super::Mode::Search) that tunes their kernels; otherwise it only takes time.
-pub fn launch_all<B: Backend>(backend: &B, operations: Operations, options: &Options) -> Result {
-    let domain = Domain::single(backend.clone(), options.lattice)?;
+pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Options) -> Result {
+    let domain = Domain::single(backend, options.lattice)?;
     let mut visit = |_, call: &mut dyn FnMut() -> Result| call();
     match operations {
         Operations::Wilson => workload::wilson(&domain, options, Extent::All, &mut visit)?,
         Operations::Clover => workload::clover(&domain, options, Extent::All, &mut visit)?,
         Operations::Staggered => workload::naive(&domain, options, Extent::All, &mut visit)?,
         Operations::Improved => workload::improved(&domain, options, Extent::All, &mut visit)?,
-        Operations::LinearAlgebra => {
-            workload::linear_algebra::<B, FourSpins>(&domain, options, Extent::All, &mut visit)?
-        }
-        Operations::ColourAlgebra => workload::linear_algebra::<B, OneSpin>(&domain, options, Extent::All, &mut visit)?,
+        Operations::LinearAlgebra => workload::linear_algebra::<FourSpins>(&domain, options, Extent::All, &mut visit)?,
+        Operations::ColourAlgebra => workload::linear_algebra::<OneSpin>(&domain, options, Extent::All, &mut visit)?,
     }
     backend.synchronize().map_err(DeviceError::from)
 }

@@ -3,7 +3,6 @@ mod staggered;
 
 pub(crate) use staggered::{improved, naive};
 
-use crate::backend::Backend;
 use crate::bench::Options;
 use crate::dirac::{
     CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, EvenOddWilson, Schur, TimeBoundary,
@@ -56,14 +55,14 @@ pub(crate) enum Extent {
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
 
 /// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub(crate) fn wilson<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+pub(crate) fn wilson(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let staged = ThinGauge::upload(domain, &gauge)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
-                    wilson_in::<B, $precision, $recon>(&staged, options, extent, visit)?
+                    wilson_in::<$precision, $recon>(&staged, options, extent, visit)?
                 };
             }
             with_formats!(precision, reconstruction, with);
@@ -76,7 +75,7 @@ pub(crate) fn wilson<B: Backend>(domain: &Domain<B>, options: &Options, extent: 
 type Formatted<'a> = (Cow<'a, HostGauge>, Vec<Reconstruction>);
 
 /// The links as they are and in temporal gauge, each with the formats for links in that gauge, where there are any.
-fn gauges<'a, B: Backend>(domain: &Domain<B>, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
+fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
     let mut all = Vec::new();
     for temporal in [false, true] {
         let formats = options.reconstructions.iter().copied();
@@ -98,16 +97,16 @@ fn formats(
     pairs.filter(|(precision, format)| format.exists_in(*precision))
 }
 
-fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
-    staged: &ThinGauge<B>,
+fn wilson_in<P: CloverFormat, R: LinkFormat<P>>(
+    staged: &ThinGauge,
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let links: Arc<DeviceGauge<P, R>> = Arc::new(staged.pack()?);
     let domain = links.domain().clone();
     let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, options.nrhs)?;
+    let mut fields = random_fields::<FourSpins, P, 4>(&domain, options.nrhs)?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, spinors: usize| Operation {
         name,
@@ -155,18 +154,18 @@ fn wilson_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
 }
 
 /// The even-odd matrix with the sums that BiCGstab waits for: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
-fn with_sums<B: Backend, P: Precision>(
-    matrix: &impl LinearOperator<SpinorSpace<B, P>>,
-    domain: &Domain<B>,
-    [x, w]: [&DeviceSpinor<B, P>; 2],
-    out: &mut DeviceSpinor<B, P>,
+fn with_sums<P: Precision>(
+    matrix: &impl LinearOperator<SpinorSpace<P>>,
+    domain: &Domain,
+    [x, w]: [&DeviceSpinor<P>; 2],
+    out: &mut DeviceSpinor<P>,
 ) -> Result {
-    let space = SpinorSpace::<B, P>::new(domain, x.nrhs());
+    let space = SpinorSpace::<P>::new(domain, x.nrhs());
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
 /// The Wilson-clover operator: A⁻¹ D in one pass, and the even-odd matrices.
-pub(crate) fn clover<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+pub(crate) fn clover(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     // Weak enough that no clover block is near singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
@@ -176,7 +175,7 @@ pub(crate) fn clover<B: Backend>(domain: &Domain<B>, options: &Options, extent: 
         for (precision, reconstruction) in formats(options, &reconstructions) {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {
-                    clover_in::<B, $precision, $recon>(&staged, &term, params, options, extent, visit)?
+                    clover_in::<$precision, $recon>(&staged, &term, params, options, extent, visit)?
                 };
             }
             with_formats!(precision, reconstruction, with);
@@ -185,21 +184,21 @@ pub(crate) fn clover<B: Backend>(domain: &Domain<B>, options: &Options, extent: 
     Ok(())
 }
 
-fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
-    staged: &ThinGauge<B>,
-    term: &DeviceClover<B, Double>,
+fn clover_in<P: CloverFormat, R: LinkFormat<P>>(
+    staged: &ThinGauge,
+    term: &DeviceClover<Double>,
     params: CloverParams,
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links: Arc<DeviceGauge<B, P, R>> = Arc::new(staged.pack()?);
+    let links: Arc<DeviceGauge<P, R>> = Arc::new(staged.pack()?);
     let domain = links.domain().clone();
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let term = Arc::new(term.convert::<P>()?);
     let wilson = Wilson::new(links, params.wilson);
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
-    let mut fields = random_fields::<B, FourSpins, P, 4>(&domain, nrhs)?;
+    let mut fields = random_fields::<FourSpins, P, 4>(&domain, nrhs)?;
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
         precision: P::NAME,
@@ -246,13 +245,13 @@ fn clover_in<B: Backend, P: CloverFormat, R: LinkFormat<P>>(
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.
-fn random_fields<B: Backend, K: FieldKind, P: Precision, const N: usize>(
-    domain: &Domain<B>,
+fn random_fields<K: FieldKind, P: Precision, const N: usize>(
+    domain: &Domain,
     nrhs: usize,
-) -> Result<[DeviceField<B, K, P>; N]> {
-    let mut full = FullField::<B, K, P>::zero(domain, nrhs)?;
+) -> Result<[DeviceField<K, P>; N]> {
+    let mut full = FullField::<K, P>::zero(domain, nrhs)?;
     full.upload(&vec![generate::random_source(domain.section(), 2); nrhs])?;
-    let space = FieldSpace::<B, K, P>::new(domain, nrhs);
+    let space = FieldSpace::<K, P>::new(domain, nrhs);
     let fields = (0..N)
         .map(|_| {
             let mut field = space.allocate()?;
@@ -264,18 +263,13 @@ fn random_fields<B: Backend, K: FieldKind, P: Precision, const N: usize>(
 }
 
 /// Linear algebra on fields of kind `K` on one parity.
-pub(crate) fn linear_algebra<B: Backend, K: FieldKind>(
-    domain: &Domain<B>,
-    options: &Options,
-    extent: Extent,
-    visit: Visit,
-) -> Result {
+pub(crate) fn linear_algebra<K: FieldKind>(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     for precision in precisions_of::<K>(options) {
         match precision {
-            IterationPrecision::Double => algebra_in::<B, K, Double>(domain, options, extent, visit),
-            IterationPrecision::Single => algebra_in::<B, K, Single>(domain, options, extent, visit),
-            IterationPrecision::Half => algebra_in::<B, K, Half>(domain, options, extent, visit),
-            IterationPrecision::Fp16 => algebra_in::<B, K, Fp16>(domain, options, extent, visit),
+            IterationPrecision::Double => algebra_in::<K, Double>(domain, options, extent, visit),
+            IterationPrecision::Single => algebra_in::<K, Single>(domain, options, extent, visit),
+            IterationPrecision::Half => algebra_in::<K, Half>(domain, options, extent, visit),
+            IterationPrecision::Fp16 => algebra_in::<K, Fp16>(domain, options, extent, visit),
         }?;
     }
     Ok(())
@@ -287,15 +281,10 @@ fn precisions_of<K: FieldKind>(options: &Options) -> impl Iterator<Item = Iterat
     all.filter(|&precision| K::SPINS > 1 || precision != IterationPrecision::Fp16)
 }
 
-fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
-    domain: &Domain<B>,
-    options: &Options,
-    extent: Extent,
-    visit: Visit,
-) -> Result {
+fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     let nrhs = options.nrhs;
-    let space = FieldSpace::<B, K, P>::new(domain, nrhs);
-    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<B, K, P, 6>(domain, nrhs)?;
+    let space = FieldSpace::<K, P>::new(domain, nrhs);
+    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<K, P, 6>(domain, nrhs)?;
     let sites = domain.global().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
@@ -334,7 +323,7 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
     if K::SPINS == 1 {
         // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
         // each side alone.
-        let [mut p, mut q, mut s, mut t] = random_fields::<B, K, P, 4>(domain, nrhs)?;
+        let [mut p, mut q, mut s, mut t] = random_fields::<K, P, 4>(domain, nrhs)?;
         let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
         (fewer[0], dropped[0]) = (0.0, 0.0);
         for (a, z, systems) in [
@@ -364,24 +353,24 @@ fn algebra_in<B: Backend, K: FieldKind, P: Precision>(
     }
     for other in others {
         match other {
-            IterationPrecision::Double => conversions::<B, K, P, Double>(domain, &x, &mut y, visit),
-            IterationPrecision::Single => conversions::<B, K, P, Single>(domain, &x, &mut y, visit),
-            IterationPrecision::Half => conversions::<B, K, P, Half>(domain, &x, &mut y, visit),
-            IterationPrecision::Fp16 => conversions::<B, K, P, Fp16>(domain, &x, &mut y, visit),
+            IterationPrecision::Double => conversions::<K, P, Double>(domain, &x, &mut y, visit),
+            IterationPrecision::Single => conversions::<K, P, Single>(domain, &x, &mut y, visit),
+            IterationPrecision::Half => conversions::<K, P, Half>(domain, &x, &mut y, visit),
+            IterationPrecision::Fp16 => conversions::<K, P, Fp16>(domain, &x, &mut y, visit),
         }?;
     }
     Ok(())
 }
 
 /// Changes of precision from `P` to `Q` and back, and sums in `Q`.
-fn conversions<B: Backend, K: FieldKind, P: Precision, Q: Precision>(
-    domain: &Domain<B>,
-    x: &DeviceField<B, K, P>,
-    y: &mut DeviceField<B, K, P>,
+fn conversions<K: FieldKind, P: Precision, Q: Precision>(
+    domain: &Domain,
+    x: &DeviceField<K, P>,
+    y: &mut DeviceField<K, P>,
     visit: Visit,
 ) -> Result {
     let nrhs = x.nrhs();
-    let (space, other) = (FieldSpace::<B, K, P>::new(domain, nrhs), FieldSpace::<B, K, Q>::new(domain, nrhs));
+    let (space, other) = (FieldSpace::<K, P>::new(domain, nrhs), FieldSpace::<K, Q>::new(domain, nrhs));
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
     let sites = (domain.global().half_volume() * nrhs) as f64;

@@ -1,6 +1,5 @@
 //! Staggered operators.
 use super::{Extent, Operation, Visit, random_fields};
-use crate::backend::Backend;
 use crate::bench::Options;
 use crate::dirac::{EvenOddStaggered, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::{Domain, Result};
@@ -26,14 +25,14 @@ fn formats(
 }
 
 /// The naive operator: the hopping term from one parity to the other, and M†M on one.
-pub(crate) fn naive<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+pub(crate) fn naive(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     let staged = ThinGauge::upload(domain, &generate::random(domain.section(), 1))?;
     for (precision, reconstruction) in formats(options, Reconstruction::exists_for_naive) {
         macro_rules! with {
             ($precision:ident, $recon:ident) => {{
-                let links: DeviceGauge<B, $precision, $recon> = staged.pack()?;
+                let links: DeviceGauge<$precision, $recon> = staged.pack()?;
                 let names = ["staggered_dslash", "staggered_dslash_add", "staggered_matrix"];
-                operations::<B, $precision, $recon, _>(domain, links, names, options, extent, visit)?
+                operations::<$precision, $recon, _>(domain, links, names, options, extent, visit)?
             }};
         }
         with_naive_formats!(precision, reconstruction, with);
@@ -42,7 +41,7 @@ pub(crate) fn naive<B: Backend>(domain: &Domain<B>, options: &Options, extent: E
 }
 
 /// The asqtad operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
-pub(crate) fn improved<B: Backend>(domain: &Domain<B>, options: &Options, extent: Extent, visit: Visit) -> Result {
+pub(crate) fn improved(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
     for phases in [false, true] {
         let formats = formats(options, Reconstruction::exists_for_improved);
         let formats: Vec<_> = formats.filter(|(_, reconstruction)| reconstruction.keeps_phase() == phases).collect();
@@ -63,9 +62,9 @@ pub(crate) fn improved<B: Backend>(domain: &Domain<B>, options: &Options, extent
         for (precision, reconstruction) in formats {
             macro_rules! with {
                 ($precision:ident, $recon:ident) => {{
-                    let links: ImprovedLinks<B, $precision, $recon> = links.pack()?;
+                    let links: ImprovedLinks<$precision, $recon> = links.pack()?;
                     let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
-                    operations::<B, $precision, $recon, _>(domain, links, names, options, extent, visit)?
+                    operations::<$precision, $recon, _>(domain, links, names, options, extent, visit)?
                 }};
             }
             with_improved_formats!(precision, reconstruction, with);
@@ -74,8 +73,8 @@ pub(crate) fn improved<B: Backend>(domain: &Domain<B>, options: &Options, extent
     Ok(())
 }
 
-fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P>>(
-    domain: &Domain<B>,
+fn operations<P: Precision, R: LinkFormat<P>, L: StaggeredLinks<P>>(
+    domain: &Domain,
     links: L,
     [plain, added, matrix]: [&'static str; 3],
     options: &Options,
@@ -83,7 +82,7 @@ fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P
     visit: Visit,
 ) -> Result {
     let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<B, OneSpin, P, 4>(domain, options.nrhs)?;
+    let mut fields = random_fields::<OneSpin, P, 4>(domain, options.nrhs)?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
@@ -111,7 +110,7 @@ fn operations<B: Backend, P: Precision, R: LinkFormat<P>, L: StaggeredLinks<B, P
         })?;
     }
     // With the sum that CG needs of it.
-    let space = ColourSpace::<B, P>::new(domain, nrhs);
+    let space = ColourSpace::<P>::new(domain, nrhs);
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();
     visit(operation(matrix, flops, sites * (2 * L::READ_BYTES + nrhs * 5 * P::COLOUR_BYTES) as f64), &mut || {

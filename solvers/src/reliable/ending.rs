@@ -34,7 +34,7 @@ pub(crate) fn failure<E: std::error::Error>(info: Box<Info>, troubles: &[Option<
 
 impl<Y: System> Run<'_, Y> {
     /// Ends an iteration: tells the observer and looks at the limits.
-    pub fn close(&mut self, observer: &mut impl Observer) -> Result<(), SolveError<Y::Error>> {
+    pub fn close(&mut self, observer: &mut dyn Observer) -> Result<(), SolveError<Y::Error>> {
         self.close_with(observer, |_| Ok(()))
     }
 
@@ -42,7 +42,7 @@ impl<Y: System> Run<'_, Y> {
     /// adds to it what is missing.
     pub fn close_with(
         &mut self,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
         complete: impl FnOnce(&mut Sloppy<Y>) -> Result<(), Y::Error>,
     ) -> Result<(), SolveError<Y::Error>> {
         let o = &mut *self.outer;

@@ -29,13 +29,13 @@ fn run(mpi: &Mpi, on_cpu: bool, quick: bool) -> Result<usize, DeviceError> {
     #[cfg(feature = "cuda")]
     if !on_cpu {
         let gpus = ferrite::backend::Cuda::devices()?.len().max(1);
-        return check(mpi, quick, || ferrite::backend::Cuda::new(mpi.node_rank() % gpus).map_err(DeviceError::from));
+        return check(mpi, quick, &ferrite::backend::Cuda::new(mpi.node_rank() % gpus)?);
     }
     let _ = on_cpu;
-    check(mpi, quick, || Ok(Cpu::new(Some(1))))
+    check(mpi, quick, &Cpu::new(Some(1)))
 }
 
-type Compute<B> = fn(&Domain<B>, &Input) -> ferrite::domain::Result<Images>;
+type Compute = fn(&Domain, &Input) -> ferrite::domain::Result<Images>;
 
 /// All grids of as many processes, with at most three of them where the lattice would get large.
 fn grids(size: usize) -> Vec<[usize; 4]> {
@@ -51,29 +51,24 @@ fn grids(size: usize) -> Vec<[usize; 4]> {
     all
 }
 
-fn check<B: Backend>(
-    mpi: &Mpi,
-    quick: bool,
-    device: impl Fn() -> Result<B, DeviceError>,
-) -> Result<usize, DeviceError> {
-    let backend = device()?;
+fn check(mpi: &Mpi, quick: bool, backend: &dyn Backend) -> Result<usize, DeviceError> {
     // Numbers that GPUs share in every way that there is: each for itself, two, three, four in a thread.
     let numbers: &[usize] = if quick { &[2] } else { &[2, 3, 4, 12] };
     let all = [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct];
     let transports = if quick && backend.name() == "cpu" { &all[..2] } else { &all[..] };
     let mut failures = 0;
-    let shapes = [([4, 2, 6, 4], cut::one_hop as Compute<B>, "one hop"), ([4, 6, 4, 8], cut::three_hops, "three hops")];
+    let shapes = [([4, 2, 6, 4], cut::one_hop as Compute, "one hop"), ([4, 6, 4, 8], cut::three_hops, "three hops")];
     for grid in grids(mpi.size()) {
         for (local, compute, name) in shapes {
             let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
             let inputs: Vec<_> = numbers.iter().map(|nrhs| Input::new(lattice, 7, *nrhs)).collect();
-            let alone = Domain::single(backend.clone(), lattice)?;
+            let alone = Domain::single(backend, lattice)?;
             let wholes = inputs.iter().map(|input| compute(&alone, input)).collect::<Result<Vec<_>, _>>()?;
             for &transport in transports {
                 for overlap in [true, false] {
                     let grid = comms::ProcessGrid::new(grid)?;
                     let network = Arc::new(mpi.clone());
-                    let domain = Domain::with_transport(backend.clone(), lattice, grid, network, transport, overlap)?;
+                    let domain = Domain::with_transport(backend, lattice, grid, network, transport, overlap)?;
                     let mut found = Vec::new();
                     for (input, whole) in inputs.iter().zip(&wholes) {
                         found.extend(cut::differences(whole, &compute(&domain, input)?, &domain.section()));

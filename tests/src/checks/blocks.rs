@@ -20,17 +20,17 @@ const SIDES: [usize; 6] = [1, 2, 3, 12, 16, 17];
 const FIELDS: usize = 7;
 
 /// Linear algebra on blocks of many right-hand sides, in every format.
-pub fn blocks<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn blocks(backend: &dyn Backend, report: &mut Report) -> Result {
     // 320 sites of a parity: whole tiles, and more than one block of threads.
     let lattice = Lattice::new([4, 4, 4, 10]).expect("even extents");
-    let domain = Domain::single(backend.clone(), lattice)?;
+    let domain = Domain::single(backend, lattice)?;
     macro_rules! check {
         ($kind:ident: $($precision:ident)*) => {$(for nrhs in SIDES {
             let hosts = sources::<$kind>(lattice, nrhs);
             let format = format!("{} {}", <$precision as gpu_kernels::storage::Precision>::NAME, $kind::NAME);
             let scope = Scope { format, detail: format!("{lattice} {nrhs} rhs") };
-            each_alone::<B, $kind, $precision>(&domain, &hosts, &scope, report)?;
-            matrices::<B, $kind, $precision>(&domain, &hosts, &scope, report)?;
+            each_alone::<$kind, $precision>(&domain, &hosts, &scope, report)?;
+            matrices::<$kind, $precision>(&domain, &hosts, &scope, report)?;
         })*};
     }
     use gpu_kernels::storage::SiteKind;
@@ -46,18 +46,18 @@ fn sources<K: Kind>(lattice: Lattice, nrhs: usize) -> Vec<Vec<HostField<K::Host>
 }
 
 /// Every operation with coefficients on a block, and on blocks of one, after another.
-fn each_alone<B: Backend, K: Kind, P: Accuracy>(
-    domain: &Domain<B>,
+fn each_alone<K: Kind, P: Accuracy>(
+    domain: &Domain,
     hosts: &[Vec<HostField<K::Host>>],
     scope: &Scope,
     report: &mut Report,
 ) -> Result {
     let nrhs = hosts[0].len();
-    let (fields, sums) = operations::<B, K, P>(domain, hosts, 0..nrhs)?;
+    let (fields, sums) = operations::<K, P>(domain, hosts, 0..nrhs)?;
     let (mut same_fields, mut same_sums) = (true, true);
     for j in 0..nrhs {
         let host: Vec<_> = hosts.iter().map(|block| vec![block[j].clone()]).collect();
-        let (field, sum) = operations::<B, K, P>(domain, &host, j..j + 1)?;
+        let (field, sum) = operations::<K, P>(domain, &host, j..j + 1)?;
         for (field, block) in field.iter().zip(&fields) {
             same_fields &= bits(&field[0]).eq(bits(&block[j]));
         }
@@ -79,15 +79,15 @@ fn bits<T: Fermion>(field: &HostField<T>) -> impl Iterator<Item = [u64; 2]> {
 type Outcome<K> = (Vec<Vec<HostField<<K as ferrite::field::FieldKind>::Host>>>, Vec<Vec<f64>>);
 
 /// All operations with coefficients, one after the other, on the even sites. `sides` says which coefficients.
-fn operations<B: Backend, K: Kind, P: Accuracy>(
-    domain: &Domain<B>,
+fn operations<K: Kind, P: Accuracy>(
+    domain: &Domain,
     hosts: &[Vec<HostField<K::Host>>],
     sides: Range<usize>,
 ) -> Result<Outcome<K>> {
     let n = sides.len();
-    let space = FieldSpace::<B, K, P>::new(domain, n);
+    let space = FieldSpace::<K, P>::new(domain, n);
     let upload = |host: &Vec<_>| {
-        let mut field = FullField::<B, K, P>::zero(domain, n)?;
+        let mut field = FullField::<K, P>::zero(domain, n)?;
         field.upload(host)?;
         Ok(field)
     };
@@ -143,10 +143,10 @@ fn operations<B: Backend, K: Kind, P: Accuracy>(
     let scale: Vec<f64> = sides.map(|j| 0.5f64.powi(j as i32 % 5)).collect();
     macro_rules! to {
         ($($precision:ident)*) => {$({
-            let other = FieldSpace::<B, K, $precision>::new(domain, n);
-            let mut to = FullField::<B, K, $precision>::zero(domain, n)?;
-            ConvertFrom::<FieldSpace<B, K, P>>::convert(&other, &scale, &fields[1].even, &mut to.even)?;
-            ConvertFrom::<FieldSpace<B, K, P>>::accumulate(&other, &scale, &fields[2].even, &mut to.even)?;
+            let other = FieldSpace::<K, $precision>::new(domain, n);
+            let mut to = FullField::<K, $precision>::zero(domain, n)?;
+            ConvertFrom::<FieldSpace<K, P>>::convert(&other, &scale, &fields[1].even, &mut to.even)?;
+            ConvertFrom::<FieldSpace<K, P>>::accumulate(&other, &scale, &fields[2].even, &mut to.even)?;
             downloads.push(to.download()?);
         })*};
     }
@@ -155,15 +155,15 @@ fn operations<B: Backend, K: Kind, P: Accuracy>(
 }
 
 /// Products of all pairs and combinations of a block's vectors, against plain loops over what the device holds.
-fn matrices<B: Backend, K: Kind, P: Accuracy>(
-    domain: &Domain<B>,
+fn matrices<K: Kind, P: Accuracy>(
+    domain: &Domain,
     hosts: &[Vec<HostField<K::Host>>],
     scope: &Scope,
     report: &mut Report,
 ) -> Result {
     let n = hosts[0].len();
-    let space = FieldSpace::<B, K, P>::new(domain, n);
-    let [mut x, mut y] = [FullField::<B, K, P>::zero(domain, n)?, FullField::zero(domain, n)?];
+    let space = FieldSpace::<K, P>::new(domain, n);
+    let [mut x, mut y] = [FullField::<K, P>::zero(domain, n)?, FullField::zero(domain, n)?];
     x.upload(&hosts[0])?;
     y.upload(&hosts[1])?;
     let (xs, ys) = (x.download()?, y.download()?);

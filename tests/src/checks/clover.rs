@@ -39,34 +39,34 @@ pub fn clover_cases() -> Vec<Case> {
 }
 
 /// Every check of the clover kernels in every precision and reconstruction.
-pub fn clover_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn clover_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     for params in &parameters(case.mass) {
         let reference = CloverDirac::from_params(&case.gauge, params);
-        clover::<B, Double, Recon18>(backend, case, params, &reference, report)?;
-        clover::<B, Double, Recon12>(backend, case, params, &reference, report)?;
-        clover::<B, Double, Recon8>(backend, case, params, &reference, report)?;
-        clover::<B, Single, Recon18>(backend, case, params, &reference, report)?;
-        clover::<B, Single, Recon12>(backend, case, params, &reference, report)?;
-        clover::<B, Single, Recon8>(backend, case, params, &reference, report)?;
-        clover::<B, Half, Recon18>(backend, case, params, &reference, report)?;
-        clover::<B, Half, Recon12>(backend, case, params, &reference, report)?;
-        clover::<B, Half, Recon8>(backend, case, params, &reference, report)?;
-        clover::<B, Fp16, Recon18>(backend, case, params, &reference, report)?;
-        clover::<B, Fp16, Recon12>(backend, case, params, &reference, report)?;
-        clover::<B, Fp16, Recon8>(backend, case, params, &reference, report)?;
+        clover::<Double, Recon18>(backend, case, params, &reference, report)?;
+        clover::<Double, Recon12>(backend, case, params, &reference, report)?;
+        clover::<Double, Recon8>(backend, case, params, &reference, report)?;
+        clover::<Single, Recon18>(backend, case, params, &reference, report)?;
+        clover::<Single, Recon12>(backend, case, params, &reference, report)?;
+        clover::<Single, Recon8>(backend, case, params, &reference, report)?;
+        clover::<Half, Recon18>(backend, case, params, &reference, report)?;
+        clover::<Half, Recon12>(backend, case, params, &reference, report)?;
+        clover::<Half, Recon8>(backend, case, params, &reference, report)?;
+        clover::<Fp16, Recon18>(backend, case, params, &reference, report)?;
+        clover::<Fp16, Recon12>(backend, case, params, &reference, report)?;
+        clover::<Fp16, Recon8>(backend, case, params, &reference, report)?;
     }
     Ok(())
 }
 
 /// The same on a lattice of several blocks of sites, with one reconstruction for each precision.
-pub fn large_clover_kernels<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn large_clover_kernels(backend: &dyn Backend, report: &mut Report) -> Result {
     let case = super::large_case();
     let params = &parameters(case.mass)[1];
     let reference = CloverDirac::from_params(&case.gauge, params);
-    clover::<B, Double, Recon18>(backend, &case, params, &reference, report)?;
-    clover::<B, Single, Recon8>(backend, &case, params, &reference, report)?;
-    clover::<B, Half, Recon12>(backend, &case, params, &reference, report)?;
-    clover::<B, Fp16, Recon12>(backend, &case, params, &reference, report)
+    clover::<Double, Recon18>(backend, &case, params, &reference, report)?;
+    clover::<Single, Recon8>(backend, &case, params, &reference, report)?;
+    clover::<Half, Recon12>(backend, &case, params, &reference, report)?;
+    clover::<Fp16, Recon12>(backend, &case, params, &reference, report)
 }
 
 /// What storing the blocks of A or of A⁻¹ does, from the matrices and the fields in question.
@@ -148,8 +148,8 @@ fn twice(a: Tolerance) -> Tolerance {
 /// A ψ, A⁻¹ ψ, A⁻¹ D ψ, both Schur complements with their right-hand sides and reconstructions, the rows of M, and all
 /// daggers. The reference starts from the input as it is stored and from the links and blocks as they are, so that
 /// errors are those of the formats and kernels.
-pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
-    backend: &B,
+pub fn clover<P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
+    backend: &dyn Backend,
     case: &Case,
     params: &CloverParams,
     reference: &CloverDirac,
@@ -160,8 +160,8 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
     let domain = case.domain(backend)?;
     let term = params.term(&ThinGauge::upload(&domain, &case.gauge)?)?;
     let term = Arc::new(term.convert::<P>()?);
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<B, P, R>::upload(&domain, &case.gauge)?), params.wilson);
-    let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<B, P>, Vec<HostSpinor>)> {
+    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, &case.gauge)?), params.wilson);
+    let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<P>, Vec<HostSpinor>)> {
         let mut field = FullSpinor::zero(&domain, sources.len())?;
         field.upload(sources)?;
         let stored = field.download()?;
@@ -172,9 +172,9 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
     let (eta, stored_eta) = upload(&case.sources[2..4])?;
     let (single, _) = upload(&case.sources[..1])?;
     let nrhs = stored.len();
-    let zero = || FullSpinor::<B, P>::zero(&domain, nrhs);
+    let zero = || FullSpinor::<P>::zero(&domain, nrhs);
     let mut out = zero()?;
-    let mut single_out = FullSpinor::<B, P>::zero(&domain, 1)?;
+    let mut single_out = FullSpinor::<P>::zero(&domain, 1)?;
     let format = format!("{} recon-{}", P::NAME, R::NAME);
     let described = format!("{:?}, s = {}", params.wilson.boundary, params.wilson.anisotropy.space());
     let scope = case.scope(&format, &described);
@@ -285,8 +285,8 @@ pub fn clover<B: Backend, P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
 
 /// Every precision × reconstruction × method × Schur complement ends at a true residual of 1e-10, and says the truth
 /// about it; isotropic and anisotropic.
-pub fn clover_solves<B: Backend>(
-    backend: &B,
+pub fn clover_solves(
+    backend: &dyn Backend,
     case: &Case,
     mass: f64,
     report: &mut Report,

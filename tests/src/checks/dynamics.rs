@@ -38,20 +38,20 @@ struct Found {
 }
 
 /// Compares with the CPU.
-pub fn dynamics<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn dynamics(backend: &dyn Backend, report: &mut Report) -> Result {
     for (k, size) in [[2, 4, 6, 8], [4, 6, 2, 4], [8, 8, 8, 4]].into_iter().enumerate() {
         let lattice = Lattice::new(size).expect("even extents");
         let gauge = generate::weak_field(lattice, 40 + k as u64, 0.3);
-        one::<B, f64>(backend, &gauge, report)?;
-        one::<B, f32>(backend, &gauge, report)?;
+        one::<f64>(backend, &gauge, report)?;
+        one::<f32>(backend, &gauge, report)?;
     }
     Ok(())
 }
 
-fn one<B: Backend, T: Element>(backend: &B, gauge: &HostGauge, report: &mut Report) -> Result {
+fn one<T: Element>(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) -> Result {
     let scope = Scope { format: format!("links in {}", T::NAME), detail: gauge.lattice().to_string() };
-    let got = all::<B, T>(&Domain::single(backend.clone(), gauge.lattice())?, gauge)?;
-    let expected = all::<Cpu, T>(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge)?;
+    let got = all::<T>(&Domain::single(backend, gauge.lattice())?, gauge)?;
+    let expected = all::<T>(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge)?;
     for ((name, got, tolerance), (_, expected, _)) in got.links.iter().zip(&expected.links) {
         // One matrix may be small beside others.
         let tolerance = Tolerance { relative: *tolerance, worst: 1e3 * tolerance };
@@ -84,7 +84,7 @@ fn operators() -> [(&'static str, QuarkOperator); 2] {
     ]
 }
 
-fn quarks<B: Backend>(domain: &Domain<B>, operator: QuarkOperator, single: bool) -> Result<Pseudofermions<B>> {
+fn quarks(domain: &Domain, operator: QuarkOperator, single: bool) -> Result<Pseudofermions> {
     let quarks = |mass, n: &str| Quarks { mass, flavours: n.parse().expect("a fraction") };
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-10 };
     let quarks = [quarks(0.3, "2"), quarks(0.5, "1")];
@@ -95,22 +95,22 @@ fn quarks<B: Backend>(domain: &Domain<B>, operator: QuarkOperator, single: bool)
     Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 2))?)
 }
 
-fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<Found> {
+fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
     let mut found = Found::default();
     let thin = ThinGauge::upload(domain, gauge)?;
-    let links = MovingLinks::<B, T>::new(&thin)?;
+    let links = MovingLinks::<T>::new(&thin)?;
     let rounding = if T::BYTES == 16 { 1e-15 } else { 3e-7 };
 
-    let mut momenta = MomentumField::<B, T>::zero(domain)?;
+    let mut momenta = MomentumField::<T>::zero(domain)?;
     momenta.draw(3, 4)?;
     found.links.push(("momenta".into(), momenta.download()?, 0.0));
     found.numbers.push(("kinetic energy".into(), momenta.kinetic_energy()?, 1e-9));
-    let mut field = FullColour::<B, Double>::zero(domain, 1)?;
+    let mut field = FullColour::<Double>::zero(domain, 1)?;
     noise(&mut field, 2, 3, 4)?;
     found.colours.push(("noise".into(), field.download()?.swap_remove(0)));
 
-    let mut push = |name: String, force: &dyn Force<B, T>, tolerance: f64| -> Result {
-        let mut pushed = MomentumField::<B, T>::zero(domain)?;
+    let mut push = |name: String, force: &dyn Force<T>, tolerance: f64| -> Result {
+        let mut pushed = MomentumField::<T>::zero(domain)?;
         force.push(&links, 1.0, &mut pushed)?;
         found.links.push((name, pushed.download()?, tolerance));
         Ok(())
@@ -136,7 +136,7 @@ fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<
         }
     }
     for (name, operator) in operators() {
-        let mut pushed = MomentumField::<B, T>::zero(domain)?;
+        let mut pushed = MomentumField::<T>::zero(domain)?;
         hop_force(&operator, (&field.even, &field.odd), &links, 1.0, &mut pushed)?;
         found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
@@ -149,7 +149,7 @@ fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<
         }
     }
     for unitarise in [false, true] {
-        let mut moved = MovingLinks::<B, T>::new(&thin)?;
+        let mut moved = MovingLinks::<T>::new(&thin)?;
         momenta.move_links(moved.own_mut(), 0.2, unitarise)?;
         let name = format!("links moved, unitarised {unitarise}");
         found.links.push((name, moved.thin::<f64>()?.download()?, 3.0 * rounding));
@@ -168,12 +168,12 @@ fn all<B: Backend, T: Element>(domain: &Domain<B>, gauge: &HostGauge) -> Result<
             flow(&thin, action, &mut found)?;
         }
     }
-    trajectories::<B, T>(domain, &thin, &mut found)?;
+    trajectories::<T>(domain, &thin, &mut found)?;
     Ok(found)
 }
 
 /// The gradient flow and what is measured along it, before the first step and after the second.
-fn flow<B: Backend>(thin: &ThinGauge<B>, action: FlowAction, found: &mut Found) -> Result {
+fn flow(thin: &ThinGauge, action: FlowAction, found: &mut Found) -> Result {
     let mut flow = Flow::new(thin, action)?;
     for steps in [0, 2] {
         for _ in 0..steps {
@@ -191,7 +191,7 @@ fn flow<B: Backend>(thin: &ThinGauge<B>, action: FlowAction, found: &mut Found) 
 }
 
 /// Trajectories with all schemes.
-fn trajectories<B: Backend, T: Element>(domain: &Domain<B>, thin: &ThinGauge<B>, found: &mut Found) -> Result {
+fn trajectories<T: Element>(domain: &Domain, thin: &ThinGauge, found: &mut Found) -> Result {
     let lambda = MINIMUM_NORM;
     for (number, scheme) in [
         Scheme::Leapfrog,
@@ -216,7 +216,7 @@ fn trajectories<B: Backend, T: Element>(domain: &Domain<B>, thin: &ThinGauge<B>,
             seed: 9,
             metropolis_from: 0,
         };
-        let mut chain = Chain::<B, T>::new(plan, thin, vec![quarks(domain, operator, single)?])?;
+        let mut chain = Chain::<T>::new(plan, thin, vec![quarks(domain, operator, single)?])?;
         let outcome = chain.trajectory(1, None, true)?;
         // ΔH is a sum over some ten thousand numbers of order one.
         let tolerance = if single { 0.05 } else { 1e-8 };

@@ -105,9 +105,9 @@ pub(super) fn regular<T>(
 }
 
 /// Fat links, long links and the projection on the device against the reference, and what [`Improvement`] says of them.
-pub fn fat_links<B: Backend>(backend: &B, gauge: &HostGauge, report: &mut Report) -> Result {
+pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) -> Result {
     let lattice = gauge.lattice();
-    let domain = Domain::single(backend.clone(), lattice)?;
+    let domain = Domain::single(backend, lattice)?;
     let scope = |detail: &str| Scope { format: "double".into(), detail: format!("{lattice} {detail}") };
     let thin = ThinGauge::upload(&domain, gauge)?;
     report.holds(&scope(""), "thin links, bits", thin.download()? == *gauge);
@@ -174,7 +174,7 @@ pub fn fat_links<B: Backend>(backend: &B, gauge: &HostGauge, report: &mut Report
 
 /// No component is larger than the scale of fat links, which is at most 2^¼ times the largest where that is at least a
 /// quarter of the bound on all.
-fn scales<B: Backend>(made: &Improvement<B>, fat: &HostGauge, bound: f64, (scope, report): (&Scope, &mut Report)) {
+fn scales(made: &Improvement, fat: &HostGauge, bound: f64, (scope, report): (&Scope, &mut Report)) {
     let (scale, largest) = (made.fat_scale, largest(fat));
     report.holds(scope, "scale of fat links: none is larger", largest <= scale);
     let promised = (2f64.powf(0.25) * largest).max(0.25 * bound).max(f64::MIN_POSITIVE) * (1.0 + 1e-14);
@@ -182,8 +182,8 @@ fn scales<B: Backend>(made: &Improvement<B>, fat: &HostGauge, bound: f64, (scope
 }
 
 /// Links from the host are those of the host, with scales that make them fit.
-fn from_host<B: Backend>(
-    domain: &Domain<B>,
+fn from_host(
+    domain: &Domain,
     links: &reference::Improved,
     group: LinkGroup,
     (scope, report): (&Scope, &mut Report),
@@ -226,7 +226,7 @@ fn amplification(v: &Matrix) -> f64 {
 
 /// The projection of fat links, and of matrices that are hard to project: tiny and huge, and with condition numbers up
 /// to 10⁸.
-fn projection<B: Backend>(domain: &Domain<B>, gauge: &HostGauge, (scope, report): (&Scope, &mut Report)) -> Result {
+fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut Report)) -> Result {
     let fat = reference::fat_links(gauge, &Coefficients::fat7());
     let mut hard = generate::random(gauge.lattice(), 36);
     for (k, (u, v)) in hard.links_mut().iter_mut().zip(gauge.links()).enumerate() {
@@ -260,9 +260,9 @@ fn projection<B: Backend>(domain: &Domain<B>, gauge: &HostGauge, (scope, report)
 }
 
 /// Matrices without a projection are an error, and not links.
-pub fn singular_matrices<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn singular_matrices(backend: &dyn Backend, report: &mut Report) -> Result {
     let lattice = Lattice::new([2, 4, 2, 4])?;
-    let domain = Domain::single(backend.clone(), lattice)?;
+    let domain = Domain::single(backend, lattice)?;
     let scope = Scope { format: "double".into(), detail: lattice.to_string() };
     let gauge = generate::weak_field(lattice, 37, 0.3);
     let is_singular = |result: std::result::Result<_, FatLinkError>| -> Result<bool> {

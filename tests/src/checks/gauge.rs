@@ -9,7 +9,7 @@ use ferrite::field::ThinGauge;
 use ferrite::measure;
 
 /// Plaquettes and link trace on the device, against the reference and the host's own measurement.
-pub fn plaquette<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn plaquette(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let gauge = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?;
     let (device, trace) = gauge.plaquette()?;
     let (host, [spatial, temporal]) = (measure::plaquette(&case.gauge), plaquettes(&case.gauge));

@@ -13,27 +13,27 @@ use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
 /// A block on the device and what it holds there.
-struct Block<B: Backend, K: Kind, P> {
-    device: FullField<B, K, P>,
+struct Block<K: Kind, P> {
+    device: FullField<K, P>,
     stored: Vec<HostField<K::Host>>,
 }
 
-impl<B: Backend, K: Kind, P: Accuracy> Block<B, K, P> {
-    fn new(domain: &Domain<B>, host: &[HostField<K::Host>]) -> Result<Self> {
+impl<K: Kind, P: Accuracy> Block<K, P> {
+    fn new(domain: &Domain, host: &[HostField<K::Host>]) -> Result<Self> {
         let mut device = FullField::zero(domain, host.len())?;
         device.upload(host)?;
         let stored = device.download()?;
         Ok(Block { device, stored })
     }
     /// A copy of the device's field that an operation may overwrite.
-    fn copy(&self, space: &FieldSpace<B, K, P>) -> Result<FullField<B, K, P>> {
+    fn copy(&self, space: &FieldSpace<K, P>) -> Result<FullField<K, P>> {
         let mut copy = FullField { even: space.allocate()?, odd: space.allocate()? };
         for parity in 0..2 {
             space.copy(self.device.parity(parity), copy.parity_mut(parity))?;
         }
         Ok(copy)
     }
-    fn half(&self, parity: usize) -> &DeviceField<B, K, P> {
+    fn half(&self, parity: usize) -> &DeviceField<K, P> {
         self.device.parity(parity)
     }
 }
@@ -45,30 +45,30 @@ fn sum<T: Fermion>(terms: &[(&[Complex64], &[HostField<T>])]) -> Vec<HostField<T
 }
 
 /// Every operation of the vector space against plain loops over what the device holds, on blocks of three and of one.
-pub fn linear_algebra<B: Backend, K: Kind, P: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn linear_algebra<K: Kind, P: Accuracy>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     for nrhs in [1, NRHS] {
-        Algebra::<B, K, P>::new(backend, case, nrhs)?.all(case, report)?;
+        Algebra::<K, P>::new(backend, case, nrhs)?.all(case, report)?;
     }
     Ok(())
 }
 
-struct Algebra<B: Backend, K: Kind, P> {
-    space: FieldSpace<B, K, P>,
+struct Algebra<K: Kind, P> {
+    space: FieldSpace<K, P>,
     scope: Scope,
     /// Five different blocks.
-    x: Block<B, K, P>,
-    y: Block<B, K, P>,
-    z: Block<B, K, P>,
-    v: Block<B, K, P>,
-    w: Block<B, K, P>,
+    x: Block<K, P>,
+    y: Block<K, P>,
+    z: Block<K, P>,
+    v: Block<K, P>,
+    w: Block<K, P>,
     /// Coefficients, different for every right-hand side, and exact in every precision.
     a: Vec<Complex64>,
     b: Vec<Complex64>,
     one: Vec<Complex64>,
 }
 
-impl<B: Backend, K: Kind, P: Accuracy> Algebra<B, K, P> {
-    fn new(backend: &B, case: &Case, nrhs: usize) -> Result<Self> {
+impl<K: Kind, P: Accuracy> Algebra<K, P> {
+    fn new(backend: &dyn Backend, case: &Case, nrhs: usize) -> Result<Self> {
         let domain = case.domain(backend)?;
         let block = |k: usize| Block::new(&domain, &K::block(case, k)[..nrhs]);
         let coefficients = |re: f64, im: f64| {
@@ -284,9 +284,9 @@ impl<B: Backend, K: Kind, P: Accuracy> Algebra<B, K, P> {
 }
 
 /// All pairs of precisions.
-pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn conversions(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     macro_rules! pairs {
-        ($kind:ident: $from:ident to $($to:ident)*) => {$(convert::<B, $kind, $from, $to>(backend, case, report)?;)*};
+        ($kind:ident: $from:ident to $($to:ident)*) => {$(convert::<$kind, $from, $to>(backend, case, report)?;)*};
     }
     pairs!(FourSpins: Double to Double Single Half Fp16);
     pairs!(FourSpins: Single to Double Single Half Fp16);
@@ -298,23 +298,23 @@ pub fn conversions<B: Backend>(backend: &B, case: &Case, report: &mut Report) ->
     Ok(())
 }
 
-fn convert<B: Backend, K: Kind, P: Accuracy, Q: Accuracy>(backend: &B, case: &Case, report: &mut Report) -> Result {
+fn convert<K: Kind, P: Accuracy, Q: Accuracy>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
-    let from = Block::<B, K, P>::new(&domain, K::block(case, 0))?;
-    let to = Block::<B, K, Q>::new(&domain, K::block(case, 1))?;
-    let space = FieldSpace::<B, K, Q>::new(&domain, NRHS);
+    let from = Block::<K, P>::new(&domain, K::block(case, 0))?;
+    let to = Block::<K, Q>::new(&domain, K::block(case, 1))?;
+    let space = FieldSpace::<K, Q>::new(&domain, NRHS);
     let scope = case.scope(&format!("{} to {} {}", P::NAME, Q::NAME, K::NAME), "");
     // Powers of two, one for each right-hand side.
     let scale: Vec<f64> = (0..NRHS).map(|j| 0.5f64.powi(j as i32)).collect();
     let factors: Vec<Complex64> = scale.iter().map(Complex64::from).collect();
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<FieldSpace<B, K, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<FieldSpace<K, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
     report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), Q::sum_of(K::SPINS));
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<FieldSpace<B, K, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        ConvertFrom::<FieldSpace<K, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
     }
     let one = vec![Complex64::ONE; NRHS];
     let mut tol = Q::sum_of(K::SPINS);
@@ -325,10 +325,10 @@ fn convert<B: Backend, K: Kind, P: Accuracy, Q: Accuracy>(backend: &B, case: &Ca
 }
 
 /// A NaN or an infinity in any of the real components of a site comes out of a norm: nothing in storage swallows it.
-pub fn not_a_number<B: Backend, K: Kind, P: Accuracy>(backend: &B, report: &mut Report) -> Result {
+pub fn not_a_number<K: Kind, P: Accuracy>(backend: &dyn Backend, report: &mut Report) -> Result {
     let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
-    let domain = Domain::single(backend.clone(), lattice)?;
-    let space = FieldSpace::<B, K, P>::new(&domain, 1);
+    let domain = Domain::single(backend, lattice)?;
+    let space = FieldSpace::<K, P>::new(&domain, 1);
     let scope = Scope { format: format!("{} {}", P::NAME, K::NAME), detail: lattice.to_string() };
     let (mut seen, mut nan) = ([true; 2], [0.0]);
     for k in 0..2 * K::Host::COMPONENTS {
@@ -337,7 +337,7 @@ pub fn not_a_number<B: Backend, K: Kind, P: Accuracy>(backend: &B, report: &mut 
             // Each at a site of its own.
             let z = &mut source.numbers_mut()[k * K::Host::COMPONENTS + k / 2];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
-            let mut field = FullField::<B, K, P>::zero(&domain, 1)?;
+            let mut field = FullField::<K, P>::zero(&domain, 1)?;
             field.upload(&[source])?;
             space.norm2(field.parity(lattice.parity(lattice.coordinates(k))), &mut nan)?;
             seen[which] &= if which == 0 { nan[0].is_nan() } else { !nan[0].is_finite() };

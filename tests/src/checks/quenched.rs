@@ -17,11 +17,11 @@ pub fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
 
 /// Heat bath and over-relaxation on `backend` against the same on one thread of the CPU, link by link. A decision that
 /// came out differently would be seen as a distance of order one.
-pub fn quenched<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn quenched(backend: &dyn Backend, report: &mut Report) -> Result {
     let lattice = Lattice::new([4, 4, 6, 8])?;
     // Small β: the proposals from the Haar measure.
     for (beta, start) in [(6.0, Start::Hot), (0.3, Start::Hot), (5.7, Start::Cold)] {
-        let mut here = Generator::new(&Domain::single(backend.clone(), lattice)?, start, beta, 77)?;
+        let mut here = Generator::new(&Domain::single(backend, lattice)?, start, beta, 77)?;
         let mut there = Generator::new(&Domain::single(Cpu::new(Some(1)), lattice)?, start, beta, 77)?;
         let scope = Scope { format: "double".into(), detail: format!("{lattice} β = {beta}") };
         let initial = here.gauge()?;
@@ -43,12 +43,12 @@ pub fn quenched<B: Backend>(backend: &B, report: &mut Report) -> Result {
 
 /// Relaxation to Coulomb and Landau gauge on `backend` against the same on one thread of the CPU, link by link, and the
 /// divergence against that of the host.
-pub fn gauge_fixing<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn gauge_fixing(backend: &dyn Backend, report: &mut Report) -> Result {
     for (size, noise) in [([4, 4, 6, 8], 0.3), ([2, 4, 6, 2], 0.5), ([8, 8, 8, 16], 0.2)] {
         let lattice = Lattice::new(size)?;
         let start = generate::weak_field(lattice, 9, noise);
         for kind in [Gauge::Coulomb, Gauge::Landau] {
-            let mut here = Relaxation::new(&Domain::single(backend.clone(), lattice)?, &start, kind, 1.5)?;
+            let mut here = Relaxation::new(&Domain::single(backend, lattice)?, &start, kind, 1.5)?;
             let mut there = Relaxation::new(&Domain::single(Cpu::new(Some(1)), lattice)?, &start, kind, 1.5)?;
             let scope = Scope { format: "double".into(), detail: format!("{lattice} {kind:?}") };
             let (ours, theirs) = (here.relax(3)?, there.relax(3)?);

@@ -11,7 +11,7 @@ use ferrite::solve::{
 use num_complex::Complex64;
 
 /// Every precision × reconstruction × method ends at a true residual of 1e-10, and says the truth about it.
-pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
     let sources = case.block(2);
     let boundary = TimeBoundary::Antiperiodic;
@@ -55,7 +55,7 @@ pub fn solves<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Repo
 
 /// Every pair of precisions × way of correction × method ends at the residual that was asked for, by the reference, and
 /// says the truth about it.
-pub fn schemes<B: Backend>(backend: &B, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
     use IterationPrecision::{Double, Fp16, Half, Single};
     let domain = case.domain(backend)?;
     let configuration = Configuration::new(&domain, &case.gauge);

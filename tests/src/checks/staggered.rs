@@ -50,7 +50,7 @@ pub fn staggered_cases() -> Vec<Case> {
 }
 
 /// Every check of the naive and of the asqtad operator in every precision and reconstruction.
-pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
     let thin = ThinGauge::upload(&domain, &case.gauge)?;
     let asqtad = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
@@ -64,7 +64,7 @@ pub fn staggered_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repo
 
     macro_rules! check {
         ($($precision:ident)*) => {$({
-            let fields = Fields::<B, $precision>::new(&domain, case)?;
+            let fields = Fields::<$precision>::new(&domain, case)?;
             let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
             let naive = fields.exact("naive", naive);
             let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
@@ -102,7 +102,7 @@ fn singular_links(gauge: &HostGauge, scale: f64) -> usize {
 
 /// The HISQ operator from links on the host, whose long links are in U(3), the same with determinants that are hard to
 /// keep, and fat links without long ones, which have 18 reals.
-pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
     let hisq = reference::Improved::hisq(&case.gauge, -0.1);
     let naik = reference::Coefficients::hisq(-0.1).naik;
@@ -111,7 +111,7 @@ pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repor
     let fat = HostGauge::from_links(case.lattice(), small);
     let cut = reference::Improved { fat, long: with_determinants_near_the_cut(&hisq.long, naik, CUT_SCALE) };
     // The number that is in them: one from their norms has rounding errors, which would be those of reconstructed rows.
-    let from_host = |links: &reference::Improved, long_scale: f64| -> Result<Improvement<B>> {
+    let from_host = |links: &reference::Improved, long_scale: f64| -> Result<Improvement> {
         Ok(Improvement { long_scale, ..Improvement::from_host(&domain, &links.fat, &links.long)? })
     };
     let in_u3 = [("HISQ", &hisq, from_host(&hisq, naik)?), ("determinants near −1", &cut, from_host(&cut, CUT_SCALE)?)];
@@ -121,7 +121,7 @@ pub fn improved_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repor
     let fat = reference::Improved::new(&case.gauge, &coefficients);
     macro_rules! check {
         ($($precision:ident: $($recon:ident)*, singular $($minimal:ident)*;)*) => {$({
-            let fields = Fields::<B, $precision>::new(&domain, case)?;
+            let fields = Fields::<$precision>::new(&domain, case)?;
             let exact = |name, links: &reference::Improved| {
                 fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)))
             };
@@ -227,7 +227,7 @@ impl<P: Accuracy> Budget<P> {
     }
     /// Fat links are kept over the largest component where the format cannot hold it: errors are the same for all
     /// components in that unit, however small they are.
-    fn improved<R>(links: &reference::Improved, made: &Improvement<impl Backend>, built: f64) -> Self
+    fn improved<R>(links: &reference::Improved, made: &Improvement, built: f64) -> Self
     where
         R: Reconstruction + LinkFormat<P, Full: Reconstruction>,
     {
@@ -293,12 +293,12 @@ impl<P: Accuracy> Budget<P> {
 
 /// Three right-hand sides ψ and x on a device, one by itself, and what they are there: the reference starts from the
 /// input as it is stored, so that errors are those of links and kernels.
-struct Fields<'a, B: Backend, P> {
+struct Fields<'a, P> {
     case: &'a Case,
-    domain: Domain<B>,
-    psi: FullColour<B, P>,
-    x: FullColour<B, P>,
-    single: FullColour<B, P>,
+    domain: Domain,
+    psi: FullColour<P>,
+    x: FullColour<P>,
+    single: FullColour<P>,
     stored: Vec<HostColour>,
     stored_x: Vec<HostColour>,
 }
@@ -309,9 +309,9 @@ struct Exact {
     images: Vec<[Vec<HostColour>; 3]>,
 }
 
-impl<'a, B: Backend, P: Accuracy> Fields<'a, B, P> {
-    fn new(domain: &Domain<B>, case: &'a Case) -> Result<Self> {
-        let upload = |sources: &[HostColour]| -> Result<(FullColour<B, P>, Vec<HostColour>)> {
+impl<'a, P: Accuracy> Fields<'a, P> {
+    fn new(domain: &Domain, case: &'a Case) -> Result<Self> {
+        let upload = |sources: &[HostColour]| -> Result<(FullColour<P>, Vec<HostColour>)> {
             let mut field = FullColour::zero(domain, sources.len())?;
             field.upload(sources)?;
             let stored = field.download()?;
@@ -322,7 +322,7 @@ impl<'a, B: Backend, P: Accuracy> Fields<'a, B, P> {
         let (single, _) = upload(&OneSpin::block(case, 0)[..1])?;
         Ok(Fields { case, domain: domain.clone(), psi, x, single, stored, stored_x })
     }
-    fn zero(&self, nrhs: usize) -> Result<FullColour<B, P>> {
+    fn zero(&self, nrhs: usize) -> Result<FullColour<P>> {
         FullColour::zero(&self.domain, nrhs)
     }
     fn exact(&self, name: &'static str, operator: reference::Staggered) -> Exact {
@@ -349,8 +349,8 @@ fn on(parity: usize, v: &[HostColour]) -> Vec<HostColour> {
 
 /// D, a x + b D, M and M†, M†M + σ on both parities, with sums, what solves begin and end with, and the rows of M, for
 /// all conventions, on three right-hand sides and on one.
-fn operators<B: Backend, P: Accuracy, L: StaggeredLinks<B, P>>(
-    fields: &Fields<B, P>,
+fn operators<P: Accuracy, L: StaggeredLinks<P>>(
+    fields: &Fields<P>,
     exact: &Exact,
     (links, reconstruct): (L, &str),
     budget: &Budget<P>,
@@ -446,14 +446,14 @@ fn operators<B: Backend, P: Accuracy, L: StaggeredLinks<B, P>>(
 
 /// What holds whatever the links are, for the naive, the asqtad and the HISQ operator in double, with links that are
 /// made on the device from rough ones.
-pub fn staggered_properties<B: Backend>(backend: &B, lattice: Lattice, seed: u64, report: &mut Report) -> Result {
-    let domain = Domain::single(backend.clone(), lattice)?;
+pub fn staggered_properties(backend: &dyn Backend, lattice: Lattice, seed: u64, report: &mut Report) -> Result {
+    let domain = Domain::single(backend, lattice)?;
     let gauge = generate::weak_field(lattice, seed, 0.3);
     let g: Vec<_> = generate::random(lattice, seed + 1).links().iter().copied().step_by(4).collect();
     let both = [gauge.clone(), transform_links(&gauge, &g)];
     let all = Properties { domain: &domain, g: &g, seed };
 
-    let [here, there] = both.each_ref().map(|gauge| DeviceGauge::<B, Double, Recon18>::upload(&domain, gauge));
+    let [here, there] = both.each_ref().map(|gauge| DeviceGauge::<Double, Recon18>::upload(&domain, gauge));
     all.check("naive", here?, there?, report)?;
     let thin = |k: usize| ThinGauge::upload(&domain, &both[k]);
     let asqtad =
@@ -465,20 +465,20 @@ pub fn staggered_properties<B: Backend>(backend: &B, lattice: Lattice, seed: u64
     all.check("HISQ", here.pack::<Double, Recon18>()?, there.pack()?, report)
 }
 
-struct Properties<'a, B: Backend> {
-    domain: &'a Domain<B>,
+struct Properties<'a> {
+    domain: &'a Domain,
     g: &'a [[[Complex64; 3]; 3]],
     seed: u64,
 }
 
-impl<B: Backend> Properties<'_, B> {
-    fn upload(&self, v: &HostColour) -> Result<FullColour<B, Double>> {
+impl Properties<'_> {
+    fn upload(&self, v: &HostColour) -> Result<FullColour<Double>> {
         let mut field = FullColour::zero(self.domain, 1)?;
         field.upload(std::slice::from_ref(v))?;
         Ok(field)
     }
     /// M v, or M† v.
-    fn m<L: StaggeredLinks<B, Double>>(
+    fn m<L: StaggeredLinks<Double>>(
         &self,
         operator: &Staggered<L>,
         dagger: bool,
@@ -489,14 +489,14 @@ impl<B: Backend> Properties<'_, B> {
         Ok(out.download()?.remove(0))
     }
     /// D v
-    fn d<L: StaggeredLinks<B, Double>>(&self, operator: &Staggered<L>, v: &HostColour) -> Result<HostColour> {
+    fn d<L: StaggeredLinks<Double>>(&self, operator: &Staggered<L>, v: &HostColour) -> Result<HostColour> {
         let (input, mut out) = (self.upload(v)?, FullColour::zero(self.domain, 1)?);
         for parity in 0..2 {
             operator.dslash(parity, input.parity(1 - parity), out.parity_mut(parity))?;
         }
         Ok(out.download()?.remove(0))
     }
-    fn check<L: StaggeredLinks<B, Double>>(&self, name: &str, links: L, rotated: L, report: &mut Report) -> Result {
+    fn check<L: StaggeredLinks<Double>>(&self, name: &str, links: L, rotated: L, report: &mut Report) -> Result {
         let lattice = self.domain.local();
         let (links, rotated) = (Arc::new(links), Arc::new(rotated));
         let (u, v): (HostColour, _) =

@@ -5,7 +5,6 @@ use crate::accuracy::Accuracy;
 use crate::links::Reconstruction;
 use crate::report::Tolerance;
 use crate::staggered_reference::Staggered;
-use ferrite::backend::Backend;
 use ferrite::fat_links::Improvement;
 use ferrite::field::host::HostColour;
 use gpu_kernels::storage::{Double, LinkFormat};
@@ -26,13 +25,13 @@ impl LinkErrors {
         LinkErrors { scales: [1.0; 2], built: 0.0 }
     }
     /// Of asqtad with the tadpole factor u_0.
-    pub fn asqtad(made: &Improvement<impl Backend>, u0: f64) -> Self {
+    pub fn asqtad(made: &Improvement, u0: f64) -> Self {
         LinkErrors { scales: [made.fat_scale, made.long_scale], built: asqtad_error(u0) }
     }
     /// Of HISQ. Links of the first level are off by 7 units, as those of asqtad for coefficients that sum up to 1; the
     /// projection of regular links makes that at most twice as much. The second level has up to seven of them in a path
     /// and coefficients that sum up to 2.6: 255 units if errors have one sign, and its own 7 times 2.6.
-    pub fn hisq(made: &Improvement<impl Backend>) -> Self {
+    pub fn hisq(made: &Improvement) -> Self {
         LinkErrors { scales: [made.fat_scale, made.long_scale], built: 273.0 * Double::UNIT }
     }
 }

@@ -42,11 +42,7 @@ impl Case {
             _ => self.improved[1].operator(mass, Phases::Milc, boundary),
         }
     }
-    fn configuration<B: Backend>(
-        &self,
-        name: &str,
-        domain: &Domain<B>,
-    ) -> Result<StaggeredConfiguration<'_, B>, Failure> {
+    fn configuration(&self, name: &str, domain: &Domain) -> Result<StaggeredConfiguration<'_>, Failure> {
         let thin = ThinGauge::upload(domain, &self.gauge)?;
         Ok(match name {
             "naive" => StaggeredConfiguration::naive(domain, &self.gauge),
@@ -88,9 +84,9 @@ fn possible(name: &str, asked: Reconstruction) -> Reconstruction {
 const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
 
 /// All of it.
-pub fn staggered_solves<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+pub fn staggered_solves(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
     let case = Case::new();
-    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    let domain = Domain::single(backend, case.gauge.lattice())?;
     one_mass(&case, &domain, report)?;
     singular_links(backend, report)?;
     spread_boundary(&case, &domain, report)?;
@@ -98,7 +94,7 @@ pub fn staggered_solves<B: Backend>(backend: &B, report: &mut Report) -> Result<
 }
 
 /// M ψ = η for every operator × pair of precisions × reconstruction × method × way of correction.
-fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
     use IterationPrecision::{Double, Half, Single};
     let sources = case.sources(2);
     for name in OPERATORS {
@@ -149,11 +145,11 @@ fn one_mass<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) ->
 }
 
 /// Where the first row of all links is (a, 0, 0), two rows are kept; where no links have a determinant, nor is its phase.
-fn singular_links<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
     use Reconstruction::*;
     let gauge = HostGauge::unit(Lattice::new([4, 2, 2, 4]).expect("even extents"));
     let case = Case { improved: [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)], gauge };
-    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    let domain = Domain::single(backend, case.gauge.lattice())?;
     let sources = case.sources(1);
     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
     for (name, asked, used) in [
@@ -193,7 +189,7 @@ fn singular_links<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Fa
 }
 
 /// With e^{iπ/T} in all links in t.
-fn spread_boundary<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
     let sources = case.sources(1);
     for name in OPERATORS {
         let configuration = case.configuration(name, domain)?.with_spread_boundary();
@@ -216,7 +212,7 @@ fn spread_boundary<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Rep
 
 /// (M†M + σ) x = b and M(m) ψ = η for many σ and m, by multi-shift CG with refinement and one by one. Sources on both
 /// parities, on one, and zero.
-fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> Result<(), Failure> {
+fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
     use IterationPrecision::{Double, Half, Single};
     let lattice = case.gauge.lattice();
     let mut sources = case.sources(1);
@@ -277,9 +273,9 @@ fn shifts<B: Backend>(case: &Case, domain: &Domain<B>, report: &mut Report) -> R
 }
 
 /// With the other phases ψ differs by the sign (−1)^(t (x+y+z)).
-pub fn staggered_phases<B: Backend>(backend: &B, report: &mut Report) -> Result<(), Failure> {
+pub fn staggered_phases(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
     let case = Case::new();
-    let domain = Domain::single(backend.clone(), case.gauge.lattice())?;
+    let domain = Domain::single(backend, case.gauge.lattice())?;
     let sources = case.sources(1);
     for name in OPERATORS {
         let params = StaggeredParams {

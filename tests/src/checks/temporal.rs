@@ -28,7 +28,7 @@ pub fn temporal_cases() -> Vec<Case> {
 }
 
 /// Every check of the kernels for temporal gauge in every precision.
-pub fn temporal_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Report) -> Result {
+pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let (gauge, g) = temporal_gauge(&case.gauge);
     let fixed = Case { gauge, sources: case.sources.clone(), colours: case.colours.clone(), mass: case.mass };
     // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
@@ -40,34 +40,34 @@ pub fn temporal_kernels<B: Backend>(backend: &B, case: &Case, report: &mut Repor
 
     macro_rules! check {
         ($($precision:ident $recon:ident),*) => {$(
-            wilson::<B, $precision, $recon>(backend, &fixed, report)?;
-            covariance::<B, $precision, $recon>(backend, case, &fixed.gauge, &g, report)?;
-            reading::<B, $precision, $recon>(backend, &fixed, report)?;
+            wilson::<$precision, $recon>(backend, &fixed, report)?;
+            covariance::<$precision, $recon>(backend, case, &fixed.gauge, &g, report)?;
+            reading::<$precision, $recon>(backend, &fixed, report)?;
         )*};
     }
     check!(Double Recon12T, Single Recon12T, Half Recon12T, Fp16 Recon12T, Double Recon8T, Single Recon8T);
 
     let params = &parameters(case.mass)[1];
     let reference = CloverDirac::from_params(&fixed.gauge, params);
-    clover::<B, Double, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<B, Single, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<B, Half, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<B, Fp16, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<B, Double, Recon8T>(backend, &fixed, params, &reference, report)?;
-    clover::<B, Single, Recon8T>(backend, &fixed, params, &reference, report)
+    clover::<Double, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<Single, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<Half, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<Fp16, Recon12T>(backend, &fixed, params, &reference, report)?;
+    clover::<Double, Recon8T>(backend, &fixed, params, &reference, report)?;
+    clover::<Single, Recon8T>(backend, &fixed, params, &reference, report)
 }
 
 /// D ψ, or D† ψ, by kernels; and ψ as it was stored.
-fn dslash<B: Backend, P: Accuracy, R: LinkFormat<P>>(
-    backend: &B,
+fn dslash<P: Accuracy, R: LinkFormat<P>>(
+    backend: &dyn Backend,
     (gauge, params): (&HostGauge, WilsonParams),
     dagger: bool,
     psi: &[HostSpinor],
 ) -> Result<(Vec<HostSpinor>, Vec<HostSpinor>)> {
-    let domain = ferrite::domain::Domain::single(backend.clone(), gauge.lattice())?;
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<B, P, R>::upload(&domain, gauge)?), params);
-    let mut input = FullSpinor::<B, P>::zero(&domain, psi.len())?;
-    let mut out = FullSpinor::<B, P>::zero(&domain, psi.len())?;
+    let domain = ferrite::domain::Domain::single(backend, gauge.lattice())?;
+    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, gauge)?), params);
+    let mut input = FullSpinor::<P>::zero(&domain, psi.len())?;
+    let mut out = FullSpinor::<P>::zero(&domain, psi.len())?;
     input.upload(psi)?;
     for parity in 0..2 {
         wilson.dslash(parity, dagger, input.parity(1 - parity), out.parity_mut(parity))?;
@@ -77,8 +77,8 @@ fn dslash<B: Backend, P: Accuracy, R: LinkFormat<P>>(
 
 /// D of the gauge-fixed links on a rotated field is the rotated D of the links as they were, which the reference
 /// computes; for one right-hand side and for three.
-fn covariance<B: Backend, P: Accuracy, R: LinkFormat<P> + Links>(
-    backend: &B,
+fn covariance<P: Accuracy, R: LinkFormat<P> + Links>(
+    backend: &dyn Backend,
     case: &Case,
     fixed: &HostGauge,
     g: &Transformation,
@@ -99,7 +99,7 @@ fn covariance<B: Backend, P: Accuracy, R: LinkFormat<P> + Links>(
                 psi
             };
             let rotated: Vec<_> = psi.iter().map(rotated).collect();
-            let (got, stored) = dslash::<B, P, R>(backend, (fixed, params), dagger, &rotated)?;
+            let (got, stored) = dslash::<P, R>(backend, (fixed, params), dagger, &rotated)?;
             // There and back by the reference's own multiplication.
             let lattice = case.lattice();
             let back =
@@ -114,7 +114,7 @@ fn covariance<B: Backend, P: Accuracy, R: LinkFormat<P> + Links>(
 }
 
 /// What lies where links in t are 1 does not matter.
-fn reading<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, fixed: &Case, report: &mut Report) -> Result {
+fn reading<P: Accuracy, R: LinkFormat<P>>(backend: &dyn Backend, fixed: &Case, report: &mut Report) -> Result {
     let lattice = fixed.lattice();
     let mut other = generate::random(lattice, 99);
     let last = lattice.size()[3] - 1;
@@ -125,8 +125,8 @@ fn reading<B: Backend, P: Accuracy, R: LinkFormat<P>>(backend: &B, fixed: &Case,
     }
     let params = WilsonParams::from_mass(fixed.mass, TimeBoundary::Antiperiodic);
     let psi = &fixed.block(2)[..1];
-    let (one, _) = dslash::<B, P, R>(backend, (&fixed.gauge, params), false, psi)?;
-    let (two, _) = dslash::<B, P, R>(backend, (&other, params), false, psi)?;
+    let (one, _) = dslash::<P, R>(backend, (&fixed.gauge, params), false, psi)?;
+    let (two, _) = dslash::<P, R>(backend, (&other, params), false, psi)?;
     let scope = fixed.scope(&format!("{} recon-{}", P::NAME, R::NAME), "");
     report.holds(&scope, "temporal gauge, links in t are read across the boundary only", one == two);
     Ok(())

@@ -12,7 +12,7 @@ fn data(bytes: usize, seed: usize) -> Vec<u8> {
 }
 
 /// What is copied to the device comes back, and nothing beside it changes.
-pub fn transfers<B: Backend>(backend: &B, report: &mut Report) -> Result {
+pub fn transfers(backend: &dyn Backend, report: &mut Report) -> Result {
     for (bytes, offset) in COPIES {
         let mut buffer = backend.allocate(offset + bytes + 64, "a check of copies")?;
         let expected = data(bytes, 1);

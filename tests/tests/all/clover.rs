@@ -56,18 +56,18 @@ fn every_solve_ends_at_its_tolerance() {
 }
 
 /// The operator by kernels in double, with all 18 reals.
-fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover<Cpu, Double, Recon18> {
+fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover<Double, Recon18> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let links = Arc::new(DeviceGauge::<Cpu, Double, Recon18>::upload(&domain, gauge).unwrap());
+    let links = Arc::new(DeviceGauge::<Double, Recon18>::upload(&domain, gauge).unwrap());
     let term = Arc::new(params.term(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap());
     EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
 }
 
 /// Uploads, computes something for each parity, downloads.
 fn parities(
-    domain: &Domain<Cpu>,
+    domain: &Domain,
     input: &[HostSpinor],
-    each: impl Fn(usize, &FullSpinor<Cpu, Double>, &mut FullSpinor<Cpu, Double>),
+    each: impl Fn(usize, &FullSpinor<Double>, &mut FullSpinor<Double>),
 ) -> Vec<HostSpinor> {
     let mut psi = FullSpinor::zero(domain, input.len()).unwrap();
     psi.upload(input).unwrap();

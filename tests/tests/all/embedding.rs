@@ -106,10 +106,10 @@ fn what_does_not_fit_is_an_error() {
 fn fat_and_long_links_that_do_not_belong_together_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
-    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let of = |other: &Domain<Cpu>| {
-        let fat = DeviceGauge::<_, Single, Recon18>::from_thin::<1>(&thin(&here), 1.0).unwrap();
-        let long = DeviceGauge::<_, Single, Recon12>::from_thin::<3>(&thin(other), 1.0).unwrap();
+    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let of = |other: &Domain| {
+        let fat = DeviceGauge::<Single, Recon18>::from_thin::<1>(&thin(&here), 1.0).unwrap();
+        let long = DeviceGauge::<Single, Recon12>::from_thin::<3>(&thin(other), 1.0).unwrap();
         ImprovedLinks::new(fat, long).map(|_| ())
     };
     of(&here).unwrap();
@@ -124,8 +124,8 @@ fn device_fields_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     // The last one is another backend's, whose memory may be another GPU's.
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]), domain([4, 4, 4, 4]));
-    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let links: Arc<DeviceGauge<Cpu, Single, Recon12>> = Arc::new(thin(&here).pack().unwrap());
+    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let links: Arc<DeviceGauge<Single, Recon12>> = Arc::new(thin(&here).pack().unwrap());
     let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
     let staggered = Staggered::new(links, StaggeredParams::new(0.1, boundary));
     let clover = CloverParams::isotropic(wilson.params(), 1.0, 1.0);
@@ -135,12 +135,12 @@ fn device_fields_that_do_not_fit_are_errors() {
     let clovers = [Schur::Symmetric, Schur::Asymmetric]
         .map(|schur| EvenOddClover::new(wilson.clone(), term(&here), schur, 2).unwrap());
     let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
-    let space = SpinorSpace::<Cpu, Single>::new(&here, 2);
-    let short = SpinorSpace::<Cpu, Half>::new(&here, 2);
-    let of_colours = ColourSpace::<Cpu, Single>::new(&here, 2);
+    let space = SpinorSpace::<Single>::new(&here, 2);
+    let short = SpinorSpace::<Half>::new(&here, 2);
+    let of_colours = ColourSpace::<Single>::new(&here, 2);
 
-    let spinor = |domain, nrhs| DeviceSpinor::<Cpu, Single>::zero(domain, nrhs).unwrap();
-    let colour = |domain, nrhs| DeviceColour::<Cpu, Single>::zero(domain, nrhs).unwrap();
+    let spinor = |domain, nrhs| DeviceSpinor::<Single>::zero(domain, nrhs).unwrap();
+    let colour = |domain, nrhs| DeviceColour::<Single>::zero(domain, nrhs).unwrap();
     let (x, mut out) = (spinor(&here, 2), spinor(&here, 2));
     let (ones, mut norms, mut dots) = ([Complex64::ONE; 4], [0.0; 2], [Complex64::ZERO; 4]);
     let fits = |result: Result<(), DeviceError>| result.unwrap();
@@ -211,7 +211,7 @@ fn device_fields_that_do_not_fit_are_errors() {
     let heavier = Arc::new(heavier.convert().unwrap());
     let other = EvenOddClover::new(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
     assert!(matches!(other, DeviceError::OtherTerm { found: 4.2, expected: 4.1 }), "{other:?}");
-    let mut mixed = FullSpinor::<Cpu, Single> { even: x, odd: spinor(&there, 2) };
+    let mut mixed = FullSpinor::<Single> { even: x, odd: spinor(&there, 2) };
     assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
     let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];
     assert!(matches!(mixed.upload(&sources), Err(DeviceError::OtherLattice { .. })));
@@ -222,8 +222,8 @@ fn device_fields_that_do_not_fit_are_errors() {
 fn momenta_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
-    let thin = |domain: &Domain<Cpu>| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let momenta = |domain| MomentumField::<Cpu>::zero(domain).unwrap();
+    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let momenta = |domain| MomentumField::zero(domain).unwrap();
     let (mut own, other) = (momenta(&here), momenta(&there));
     let (mut links, elsewhere) = (thin(&here), thin(&there));
     let refused = |what: &str, result: Result<(), DeviceError>| match result {
@@ -300,8 +300,8 @@ fn paths_beyond_the_border_are_errors() {
         let far = mean_traces(&thin, &paths).unwrap_err();
         assert!(matches!(far, DeviceError::PathTooLong { axis: 3, reach: 3, border: 2 }), "{far}");
         let field = DeviceColour::zero(&domain, 1).unwrap();
-        let links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
-        let mut momenta = MomentumField::<Cpu>::zero(&domain).unwrap();
+        let links = MovingLinks::<f64>::new(&thin).unwrap();
+        let mut momenta = MomentumField::zero(&domain).unwrap();
         let pushed = hop_force(&operator, (&field, &field), &links, 1.0, &mut momenta);
         assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
         Ok::<_, std::convert::Infallible>(())
@@ -325,7 +325,7 @@ fn plans_without_a_way_are_errors() {
         seed: 1,
         metropolis_from: 0,
     };
-    let chain = |length, levels| Chain::<Cpu, f64>::new(plan(length, levels), &thin, Vec::new());
+    let chain = |length, levels| Chain::<f64>::new(plan(length, levels), &thin, Vec::new());
     let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
         Err(Error::Plan(why)) => why,
         Err(other) => panic!("{other}"),

@@ -51,7 +51,7 @@ fn milcs_flow() {
     room.fails(2, "measure lat none --backend cpu", &["none"]);
 }
 
-fn flowed(domain: &Domain<Cpu>, gauge: &ferrite::field::host::HostGauge, action: FlowAction, step: f64) -> FlowPoint {
+fn flowed(domain: &Domain, gauge: &ferrite::field::host::HostGauge, action: FlowAction, step: f64) -> FlowPoint {
     let mut flow = Flow::new(&ThinGauge::upload(domain, gauge).unwrap(), action).unwrap();
     while flow.time() < 0.4 - 1e-9 {
         flow.step(step).unwrap();

@@ -9,7 +9,7 @@ use ferrite::lattice::Lattice;
 use ferrite_tests::cut::{self, Images, Input};
 use gpu_kernels::storage::{Double, Recon18};
 
-type Compute = fn(&Domain<Cpu>, &Input) -> ferrite::domain::Result<Images>;
+type Compute = fn(&Domain, &Input) -> ferrite::domain::Result<Images>;
 
 /// Compares all ranks of each grid with the whole lattice, whose extents are those of a rank times the grid's.
 fn check(cases: &[([usize; 4], [usize; 4])], compute: Compute) {
@@ -61,7 +61,7 @@ fn hops_beyond_the_neighbour_are_refused() {
         let thin = ThinGauge::upload(&domain, &HostGauge::unit(domain.local()))?;
         let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack::<Double, Recon18>();
         // Hops over one link are possible.
-        DeviceGauge::<_, Double, Recon18>::from_thin::<1>(&thin, 1.0)?;
+        DeviceGauge::<Double, Recon18>::from_thin::<1>(&thin, 1.0)?;
         ferrite::domain::Result::Ok(matches!(improved, Err(DeviceError::Grid(_))))
     });
     assert_eq!(refused.unwrap(), [true, true]);

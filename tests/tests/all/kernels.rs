@@ -62,9 +62,9 @@ fn gpu_agrees_with_reference_and_cpu() {
 fn sums<K: Kind, P: Accuracy>(threads: usize) -> Vec<u64> {
     let case = checks::large_case();
     let domain = Domain::single(Cpu::new(Some(threads)), case.lattice()).unwrap();
-    let space = FieldSpace::<Cpu, K, P>::new(&domain, NRHS);
+    let space = FieldSpace::<K, P>::new(&domain, NRHS);
     let upload = |k: usize| {
-        let mut field = FullField::<Cpu, K, P>::zero(&domain, NRHS).unwrap();
+        let mut field = FullField::<K, P>::zero(&domain, NRHS).unwrap();
         field.upload(K::block(&case, k)).unwrap();
         field
     };

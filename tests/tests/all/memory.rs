@@ -37,7 +37,7 @@ fn check(
     cases: &[([usize; 4], [usize; 4])],
     (what, most): (&str, f64),
     foretold: impl Fn(Lattice, &ProcessGrid) -> (Needs, Option<Exchanges>) + Sync,
-    work: impl Fn(&Domain<Spy>, &HostGauge) + Sync,
+    work: impl Fn(&Domain, &HostGauge) + Sync,
 ) {
     for &(grid, local) in cases {
         let lattice = Lattice::new(std::array::from_fn(|mu| grid[mu] * local[mu])).unwrap();
@@ -45,9 +45,10 @@ fn check(
         let (needs, exchanges) = foretold(Lattice::new(local).unwrap(), &ProcessGrid::new(grid).unwrap());
         let needed: usize = needs.iter().map(|(_, bytes)| bytes).sum();
         let peaks = Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Spy::new(1), lattice, grid, world).unwrap();
+            let spy = Spy::new(1);
+            let domain = cut::domain(spy.clone(), lattice, grid, world).unwrap();
             work(&domain, &cut::links_of(&domain.section(), &gauge));
-            Ok::<_, std::convert::Infallible>([domain.backend().device().peak(), domain.backend().pinned().peak()])
+            Ok::<_, std::convert::Infallible>([spy.device().peak(), spy.pinned().peak()])
         });
         for [device, pinned] in peaks.unwrap() {
             let share = needed as f64 / device as f64;
@@ -64,7 +65,7 @@ fn check(
 }
 
 /// Random sources; of many the first is zero, and done at once, so that the batch becomes smaller.
-fn sources<T: Fermion>(domain: &Domain<Spy>, n: usize) -> Vec<HostField<T>> {
+fn sources<T: Fermion>(domain: &Domain, n: usize) -> Vec<HostField<T>> {
     let random = (0..n as u64).map(|k| generate::random_source(domain.section(), 10 + k));
     let mut all: Vec<_> = random.collect();
     if n > 2 {
@@ -133,7 +134,7 @@ fn solves_of_staggered_quarks_take_what_is_foretold() {
     use IterationPrecision::{Double, Half, Single};
     let operator = StaggeredParams::new(0.4, TimeBoundary::Antiperiodic);
     let plain = Request { tol: 1e-8, reconstruction: Reconstruction::Eighteen, ..Request::staggered(operator) };
-    type Make = for<'g> fn(&Domain<Spy>, &'g HostGauge) -> StaggeredConfiguration<'g, Spy>;
+    type Make = for<'g> fn(&Domain, &'g HostGauge) -> StaggeredConfiguration<'g>;
     let kinds: [(&str, bool, Make); 3] = [
         ("naive", false, |domain, gauge| StaggeredConfiguration::naive(domain, gauge)),
         ("asqtad", true, |domain, gauge| {
@@ -188,7 +189,7 @@ fn ensembles_take_what_is_foretold() {
 }
 
 /// A trajectory of two steps, and a condensate.
-fn trajectory<T: Element>(domain: &Domain<Spy>, gauge: &HostGauge, operator: QuarkOperator) {
+fn trajectory<T: Element>(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator) {
     let thin = ThinGauge::upload(domain, gauge).unwrap();
     let quarks = [("2", 0.3), ("1", 0.5)].map(|(flavours, mass)| Quarks { mass, flavours: flavours.parse().unwrap() });
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-9 };
@@ -207,11 +208,11 @@ fn trajectory<T: Element>(domain: &Domain<Spy>, gauge: &HostGauge, operator: Qua
         seed: 1,
         metropolis_from: 1,
     };
-    let mut chain = Chain::<Spy, T>::new(plan, &thin, vec![group]).unwrap();
+    let mut chain = Chain::<T>::new(plan, &thin, vec![group]).unwrap();
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
     let mut noises = ferrite::field::FullColour::zero(domain, 3).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
-    let links = MovingLinks::<Spy, T>::new(&ThinGauge::upload(domain, gauge).unwrap()).unwrap();
+    let links = MovingLinks::<T>::new(&ThinGauge::upload(domain, gauge).unwrap()).unwrap();
     condensate(&links, &operator, 0.3, &noises, 1e-8).unwrap();
 }

@@ -20,13 +20,13 @@ const SIDES: usize = 5;
 fn lattice() -> Lattice {
     Lattice::new([4, 2, 4, 8]).unwrap()
 }
-fn domain() -> Domain<Cpu> {
+fn domain() -> Domain {
     Domain::single(Cpu::new(None), lattice()).unwrap()
 }
 fn params() -> WilsonParams {
     WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)
 }
-fn fields<K: FieldKind, P: Precision>(domain: &Domain<Cpu>, seed: u64) -> Result<FullField<Cpu, K, P>> {
+fn fields<K: FieldKind, P: Precision>(domain: &Domain, seed: u64) -> Result<FullField<K, P>> {
     let mut field = FullField::zero(domain, SIDES)?;
     let host: Vec<_> = (0..SIDES as u64).map(|j| generate::random_source(domain.section(), seed + j)).collect();
     field.upload(&host)?;
@@ -34,14 +34,11 @@ fn fields<K: FieldKind, P: Precision>(domain: &Domain<Cpu>, seed: u64) -> Result
 }
 
 /// The images of the first sides are those that they have among all, to the bit, and so are their sums; the others stay.
-fn check<K: FieldKind, P: Precision>(
-    domain: &Domain<Cpu>,
-    operator: &impl LinearOperator<FieldSpace<Cpu, K, P>>,
-) -> Result
+fn check<K: FieldKind, P: Precision>(domain: &Domain, operator: &impl LinearOperator<FieldSpace<K, P>>) -> Result
 where
     K::Host: PartialEq,
 {
-    let space = FieldSpace::<Cpu, K, P>::new(domain, SIDES);
+    let space = FieldSpace::<K, P>::new(domain, SIDES);
     let (x, w) = (fields::<K, P>(domain, 5)?, fields::<K, P>(domain, 15)?);
     let before = fields::<K, P>(domain, 25)?.download()?;
     for dagger in [false, true] {
@@ -70,9 +67,9 @@ where
     Ok(())
 }
 
-fn operators(domain: &Domain<Cpu>) -> Result {
+fn operators(domain: &Domain) -> Result {
     let thin = ThinGauge::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
-    let links: Arc<DeviceGauge<Cpu, Double, Recon18>> = Arc::new(thin.pack()?);
+    let links: Arc<DeviceGauge<Double, Recon18>> = Arc::new(thin.pack()?);
     let wilson = Wilson::new(links.clone(), params());
     check(domain, &EvenOddWilson::new(wilson.clone(), SIDES)?)?;
     let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&thin)?);
@@ -96,7 +93,7 @@ where
     K::Host: PartialEq,
 {
     let domain = domain();
-    let space = FieldSpace::<Cpu, K, P>::new(&domain, SIDES);
+    let space = FieldSpace::<K, P>::new(&domain, SIDES);
     let (mut x, mut scratch) = (fields::<K, P>(&domain, 5)?, fields::<K, P>(&domain, 15)?);
     let before = x.download()?;
     let mut expected = before.clone();
@@ -133,12 +130,12 @@ fn sides_change_places() {
 fn right_hand_sides_leave_a_solve() {
     let domain = domain();
     let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
-    let exact: DeviceGauge<Cpu, Double, Recon18> = thin.pack().unwrap();
-    let single: DeviceGauge<Cpu, Single, Recon18> = thin.pack().unwrap();
+    let exact: DeviceGauge<Double, Recon18> = thin.pack().unwrap();
+    let single: DeviceGauge<Single, Recon18> = thin.pack().unwrap();
     let operator = EvenOddWilson::new(Wilson::new(Arc::new(exact), params()), SIDES).unwrap();
     let sloppy = EvenOddWilson::new(Wilson::new(Arc::new(single), params()), SIDES).unwrap();
-    let space = SpinorSpace::<Cpu, Double>::new(&domain, SIDES);
-    let small = SpinorSpace::<Cpu, Single>::new(&domain, SIDES);
+    let space = SpinorSpace::<Double>::new(&domain, SIDES);
+    let small = SpinorSpace::<Single>::new(&domain, SIDES);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let b = fields::<FourSpins, Double>(&domain, 40).unwrap().even;
     let mut x = space.allocate().unwrap();

@@ -34,7 +34,7 @@ fn apply<P: Accuracy, R: LinkFormat<P>>(
     psi: &[HostSpinor],
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<Cpu, P, R>::upload(&domain, gauge).unwrap()), params);
+    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, gauge).unwrap()), params);
     let mut input = FullSpinor::zero(&domain, psi.len()).unwrap();
     let mut output = FullSpinor::zero(&domain, psi.len()).unwrap();
     input.upload(psi).unwrap();

@@ -204,7 +204,7 @@ fn distance_from_su3(u: &Matrix) -> f64 {
 /// A field after it was stored in precision `P`.
 fn stored<P: Accuracy>(host: &HostSpinor) -> HostSpinor {
     let domain = Domain::single(Cpu::new(Some(1)), host.lattice()).unwrap();
-    let mut field = FullSpinor::<Cpu, P>::zero(&domain, 1).unwrap();
+    let mut field = FullSpinor::<P>::zero(&domain, 1).unwrap();
     field.upload(std::slice::from_ref(host)).unwrap();
     field.download().unwrap().remove(0)
 }

@@ -17,7 +17,7 @@ use num_complex::Complex64;
 fn lattice(size: [usize; 4]) -> Lattice {
     Lattice::new(size).unwrap()
 }
-fn generator(size: [usize; 4], start: Start<'_>, beta: f64, seed: u64) -> Generator<Cpu> {
+fn generator(size: [usize; 4], start: Start<'_>, beta: f64, seed: u64) -> Generator {
     Generator::new(&Domain::single(Cpu::new(None), lattice(size)).unwrap(), start, beta, seed).unwrap()
 }
 

@@ -19,7 +19,7 @@ use gpu_kernels::storage::Element;
 use std::cell::RefCell;
 
 /// Momenta of one seed, so that a direction in the space of links.
-fn direction(domain: &Domain<Cpu>) -> MomentumField<Cpu> {
+fn direction(domain: &Domain) -> MomentumField {
     let mut field = MomentumField::zero(domain).unwrap();
     field.draw(77, 1).unwrap();
     field
@@ -32,14 +32,9 @@ fn product(p: &HostGauge, q: &HostGauge) -> f64 {
 }
 
 /// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
-fn derivative(
-    thin: &ThinGauge<Cpu>,
-    q: &MomentumField<Cpu>,
-    h: f64,
-    action: impl Fn(&MovingLinks<Cpu, f64>) -> f64,
-) -> f64 {
+fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&MovingLinks<f64>) -> f64) -> f64 {
     let at = |t: f64| {
-        let mut links = MovingLinks::<Cpu, f64>::new(thin).unwrap();
+        let mut links = MovingLinks::<f64>::new(thin).unwrap();
         q.move_links(links.own_mut(), t, false).unwrap();
         action(&links)
     };
@@ -48,15 +43,9 @@ fn derivative(
 }
 
 /// The force in precision `T` against a derivative.
-fn agrees<T: Element>(
-    thin: &ThinGauge<Cpu>,
-    force: &dyn Force<Cpu, T>,
-    q: &MomentumField<Cpu>,
-    expected: f64,
-    tolerance: f64,
-) {
-    let links = MovingLinks::<Cpu, T>::new(thin).unwrap();
-    let mut momenta = MomentumField::<Cpu, T>::zero(thin.domain()).unwrap();
+fn agrees<T: Element>(thin: &ThinGauge, force: &dyn Force<T>, q: &MomentumField, expected: f64, tolerance: f64) {
+    let links = MovingLinks::<T>::new(thin).unwrap();
+    let mut momenta = MomentumField::<T>::zero(thin.domain()).unwrap();
     force.push(&links, 1.0, &mut momenta).unwrap();
     let got = product(&q.download().unwrap(), &momenta.download().unwrap());
     let off = (got - expected).abs() / expected.abs();
@@ -64,7 +53,7 @@ fn agrees<T: Element>(
 }
 
 /// Shapes with odd extents halved, extents of two, and one that is large in t.
-fn domains() -> Vec<Domain<Cpu>> {
+fn domains() -> Vec<Domain> {
     let domain = |size| Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap();
     vec![domain([2, 4, 6, 8]), domain([4, 4, 2, 6])]
 }
@@ -81,7 +70,7 @@ fn gauge_forces_are_derivatives() {
         let gauge = generate::random(domain.local(), 3);
         let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
         for action in actions {
-            let value = |links: &MovingLinks<Cpu, f64>| action.value(links.own()).unwrap();
+            let value = |links: &MovingLinks<f64>| action.value(links.own()).unwrap();
             let expected = derivative(&thin, &q, 2e-3, value);
             let force = |single| GaugeDrive { action, single };
             // Differences cancel eleven digits of sixteen and leave h⁶; single precision has seven.
@@ -135,11 +124,11 @@ fn fermion_forces_are_derivatives() {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
                 let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, (0, 2));
                 let mut quarks = quarks.unwrap();
-                quarks.draw(&MovingLinks::<Cpu, f64>::new(&thin).unwrap(), 5, 6).unwrap();
+                quarks.draw(&MovingLinks::<f64>::new(&thin).unwrap(), 5, 6).unwrap();
                 RefCell::new(quarks)
             };
             let quarks = make(false);
-            let value = |links: &MovingLinks<Cpu, f64>| quarks.borrow().dynamics_action(links).unwrap();
+            let value = |links: &MovingLinks<f64>| quarks.borrow().dynamics_action(links).unwrap();
             let expected = derivative(&thin, &q, 3e-3, value);
             // Differences of solutions to 1e-15, and in single precision some roundings of 6e-8.
             agrees::<f64>(&thin, &quarks, &q, expected, 1e-8);
@@ -154,7 +143,7 @@ fn fermion_forces_are_derivatives() {
 fn pseudofermions_of_a_group_do_not_mix() {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
     let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
+    let links = MovingLinks::<f64>::new(&thin).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
     for (name, operator) in operators() {
         let made = |count: (u32, usize)| {
@@ -162,7 +151,7 @@ fn pseudofermions_of_a_group_do_not_mix() {
             let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, count);
             let mut quarks = quarks.unwrap();
             let noise = quarks.draw(&links, 5, 6).unwrap();
-            let mut momenta = MomentumField::<Cpu>::zero(&domain).unwrap();
+            let mut momenta = MomentumField::zero(&domain).unwrap();
             let (action, iterations) = (quarks.action(&links).unwrap(), quarks.take_iterations());
             RefCell::new(quarks).push(&links, 1.0, &mut momenta).unwrap();
             (noise, action, iterations, momenta.download().unwrap())
@@ -187,10 +176,10 @@ fn pseudofermions_of_a_group_do_not_mix() {
 fn forces_do_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.4);
-    let forces = |domain: &Domain<Cpu>, gauge: &HostGauge| -> Vec<HostGauge> {
+    let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
         let thin = ThinGauge::upload(domain, gauge).unwrap();
-        let links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
-        let push = |force: &dyn Force<Cpu, f64>| {
+        let links = MovingLinks::<f64>::new(&thin).unwrap();
+        let push = |force: &dyn Force<f64>| {
             let mut momenta = MomentumField::zero(domain).unwrap();
             momenta.draw(1, 2).unwrap();
             force.push(&links, 0.1, &mut momenta).unwrap();
@@ -288,10 +277,10 @@ mod milc {
         let source: HostColour = read_fermion(&path("ksvector.src.sample.l8"), &Default::default()).unwrap().field;
         let stored = read_gauge(&path("colormatrix.mom.sample.l8"), &options).unwrap().gauge;
         let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-        let links = MovingLinks::<Cpu, f64>::new(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap();
-        let mut field = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+        let links = MovingLinks::<f64>::new(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap();
+        let mut field = FullColour::<Double>::zero(&domain, 1).unwrap();
         field.upload(&[source]).unwrap();
-        let mut momenta = MomentumField::<Cpu, f64>::zero(&domain).unwrap();
+        let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
         hop_force(&asqtad(0.502), (&field.even, &field.odd), &links, 2.0, &mut momenta).unwrap();
         let got = momenta.download().unwrap();
         let (mut off, mut norm2) = (0.0, 0.0);
@@ -332,7 +321,7 @@ mod milc {
             metropolis_from: 0,
         };
         let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-        let mut chain = Chain::<Cpu, f64>::new(plan, &thin, vec![quarks]).unwrap();
+        let mut chain = Chain::<f64>::new(plan, &thin, vec![quarks]).unwrap();
         for trajectory in 1..=2 {
             let (milc, exact) =
                 (&answers["milc"][trajectory - 1], &answers["independent_numpy_rerun"]["traj"][trajectory - 1]);
@@ -373,7 +362,7 @@ mod milc {
             loops(&thin, &milc["G_LOOP"]);
             for (k, mass) in [0.01, 0.05].into_iter().enumerate() {
                 let noise = colour(lattice, &file(&format!("pbp_m{mass}")));
-                let mut field = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+                let mut field = FullColour::<Double>::zero(&domain, 1).unwrap();
                 field.upload(&[noise]).unwrap();
                 let found = condensate(links, &operator, mass, &field, 1e-13).unwrap();
                 let (found, residual) = ([found[0].even, found[0].odd], found[0].residual);
@@ -393,7 +382,7 @@ mod milc {
     }
 
     /// All 34 closed loops, by their steps: MILC numbers directions 0 to 3, and backward ones from 7 down.
-    fn loops(thin: &ThinGauge<Cpu>, stored: &Value) {
+    fn loops(thin: &ThinGauge, stored: &Value) {
         let paths = closed_loops();
         let traces = mean_traces(thin, &paths).unwrap();
         let stored = stored.as_array().unwrap();

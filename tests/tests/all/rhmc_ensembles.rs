@@ -25,13 +25,13 @@ use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
 
-fn domain(size: [usize; 4]) -> Domain<Cpu> {
+fn domain(size: [usize; 4]) -> Domain {
     // Lattices are too small to be shared among threads; tests are.
     Domain::single(Cpu::new(Some(1)), Lattice::new(size).unwrap()).unwrap()
 }
 
 /// Quarks that share pseudofermions, for a spectrum that ends below 80.
-fn group(domain: &Domain<Cpu>, list: &[Quarks], count: usize, first: u32) -> Pseudofermions<Cpu> {
+fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofermions {
     // Molecular dynamics need not be exact: the Metropolis step corrects it.
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-10 };
     let functions = rational_functions(list, count, 80.0, tolerances, rational::approximate_to).unwrap();
@@ -59,7 +59,7 @@ fn weights_are_one(deltas: &[f64], most: f64) {
 }
 
 /// The heat bath's plaquettes on 4⁴, after 50 sweeps, and its last links.
-fn heat_bath(domain: &Domain<Cpu>, beta: f64) -> (Vec<f64>, ThinGauge<Cpu>) {
+fn heat_bath(domain: &Domain, beta: f64) -> (Vec<f64>, ThinGauge) {
     let mut generator = Generator::new(domain, Start::Cold, beta, 4).unwrap();
     let mut plaquettes = Vec::new();
     for sweep in 0..400 {
@@ -77,8 +77,7 @@ fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
     let (domain, beta) = (domain([4; 4]), 5.2);
     let (heat_bath, thin) = heat_bath(&domain, beta);
     let levels = vec![level(true, 0, Scheme::Omelyan { lambda: MINIMUM_NORM }, 8)];
-    let mut chain =
-        Chain::<Cpu, f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new()).unwrap();
+    let mut chain = Chain::<f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new()).unwrap();
     let (mut plaquettes, mut deltas, mut accepted) = (Vec::new(), Vec::new(), 0);
     for number in 1..=400 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -100,8 +99,7 @@ fn heavy_quarks_leave_the_ensemble_of_the_heat_bath() {
     let heavy = group(&domain, &[quarks(10.0, "2")], 1, 0);
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(true, 1, scheme, 8)];
-    let mut chain =
-        Chain::<Cpu, f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, vec![heavy]).unwrap();
+    let mut chain = Chain::<f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, vec![heavy]).unwrap();
     let (mut plaquettes, mut accepted, mut fermions) = (Vec::new(), 0, 0.0);
     for number in 1..=300 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -125,7 +123,7 @@ fn weights_with_quarks_are_one() {
     let levels = vec![level(false, 2, scheme, 3), level(true, 0, scheme, 2)];
     let groups = vec![group(&domain, &[quarks(0.25, "2")], 2, 0), group(&domain, &[quarks(0.5, "1")], 1, 2)];
     let plan = Plan { metropolis_from: 15, ..plan(GaugeAction::wilson(5.2), 1.1, levels, false) };
-    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, groups).unwrap();
+    let mut chain = Chain::<f64>::new(plan, &thin, groups).unwrap();
     let (mut deltas, mut accepted) = (Vec::new(), 0);
     for number in 1..=280 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -149,8 +147,8 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let (length, steps, count) = (0.7, 4, 220);
 
-    let observe = |links: &MovingLinks<Cpu, f64>, number: u32, seed: u64| {
-        let mut xi = FullColour::<Cpu, Double>::zero(&domain, 2).unwrap();
+    let observe = |links: &MovingLinks<f64>, number: u32, seed: u64| {
+        let mut xi = FullColour::<Double>::zero(&domain, 2).unwrap();
         noise(&mut xi, 100, seed, number).unwrap();
         let found = condensate(links, &naive(), mass, &xi, 1e-7).unwrap();
         let condensate = found.iter().map(|one| 0.5 * (one.even + one.odd).re).sum::<f64>() / found.len() as f64;
@@ -160,7 +158,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let pseudofermions = group(&domain, &[quarks(mass, "4")], 2, 0);
     let mut plan = plan(action, length, vec![level(true, 1, scheme, steps)], false);
     plan.metropolis_from = 15;
-    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, vec![pseudofermions]).unwrap();
+    let mut chain = Chain::<f64>::new(plan, &thin, vec![pseudofermions]).unwrap();
     let mut accepted = 0;
     let rational: Vec<[f64; 2]> = (1..=count)
         .map(|number| {
@@ -176,25 +174,25 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, (0, 1)).unwrap();
     let quarks = RefCell::new(quarks);
     let drive = GaugeDrive { action, single: false };
-    let forces: Vec<&dyn Force<Cpu, f64>> = vec![&drive, &quarks];
+    let forces: Vec<&dyn Force<f64>> = vec![&drive, &quarks];
     let levels = [Level { forces, scheme, steps }];
-    let mut links = MovingLinks::<Cpu, f64>::new(&thin).unwrap();
+    let mut links = MovingLinks::<f64>::new(&thin).unwrap();
     let mut momenta = MomentumField::zero(&domain).unwrap();
     let mut exact = Vec::new();
     for number in 1..=count {
         // Random numbers of another seed.
         let seed = 77;
         momenta.draw(seed, number).unwrap();
-        let mut xi = FullColour::<Cpu, Double>::zero(&domain, 1).unwrap();
+        let mut xi = FullColour::<Double>::zero(&domain, 1).unwrap();
         noise(&mut xi, 0, seed, number).unwrap();
         // φ = 2 M† ξ on even sites has the covariance 4 M†M = A + 4 m².
-        let gauge: DeviceGauge<Cpu, Double, Recon18> = links.own().pack().unwrap();
+        let gauge: DeviceGauge<Double, Recon18> = links.own().pack().unwrap();
         let params = StaggeredParams { mass, ..naive().params };
         let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
         let mut phi = DeviceColour::zero(&domain, 1).unwrap();
         m.row(0, true, &xi, &mut phi).unwrap();
         let scaled = solvers::VectorSpace::axpby(
-            &ColourSpace::<Cpu, Double>::new(&domain, 1),
+            &ColourSpace::<Double>::new(&domain, 1),
             &[Complex64::ZERO],
             &xi.even,
             &[Complex64::new(2.0, 0.0)],
@@ -202,7 +200,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         );
         scaled.unwrap();
         quarks.borrow_mut().set_field(phi);
-        let energy = |links: &MovingLinks<Cpu, f64>, momenta: &MomentumField<Cpu>| {
+        let energy = |links: &MovingLinks<f64>, momenta: &MomentumField| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
             gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
         };

@@ -21,7 +21,7 @@ use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
 
-fn domain(size: [usize; 4]) -> Domain<Cpu> {
+fn domain(size: [usize; 4]) -> Domain {
     Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap()
 }
 fn asqtad() -> QuarkOperator {
@@ -34,7 +34,7 @@ fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.
-fn chain<T: Element>(plan: Plan, thin: &ThinGauge<Cpu>, operator: QuarkOperator) -> Chain<Cpu, T> {
+fn chain<T: Element>(plan: Plan, thin: &ThinGauge, operator: QuarkOperator) -> Chain<T> {
     let single = T::BYTES == 8;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
     let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
@@ -103,7 +103,7 @@ fn moves_are_told_as_they_are_made() {
     let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
     let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
-    let mut chain = Chain::<Cpu, f64>::new(plan, &thin, Vec::new()).unwrap();
+    let mut chain = Chain::<f64>::new(plan, &thin, Vec::new()).unwrap();
     let told = std::rc::Rc::new(RefCell::new(Vec::new()));
     let seen = told.clone();
     chain.on_move(move |done, all| seen.borrow_mut().push((done, all)));
@@ -121,7 +121,7 @@ fn the_action_is_that_of_the_links_that_are_kept() {
         let levels = vec![level(true, 0, Scheme::Leapfrog, 40)];
         // Without a Metropolis step.
         let plan = Plan { unitarise, metropolis_from: 9, ..plan(GaugeAction::wilson(5.5), 0.5, levels, true) };
-        let mut chain = Chain::<Cpu, f32>::new(plan, &thin, Vec::new()).unwrap();
+        let mut chain = Chain::<f32>::new(plan, &thin, Vec::new()).unwrap();
         let outcome = chain.trajectory(1, None, true).unwrap();
         assert!(outcome.accepted && outcome.irreversibility.is_some());
         // The very same sum.
@@ -134,7 +134,7 @@ fn the_action_is_that_of_the_links_that_are_kept() {
 fn phase_space_keeps_its_volume() {
     let domain = domain([2; 4]);
     let gauge = generate::weak_field(domain.local(), 5, 0.5);
-    let mut momenta = MomentumField::<Cpu>::zero(&domain).unwrap();
+    let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
     momenta.draw(6, 1).unwrap();
     let momenta = momenta.download().unwrap();
     let scheme = Scheme::Omelyan { lambda: 0.19 };
@@ -146,11 +146,11 @@ fn phase_space_keeps_its_volume() {
     let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, (0, 1)).unwrap();
     let quarks = RefCell::new(quarks);
     let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-    quarks.borrow_mut().draw(&MovingLinks::<Cpu, f64>::new(&thin).unwrap(), 7, 1).unwrap();
-    let forces: Vec<&dyn Force<Cpu, f64>> = vec![&drive, &quarks];
+    quarks.borrow_mut().draw(&MovingLinks::<f64>::new(&thin).unwrap(), 7, 1).unwrap();
+    let forces: Vec<&dyn Force<f64>> = vec![&drive, &quarks];
     let levels = [Level { forces, scheme, steps: 1 }];
     let step = |gauge: &HostGauge, momenta: &HostGauge| {
-        let mut links = MovingLinks::<Cpu, f64>::new(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap();
+        let mut links = MovingLinks::<f64>::new(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap();
         let mut momenta = MomentumField::upload(&domain, momenta).unwrap();
         let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Never };
         dynamics.run(&mut links, &mut momenta, 0.3).unwrap();

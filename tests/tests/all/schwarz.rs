@@ -28,7 +28,7 @@ const BLOCKS: [[usize; 4]; 6] = [[2, 2, 2, 2], [2, 4, 2, 2], [4, 4, 4, 4], [4, 8
 fn lattice() -> Lattice {
     Lattice::new(SIZE).unwrap()
 }
-fn domain() -> Domain<Cpu> {
+fn domain() -> Domain {
     Domain::single(Cpu::new(None), lattice()).unwrap()
 }
 fn params() -> WilsonParams {
@@ -48,15 +48,15 @@ fn without_links_between(gauge: &HostGauge, block: [usize; 4]) -> HostGauge {
     cut
 }
 
-fn wilson<P: CloverFormat>(domain: &Domain<Cpu>, gauge: &HostGauge) -> Wilson<Cpu, P, Recon18>
+fn wilson<P: CloverFormat>(domain: &Domain, gauge: &HostGauge) -> Wilson<P, Recon18>
 where
     Recon18: LinkFormat<P>,
 {
-    let links: DeviceGauge<Cpu, P, Recon18> = ThinGauge::upload(domain, gauge).unwrap().pack().unwrap();
+    let links: DeviceGauge<P, Recon18> = ThinGauge::upload(domain, gauge).unwrap().pack().unwrap();
     Wilson::new(Arc::new(links), params())
 }
 
-fn images<P: CloverFormat>(wilson: &Wilson<Cpu, P, Recon18>, psi: &HostSpinor) -> Vec<HostSpinor>
+fn images<P: CloverFormat>(wilson: &Wilson<P, Recon18>, psi: &HostSpinor) -> Vec<HostSpinor>
 where
     Recon18: LinkFormat<P>,
 {
@@ -106,8 +106,8 @@ fn schur_complements_in_blocks() {
 }
 
 /// M̂ on the even sites of a field; odd ones become zero.
-fn on_even(operator: &impl BlockOperator<Cpu, Double>, source: &HostSpinor) -> HostSpinor {
-    let zero = || FullSpinor::<_, Double>::zero(operator.domain(), 1).unwrap();
+fn on_even(operator: &impl BlockOperator<Double>, source: &HostSpinor) -> HostSpinor {
+    let zero = || FullSpinor::<Double>::zero(operator.domain(), 1).unwrap();
     let (mut x, mut out) = (zero(), zero());
     x.upload(std::slice::from_ref(source)).unwrap();
     operator.apply(&x.even, &mut out.even).unwrap();
@@ -128,7 +128,7 @@ fn number_of(lattice: Lattice, site: usize, block: [usize; 4]) -> usize {
 
 /// n steps of minimum residual from zero, as they are written: α = ω (t, r) / (t, t), z += α r, r −= α t, with t = M̂ r.
 fn minimum_residual(
-    operator: &impl BlockOperator<Cpu, Double>,
+    operator: &impl BlockOperator<Double>,
     r: &HostSpinor,
     block: [usize; 4],
     params: MrParams,
@@ -183,10 +183,10 @@ fn minimum_residual_in_blocks() {
             let nrhs = sources.len();
             let mr = AnySchwarz::Double(MrInBlocks::new(Rc::new(operator(nrhs)), params, nrhs).unwrap());
             let space = AnySpace::new(&domain, nrhs, IterationPrecision::Double);
-            let double = SpinorSpace::<Cpu, Double>::new(&domain, nrhs);
+            let double = SpinorSpace::<Double>::new(&domain, nrhs);
             let mut fields = FullSpinor::zero(&domain, nrhs).unwrap();
             fields.upload(&sources).unwrap();
-            let (mut r, mut z): (AnyField<_, _>, _) = (space.allocate().unwrap(), space.allocate().unwrap());
+            let (mut r, mut z): (AnyField<_>, _) = (space.allocate().unwrap(), space.allocate().unwrap());
             space.read(&fields.even, &mut r).unwrap();
             let work = mr.apply(&space, &r, &[1.0, 1.0, 0.0][..nrhs], &mut z).unwrap();
             assert_eq!(work.local_applications, params.steps);
@@ -253,10 +253,10 @@ fn domains_that_overlap() {
                 let schwarz = Schwarz { precision: IterationPrecision::Double, ..schwarz };
                 let mr = configuration.preconditioner(operator, &schwarz, Reconstruction::Eighteen, 2)?;
                 let space = AnySpace::new(&domain, 2, IterationPrecision::Double);
-                let double = SpinorSpace::<Cpu, Double>::new(&domain, 2);
+                let double = SpinorSpace::<Double>::new(&domain, 2);
                 let mut fields = FullSpinor::zero(&domain, 2)?;
                 fields.upload(&[HostSpinor::zero(part.local), generate::random_source(part, 6)])?;
-                let (mut r, mut z): (AnyField<_, _>, _) = (space.allocate()?, space.allocate()?);
+                let (mut r, mut z): (AnyField<_>, _) = (space.allocate()?, space.allocate()?);
                 space.read(&fields.even, &mut r)?;
                 let work = mr.apply(&space, &r, &[0.0, 1.0], &mut z)?;
                 assert_eq!((work.calls, work.local_applications), (1, step.steps));
@@ -427,11 +427,11 @@ fn a_narrow_preconditioner_leaves_the_others_alone() {
     let sources: Vec<_> = (0..4).map(|seed| generate::random_source(lattice(), 30 + seed)).collect();
     let vectors = |seed: u64, nrhs: usize| {
         let sources: Vec<_> = sources.iter().cycle().skip(seed as usize).take(nrhs).cloned().collect();
-        let mut full = FullSpinor::<Cpu, Single>::zero(&domain, nrhs).unwrap();
+        let mut full = FullSpinor::<Single>::zero(&domain, nrhs).unwrap();
         full.upload(&sources).unwrap();
         AnyField::Single(full.even)
     };
-    let bits = |field: AnyField<Cpu, FourSpins>| {
+    let bits = |field: AnyField<FourSpins>| {
         let AnyField::Single(even) = field else { unreachable!("made in single") };
         let odd = DeviceSpinor::zero(&domain, even.nrhs()).unwrap();
         FullSpinor { even, odd }.download().unwrap()
@@ -439,7 +439,7 @@ fn a_narrow_preconditioner_leaves_the_others_alone() {
     for block in [None, Some([4, 4, 4, 4])] {
         let schwarz = Schwarz { domain: block, steps: 3, precision: IterationPrecision::Single, ..Default::default() };
         let k = configuration.preconditioner(params(), &schwarz, Reconstruction::Twelve, 4).unwrap();
-        let apply = |r: &AnyField<Cpu, FourSpins>, mut z: AnyField<Cpu, FourSpins>| {
+        let apply = |r: &AnyField<FourSpins>, mut z: AnyField<FourSpins>| {
             k.apply(&space, r, &[1.0; 4], &mut z).map(|_| bits(z))
         };
         let (r, untouched) = (vectors(0, 4), bits(vectors(1, 4)));

@@ -120,7 +120,7 @@ fn each_solve_has_its_own_clover_term() {
     let gauge = generate::weak_field(lattice, 3, 0.2);
     let source = [generate::noise_source(lattice, 6, 0)];
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
-    let solve = |configuration: &Configuration<Cpu>, operator: Operator| {
+    let solve = |configuration: &Configuration, operator: Operator| {
         let (solutions, _) = configuration.solve(&source, None, &Request::new(operator), &mut ()).unwrap();
         solutions[0].numbers().to_vec()
     };

@@ -1,8 +1,8 @@
 //! A CPU that notes what is launched and what is allocated.
-use ferrite::backend::{Backend, Buffer, Cpu, Memory, Ordered, Result};
-use ferrite::solve::Solves;
+use ferrite::backend::{
+    Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream, SumCall,
+};
 use ferrite::tune::LaunchKey;
-use gpu_kernels::{Kernel, Reduction};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,24 +25,15 @@ impl Meter {
     }
 }
 
-/// Memory that is counted until it is dropped.
-pub struct Counted {
-    buffer: <Cpu as Backend>::Buffer,
+/// Takes its bytes off the meter when it is dropped.
+struct Counted {
+    bytes: usize,
     meter: Arc<Meter>,
-}
-
-impl Buffer for Counted {
-    fn bytes(&self) -> usize {
-        self.buffer.bytes()
-    }
-    fn address(&self) -> *mut u8 {
-        self.buffer.address()
-    }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.meter.now.fetch_sub(self.buffer.bytes(), Ordering::Relaxed);
+        self.meter.now.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -75,122 +66,122 @@ impl Spy {
     }
 }
 
-impl Backend for Spy {
-    type Buffer = Counted;
-    type Event = <Cpu as Backend>::Event;
-    type Stream = <Cpu as Backend>::Stream;
-    type Pinned = <Cpu as Backend>::Pinned;
-    type Peer = <Cpu as Backend>::Peer;
-
-    fn solves() -> &'static Solves<Self> {
-        static SOLVES: Solves<Spy> = Solves::new();
-        &SOLVES
+impl From<Spy> for Arc<dyn Backend> {
+    fn from(spy: Spy) -> Self {
+        Arc::new(spy)
     }
+}
+
+impl Backend for Spy {
     fn name(&self) -> &'static str {
         self.cpu.name()
     }
     fn device(&self) -> String {
         self.cpu.device()
     }
-    fn is(&self, other: &Self) -> bool {
-        self.cpu.is(&other.cpu)
+    fn shared(&self) -> Arc<dyn Backend> {
+        self.clone().into()
+    }
+    fn id(&self) -> usize {
+        self.cpu.id()
     }
     fn memory(&self) -> Result<Memory> {
         self.cpu.memory()
     }
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Self::Buffer> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
         let buffer = self.cpu.allocate(bytes, what)?;
-        self.device.more(buffer.bytes());
-        Ok(Counted { buffer, meter: Arc::clone(&self.device) })
+        let bytes = buffer.bytes();
+        self.device.more(bytes);
+        Ok(buffer.with(Counted { bytes, meter: Arc::clone(&self.device) }))
     }
-    fn upload(&self, data: &[u8], to: &mut Self::Buffer, offset: usize) -> Result {
-        self.cpu.upload(data, &mut to.buffer, offset)
+    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
+        self.cpu.upload(data, to, offset)
     }
-    fn download(&self, from: &Self::Buffer, offset: usize, data: &mut [u8]) -> Result {
-        self.cpu.download(&from.buffer, offset, data)
+    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
+        self.cpu.download(from, offset, data)
     }
-    fn copy(&self, from: &Self::Buffer, to: &mut Self::Buffer, bytes: usize) -> Result {
-        self.cpu.copy(&from.buffer, &mut to.buffer, bytes)
+    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
+        self.cpu.copy(from, to, bytes)
     }
-    fn clear(&self, buffer: &mut Self::Buffer) -> Result {
-        self.cpu.clear(&mut buffer.buffer)
+    fn clear(&self, buffer: &mut Buffer) -> Result {
+        self.cpu.clear(buffer)
     }
-    fn launch_on<K: Kernel>(&self, stream: Option<&()>, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.launched.lock().unwrap().insert(LaunchKey { kernel: K::NAME.join("_"), sites: n, nrhs });
-        self.cpu.launch_on(stream, kernel, n, nrhs)
+    fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
+        self.launched.lock().unwrap().insert(LaunchKey { kernel: kernel.name(), sites: n, nrhs });
+        self.cpu.run(stream, kernel, n, nrhs)
     }
-    fn reduce_on<K: Reduction>(&self, s: Option<&()>, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        self.cpu.reduce_on(s, kernel, n, nrhs, slot)
+    fn sum(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+        self.cpu.sum(stream, kernel, n, nrhs, slot)
     }
-    fn reduce_into_on<K: Reduction>(
+    fn sum_into(
         &self,
-        stream: Option<&()>,
-        kernel: &K,
+        stream: Option<&Stream>,
+        kernel: SumCall<'_>,
         n: u32,
         nrhs: u32,
-        to: (&Self::Buffer, usize),
+        to: (&Buffer, usize),
     ) -> Result {
-        self.cpu.reduce_into_on(stream, kernel, n, nrhs, (&to.0.buffer, to.1))
+        self.cpu.sum_into(stream, kernel, n, nrhs, to)
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         self.cpu.sums(out)
     }
-    fn stream(&self) -> Result<Self::Stream> {
+    fn stream(&self) -> Result<Stream> {
         self.cpu.stream()
     }
-    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Self::Pinned> {
+    fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned> {
         // Kept as long as the domain, as exchanges are.
         self.pinned.more(bytes);
         self.cpu.pinned(bytes, what, order)
     }
-    fn fetch(&self, from: &Self::Buffer, offset: usize, to: &Self::Pinned, stream: &Self::Stream) -> Result {
-        self.cpu.fetch(&from.buffer, offset, to, stream)
+    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
+        self.cpu.fetch(from, offset, to, stream)
     }
-    fn put(&self, from: &Self::Pinned, to: &Self::Buffer, offset: usize, stream: &Self::Stream) -> Result {
-        self.cpu.put(from, &to.buffer, offset, stream)
+    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result {
+        self.cpu.put(from, to, offset, stream)
     }
-    fn share(&self, buffer: &Self::Buffer) -> Result<Vec<u8>> {
-        self.cpu.share(&buffer.buffer)
+    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+        self.cpu.share(buffer)
     }
-    fn open_peer(&self, handle: &[u8]) -> Result<Self::Peer> {
+    fn open_peer(&self, handle: &[u8]) -> Result<Peer> {
         self.cpu.open_peer(handle)
     }
-    fn peer_address(&self, peer: &Self::Peer) -> *mut u8 {
+    fn peer_address(&self, peer: &Peer) -> *mut u8 {
         self.cpu.peer_address(peer)
     }
     fn copy_to_peer(
         &self,
-        from: &Self::Buffer,
+        from: &Buffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,
-        stream: &Self::Stream,
+        stream: &Stream,
         order: Ordered,
     ) -> Result {
-        self.cpu.copy_to_peer(&from.buffer, offset, to, bytes, stream, order)
+        self.cpu.copy_to_peer(from, offset, to, bytes, stream, order)
     }
-    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Self::Stream>, order: Ordered) -> Result {
+    fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result {
         self.cpu.signal(words, value, stream, order)
     }
-    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&()>, order: Ordered) -> Result {
+    fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result {
         self.cpu.await_signal(words, value, stream, order)
     }
-    fn event(&self, timing: bool) -> Result<Self::Event> {
+    fn event(&self, timing: bool) -> Result<Event> {
         self.cpu.event(timing)
     }
-    fn mark(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
+    fn mark(&self, event: &Event, stream: Option<&Stream>) -> Result {
         self.cpu.mark(event, stream)
     }
-    fn follow(&self, event: &Self::Event, stream: Option<&Self::Stream>) -> Result {
+    fn follow(&self, event: &Event, stream: Option<&Stream>) -> Result {
         self.cpu.follow(event, stream)
     }
-    fn reached(&self, event: &Self::Event) -> Result<bool> {
+    fn reached(&self, event: &Event) -> Result<bool> {
         self.cpu.reached(event)
     }
-    fn record(&self) -> Result<Self::Event> {
+    fn record(&self) -> Result<Event> {
         self.cpu.record()
     }
-    fn seconds_between(&self, from: &Self::Event, to: &Self::Event) -> Result<f64> {
+    fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64> {
         self.cpu.seconds_between(from, to)
     }
     fn synchronize(&self) -> Result {

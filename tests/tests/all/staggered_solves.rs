@@ -29,10 +29,10 @@ fn every_scheme_ends_at_its_tolerance() {
     report.assert_passed();
 }
 
-fn cpu(lattice: Lattice) -> Domain<Cpu> {
+fn cpu(lattice: Lattice) -> Domain {
     Domain::single(Cpu::new(None), lattice).unwrap()
 }
-fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g, Cpu> {
+fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g> {
     let thin = ThinGauge::upload(&cpu(gauge.lattice()), gauge).unwrap();
     StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap())
 }

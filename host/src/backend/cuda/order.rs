@@ -1,7 +1,7 @@
 //! Orders of work on a GPU and points in them. Those of `cust` are not used: its streams wait for the legacy default
 //! stream, on which other libraries of a program may be working, and its events are consumed by those who wait for them.
 use super::{Cuda, raw};
-use crate::backend::Result;
+use crate::backend::{Result, Stream};
 use cust::sys;
 
 /// CU_STREAM_NON_BLOCKING: the stream knows nothing of the legacy default stream.
@@ -45,14 +45,14 @@ impl Drop for Queue {
 }
 
 /// An order of work beside the main one.
-pub struct CudaStream {
+pub(super) struct CudaStream {
     queue: Queue,
     /// Keeps the context alive.
     backend: Cuda,
 }
 
 impl CudaStream {
-    pub(super) fn handle(&self) -> sys::CUstream {
+    pub fn handle(&self) -> sys::CUstream {
         self.queue.0
     }
 }
@@ -84,7 +84,7 @@ impl Drop for Mark {
 }
 
 /// A point in the order of a stream.
-pub struct CudaEvent {
+pub(super) struct CudaEvent {
     mark: Mark,
     /// Keeps the context alive.
     backend: Cuda,
@@ -99,8 +99,8 @@ impl Drop for CudaEvent {
 
 impl Cuda {
     /// A stream, or that of the main order.
-    pub(super) fn queue<'a>(&'a self, stream: Option<&'a CudaStream>) -> &'a Queue {
-        stream.map_or(&self.shared.queue, |stream| &stream.queue)
+    pub(super) fn queue<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Queue {
+        stream.map_or(&self.shared.queue, |stream| &stream.get::<CudaStream>().queue)
     }
     pub(super) fn new_stream(&self) -> Result<CudaStream> {
         self.enter()?;

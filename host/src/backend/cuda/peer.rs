@@ -1,8 +1,8 @@
 //! Memory of other processes' GPUs on the same machine (CUDA IPC), and words through which streams of different processes
 //! wait for each other.
 use super::order::Queue;
-use super::{Cuda, CudaBuffer, CudaStream, raw};
-use crate::backend::{BackendError, Buffer, Result};
+use super::{Cuda, CudaStream, raw};
+use crate::backend::{BackendError, Buffer, Result, Stream};
 use cust::sys;
 
 // The second version of this call, which the driver has had since CUDA 11.7 and `cust` does not declare.
@@ -38,7 +38,7 @@ const NOT_BELOW: u32 = 0;
 const LAZY: u32 = 1;
 
 /// Memory of another process, mapped into this one's address space.
-pub struct CudaPeer {
+pub(super) struct CudaPeer {
     base: u64,
     offset: u64,
     /// Keeps the context alive.
@@ -65,7 +65,7 @@ struct Handle {
 const HANDLE_BYTES: usize = size_of::<Handle>();
 
 impl Cuda {
-    pub(super) fn share_buffer(&self, buffer: &CudaBuffer) -> Result<Vec<u8>> {
+    pub(super) fn share_buffer(&self, buffer: &Buffer) -> Result<Vec<u8>> {
         self.enter()?;
         let address = buffer.address() as u64;
         let (mut base, mut size) = (0, 0);
@@ -92,28 +92,21 @@ impl Cuda {
         raw(code, "opening another process's memory", self.name())?;
         Ok(CudaPeer { base, offset: handle.offset, backend: self.clone() })
     }
-    pub(super) fn copy_to(
-        &self,
-        from: &CudaBuffer,
-        offset: usize,
-        to: *mut u8,
-        bytes: usize,
-        s: &CudaStream,
-    ) -> Result {
+    pub(super) fn copy_to(&self, from: &Buffer, offset: usize, to: *mut u8, bytes: usize, s: &Stream) -> Result {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
         // Not the copy between addresses of one device, which refuses another one's.
         // SAFETY: the source was checked, the target is promised by `Ordered`.
-        let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.handle()) };
+        let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.get::<CudaStream>().handle()) };
         raw(code, "copying to another GPU", self.name())
     }
-    pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
+    pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
         // The write waits for all earlier ones of the stream to be seen.
         let queue = self.queue(stream);
         self.each_word(words, (WRITE, value, 0), queue, "signalling another process")
     }
-    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&CudaStream>) -> Result {
+    pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
         let queue = self.queue(stream);
         self.each_word(words, (WAIT, value, NOT_BELOW), queue, "waiting for another process")
     }
@@ -131,7 +124,7 @@ impl Cuda {
 }
 
 impl CudaPeer {
-    pub(super) fn address(&self) -> *mut u8 {
+    pub fn address(&self) -> *mut u8 {
         (self.base + self.offset) as *mut u8
     }
 }

@@ -60,8 +60,8 @@ impl Cuda {
         self.buffer(address, bytes, false)
     }
     fn buffer(&self, address: u64, bytes: usize, pooled: bool) -> Result<CudaBuffer> {
-        let mut buffer = CudaBuffer { address, bytes, pooled, backend: self.clone() };
-        self.clear(&mut buffer)?;
+        let buffer = CudaBuffer { address, bytes, pooled, backend: self.clone() };
+        self.zero(address, bytes)?;
         Ok(buffer)
     }
     /// From the driver; where it has no more, after the pool was emptied.

@@ -65,7 +65,7 @@ type Timed = (workload::Operation, f64);
 
 /// *Collective.* Seconds of a call of each part of the operator on a domain, of the slowest of its processes: name and
 /// format, seconds.
-pub fn times<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<(String, Format, f64)>> {
+pub fn times(domain: &Domain, plan: &Plan) -> Result<Vec<(String, Format, f64)>> {
     let named = |(o, seconds): Timed| (o.name.to_string(), format(&o), seconds);
     Ok(timed(domain, plan)?.into_iter().map(named).collect())
 }
@@ -74,7 +74,7 @@ fn format(operation: &workload::Operation) -> Format {
     Format { precision: operation.precision.into(), reconstruct: operation.reconstruct.into() }
 }
 
-fn timed<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
+fn timed(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
     let mut all = Vec::new();
     let mut visit = |operation, call: &mut dyn FnMut() -> Result| {
         all.push((operation, time(domain, call)?));
@@ -85,7 +85,7 @@ fn timed<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
     Ok(all)
 }
 
-fn visit_operator<B: Backend>(domain: &Domain<B>, plan: &Plan, visit: Visit) -> Result {
+fn visit_operator(domain: &Domain, plan: &Plan, visit: Visit) -> Result {
     match plan.operations {
         Operations::Wilson => workload::wilson(domain, &plan.options, Extent::Modelled, visit),
         Operations::Clover | Operations::LinearAlgebra => {
@@ -98,7 +98,7 @@ fn visit_operator<B: Backend>(domain: &Domain<B>, plan: &Plan, visit: Visit) -> 
     }
 }
 
-fn algebra<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
+fn algebra(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
     let mut all = Vec::new();
     let mut visit = |operation: workload::Operation, call: &mut dyn FnMut() -> Result| {
         if ALGEBRA.contains(&operation.name) {
@@ -107,15 +107,15 @@ fn algebra<B: Backend>(domain: &Domain<B>, plan: &Plan) -> Result<Vec<Timed>> {
         Ok(())
     };
     if plan.kind().four_spins {
-        workload::linear_algebra::<B, FourSpins>(domain, &plan.options, Extent::Shown, &mut visit)?;
+        workload::linear_algebra::<FourSpins>(domain, &plan.options, Extent::Shown, &mut visit)?;
     } else {
-        workload::linear_algebra::<B, OneSpin>(domain, &plan.options, Extent::Shown, &mut visit)?;
+        workload::linear_algebra::<OneSpin>(domain, &plan.options, Extent::Shown, &mut visit)?;
     }
     Ok(all)
 }
 
 /// *Collective.* Seconds of a call.
-fn time<B: Backend>(domain: &Domain<B>, work: impl FnMut() -> Result) -> Result<f64> {
+fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES.0, BATCHES.1, work)
 }
 
@@ -160,7 +160,7 @@ fn zone_bytes(four_spins: bool, precision: &str) -> usize {
 }
 
 /// *Collective.* Measures; with at least two processes, all of one host, each of which has a device of its own.
-pub fn measure<B: Backend>(backend: &B, network: &Arc<dyn Network>, plan: &Plan) -> Result<Machine> {
+pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &Plan) -> Result<Machine> {
     let kind = plan.kind();
     let mut machine = Machine {
         device: backend.device(),
@@ -206,14 +206,14 @@ struct Series {
 }
 
 /// Times alone, at all sizes.
-fn curves<B: Backend>(backend: &B, network: &dyn Network, plan: &Plan, machine: &mut Machine) -> Result {
+fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &mut Machine) -> Result {
     let kind = plan.kind();
     let (mut operations, mut algebras): (Vec<Series>, Vec<Series>) = Default::default();
     let lattices = halved(plan.largest)?;
     let last = lattices.len() - 1;
     for (number, lattice) in lattices.into_iter().enumerate() {
         debug!("kernels alone on {lattice}");
-        let domain = Domain::single(backend.clone(), lattice)?;
+        let domain = Domain::single(backend, lattice)?;
         let volume = lattice.volume() as f64;
         let add = |all: &mut Vec<Series>, times: Vec<Timed>| -> Result {
             for (k, (operation, seconds)) in slowest(network, times)?.into_iter().enumerate() {

@@ -1,6 +1,5 @@
 //! CG on M†M of a staggered operator, for one mass or for many shifts together.
 use super::{Cell, Sample, Scheme, Study, StudyFailure, average, gflops_of, not_converged, unsolved};
-use crate::backend::Backend;
 use crate::dirac::{StaggeredParams, TimeBoundary};
 use crate::domain::Result;
 use crate::field::host::ColourVector;
@@ -45,13 +44,13 @@ fn params(mass: f64) -> StaggeredParams {
 ///
 /// # Errors
 /// [`StudyFailure`]; solves that do not converge are in the cell.
-pub fn staggered_cell<B: Backend>(
-    configuration: &StaggeredConfiguration<B>,
+pub fn staggered_cell(
+    configuration: &StaggeredConfiguration,
     study: &Study,
     several: Option<&Several>,
     mass: f64,
     scheme: Scheme,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
     let request = study.request(params(mass), scheme);
     average(mass, scheme, study.sources, |seed| {
@@ -99,8 +98,8 @@ impl Sample {
 }
 
 /// 10⁹ operations per second of M†M on one parity by itself.
-pub fn staggered_matrix_gflops<B: Backend>(
-    configuration: &StaggeredConfiguration<B>,
+pub fn staggered_matrix_gflops(
+    configuration: &StaggeredConfiguration,
     precision: IterationPrecision,
     reconstruction: Reconstruction,
 ) -> Result<f64> {

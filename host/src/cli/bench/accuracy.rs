@@ -1,12 +1,10 @@
 //! `ferrite bench accuracy`.
-use crate::cli::device::on_device;
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome, target};
 use crate::plot::{Line, Lines, write_lines};
 use clap::Args;
-use ferrite::backend::Cpu;
 use ferrite::bench::Options;
 use ferrite::bench::accuracy::{Curve, accuracy, tolerances};
 use ferrite::field::DeviceSpinor;
@@ -53,10 +51,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     };
     let sites = lattice.half_volume();
     let links = 3 * 1152 * sites;
-    let fields = 8 * DeviceSpinor::<Cpu, Double>::bytes_for(sites, 1);
+    let fields = 8 * DeviceSpinor::<Double>::bytes_for(sites, 1);
     device.require(&[("links", links), ("fields", fields)], &format!("the comparison on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: 1 };
-    let curves = on_device!(&device, backend => accuracy(backend, &options))?;
+    let curves = accuracy(device.backend(), &options)?;
     if let Some(path) = &args.plot {
         write_lines(path, &picture(&curves, lattice)).map_err(Failure::failed)?;
     }

@@ -2,7 +2,6 @@
 use super::kernels::{
     Common, NO_SUCH_KERNELS, Operator, check_nrhs, exist, lattice_or_default, measure, memory, operators,
 };
-use crate::cli::device::on_device;
 use crate::cli::layout::{Layout, TRANSPORTS};
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
@@ -95,9 +94,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
-    let (alone, ways) = on_device!(&device, backend => all_ways(backend, &layout, operator, &options, context))?;
+    let (alone, ways) = all_ways(device.backend(), &layout, operator, &options, context)?;
     if let Some(path) = &args.trace {
-        let spans = on_device!(&device, backend => timeline(&layout.domain(backend)?, operations, &options))?;
+        let spans = timeline(&layout.domain(device.backend())?, operations, &options)?;
         let all = world.texts(&events(world.rank(), &spans).to_string())?;
         world.once(|| {
             let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
@@ -138,14 +137,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// One process's part alone, and every way to exchange.
-fn all_ways<B: Backend>(
-    backend: &B,
+fn all_ways(
+    backend: &dyn Backend,
     layout: &Layout,
     operator: Operator,
     options: &Options,
     context: &Context,
 ) -> Outcome<(Vec<Row>, Vec<Way>)> {
-    let here = Domain::single(backend.clone(), layout.local())?;
+    let here = Domain::single(backend, layout.local())?;
     let mut alone = measure(&here, operator, options)?;
     for row in &mut alone {
         // Of the slowest process.

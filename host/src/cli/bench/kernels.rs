@@ -1,10 +1,10 @@
 //! `ferrite bench dslash`, `blas` and `copy`.
-use crate::cli::device::{Device, on_device};
+use crate::cli::device::Device;
 use crate::cli::formats::FormatFlags;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
-use ferrite::backend::{Backend, Cpu, MAX_RHS};
+use ferrite::backend::MAX_RHS;
 use ferrite::bench::{self, Options, Row};
 use ferrite::domain::Domain;
 use ferrite::fat_links;
@@ -134,14 +134,14 @@ pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<
 pub fn memory(lattice: Lattice, nrhs: usize, operators: &[Operator]) -> Vec<(&'static str, usize)> {
     let (links, clover) = (!operators.is_empty(), operators.contains(&Operator::Clover));
     let sites = lattice.half_volume();
-    let spinor = DeviceSpinor::<Cpu, Double>::bytes_for(sites, nrhs);
+    let spinor = DeviceSpinor::<Double>::bytes_for(sites, nrhs);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
     if links {
-        let links = 2 * DeviceGauge::<Cpu, Double, Recon18>::bytes_for(sites);
+        let links = 2 * DeviceGauge::<Double, Recon18>::bytes_for(sites);
         needs.push(("links", links + 1152 * sites));
         if clover {
             // The term and its inverse on both parities, in double and in the precision that is timed.
-            let term = 8 * DeviceClover::<Cpu, Double>::bytes_for(sites);
+            let term = 8 * DeviceClover::<Double>::bytes_for(sites);
             needs.push(("links in double", links));
             needs.push(("clover term and its inverse", term));
         }
@@ -197,7 +197,7 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     }
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
-    let rows = on_device!(&device, backend => measure_all(&layout.domain(backend)?, what, &operators, &options))?;
+    let rows = measure_all(&layout.domain(device.backend())?, what, &operators, &options)?;
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
@@ -219,11 +219,7 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
 }
 
 /// Times an operator.
-pub fn measure<B: Backend>(
-    domain: &Domain<B>,
-    operator: Operator,
-    options: &Options,
-) -> ferrite::domain::Result<Vec<Row>> {
+pub fn measure(domain: &Domain, operator: Operator, options: &Options) -> ferrite::domain::Result<Vec<Row>> {
     match operator {
         Operator::Wilson => bench::dslash(domain, options),
         Operator::Clover => bench::clover(domain, options),
@@ -232,8 +228,8 @@ pub fn measure<B: Backend>(
     }
 }
 
-fn measure_all<B: Backend>(
-    domain: &Domain<B>,
+fn measure_all(
+    domain: &Domain,
     what: What,
     operators: &[Operator],
     options: &Options,

@@ -2,13 +2,12 @@
 mod record;
 
 use super::configured::Configured;
-use super::device::{Device, DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
-use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
@@ -195,18 +194,19 @@ impl Task<'_> {
         let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
         if self.course.is_some() {
             needs.push(("links that flow", part.links_bytes::<f64>()));
-            needs.push(("their momenta", 2 * MomentumField::<Cpu, f64>::bytes_for(part.sites())));
+            needs.push(("their momenta", 2 * MomentumField::<f64>::bytes_for(part.sites())));
         }
         needs.extend(Exchanges::of(part).border::<f64>().needs());
         self.device.require_all(world, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
-        let found = on_device!(self.device, backend => {
+        let found = {
+            let backend = self.device.backend();
             let domain = layout.domain(backend)?;
             measure(&domain, (&path, &file.gauge), self.course, (&bar, world)).and_then(|found| {
                 domain.let_go()?;
                 Ok(found)
             })
-        });
+        };
         bar.finish_and_clear();
         let found = found?;
         let mut object = found.json();
@@ -233,8 +233,8 @@ struct Found {
     flowed: bool,
 }
 
-fn measure<B: Backend>(
-    domain: &Domain<B>,
+fn measure(
+    domain: &Domain,
     (path, gauge): (&Path, &HostGauge),
     course: Option<&Course>,
     (bar, world): (&ProgressBar, &World),

@@ -45,9 +45,9 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// *Collective.* Makes the trajectories that are missing.
-    pub fn make<B: Backend, T: Element>(
+    pub fn make<T: Element>(
         &self,
-        backend: &B,
+        backend: &dyn Backend,
         mut folder: Folder,
         state: Option<State>,
         gauge: &HostGauge,
@@ -67,7 +67,7 @@ impl Run<'_> {
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
         // these very links were looked at, with the same operators.
         if state.trajectory == 0 {
-            let links = MovingLinks::<B, T>::new(&thin)?;
+            let links = MovingLinks::<T>::new(&thin)?;
             for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
                 let largest = largest(&links, group, input.plan.seed)?;
                 if largest > *bound {
@@ -78,7 +78,7 @@ impl Run<'_> {
         }
         let quarks = self.quarks(&domain, &mut state)?;
         state.batches.clone_from(&self.batches.sizes);
-        let mut chain = Chain::<B, T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
+        let mut chain = Chain::<T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
         drop(thin);
         if fresh {
             let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, world)?;
@@ -144,7 +144,7 @@ impl Run<'_> {
         bar.finish_and_clear();
         Ok(End { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    fn quarks<B: Backend>(&self, domain: &Domain<B>, state: &mut State) -> Outcome<Vec<Pseudofermions<B>>> {
+    fn quarks(&self, domain: &Domain, state: &mut State) -> Outcome<Vec<Pseudofermions>> {
         let mut first = 0;
         let mut all = Vec::new();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
@@ -166,7 +166,7 @@ impl Run<'_> {
         }
         Ok(all)
     }
-    fn measure<B: Backend, T: Element>(&self, chain: &Chain<B, T>, number: u32) -> Outcome<record::Measured> {
+    fn measure<T: Element>(&self, chain: &Chain<T>, number: u32) -> Outcome<record::Measured> {
         let given = |which: usize| match &self.replay {
             Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
             None => Ok(None),
@@ -174,11 +174,7 @@ impl Run<'_> {
         record::measure(chain, (self.input, &self.batches.sizes), number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
-    fn look_at_spectrum<B: Backend, T: Element>(
-        &self,
-        chain: &mut Chain<B, T>,
-        state: &mut State,
-    ) -> Outcome<Vec<f64>> {
+    fn look_at_spectrum<T: Element>(&self, chain: &mut Chain<T>, state: &mut State) -> Outcome<Vec<f64>> {
         let mut found = Vec::new();
         for (number, group) in self.input.groups.iter().enumerate() {
             let largest = largest(chain.links(), group, self.input.plan.seed)?;
@@ -218,7 +214,7 @@ impl Run<'_> {
             }
         }
     }
-    fn download<B: Backend, T: Element>(&self, chain: &Chain<B, T>) -> Outcome<HostGauge> {
+    fn download<T: Element>(&self, chain: &Chain<T>) -> Outcome<HostGauge> {
         Ok(chain.links().thin::<f64>()?.download()?)
     }
     /// *Collective.*
@@ -254,7 +250,7 @@ const WORSE: f64 = 10.0;
 pub const MARGIN: f64 = 1.15;
 
 /// *Collective.* What the eigenvalues of −D² are not above.
-pub fn largest<B: Backend, T: Element>(links: &MovingLinks<B, T>, group: &Group, seed: u64) -> Outcome<f64> {
+pub fn largest<T: Element>(links: &MovingLinks<T>, group: &Group, seed: u64) -> Outcome<f64> {
     spectrum::largest(links, &group.operator, seed).map_err(failed)
 }
 

@@ -13,7 +13,7 @@ mod trial;
 pub use needs::plan;
 pub use trial::trial;
 
-use super::device::{Device, on_device};
+use super::device::Device;
 use super::fields::Reading;
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, fields, interrupt};
@@ -153,11 +153,14 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     };
     interrupt::listen();
     let run = Run { input, layout, context, settings, begin, max_hours, replay, batches };
-    on_device!(device, backend => if input.single_links {
-        run.make::<_, f32>(backend, folder, state, &gauge)
-    } else {
-        run.make::<_, f64>(backend, folder, state, &gauge)
-    })
+    {
+        let backend = device.backend();
+        if input.single_links {
+            run.make::<f32>(backend, folder, state, &gauge)
+        } else {
+            run.make::<f64>(backend, folder, state, &gauge)
+        }
+    }
 }
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {

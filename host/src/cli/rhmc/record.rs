@@ -2,7 +2,7 @@
 use super::super::report::data::SCHEMA;
 use super::super::{Failure, Outcome as Done, profile};
 use super::input::Input;
-use ferrite::backend::{Backend, KernelTime};
+use ferrite::backend::KernelTime;
 use ferrite::field::FullColour;
 use ferrite::field::host::HostColour;
 use ferrite::rhmc::condensate::{Estimate, condensate, noise};
@@ -48,8 +48,8 @@ pub struct Record {
 
 /// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
 /// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
-pub fn measure<B: Backend, T: Element>(
-    chain: &Chain<B, T>,
+pub fn measure<T: Element>(
+    chain: &Chain<T>,
     (input, batches): (&Input, &[usize]),
     number: u32,
     given: impl Fn(usize) -> Done<Option<HostColour>>,
@@ -65,7 +65,7 @@ pub fn measure<B: Backend, T: Element>(
         for quarks in &group.quarks {
             let mut found = Vec::new();
             for together in batches.iter().copied() {
-                let mut field = FullColour::<B, Double>::zero(chain.domain(), together)?;
+                let mut field = FullColour::<Double>::zero(chain.domain(), together)?;
                 noise(&mut field, found.len() as u32, input.plan.seed, number)?;
                 let mut from_files = Vec::new();
                 for _ in 0..together {

@@ -1,9 +1,8 @@
 //! How long trajectories take.
 use super::super::Outcome;
-use super::super::device::{Device, on_device};
+use super::super::device::Device;
 use super::course::{MARGIN, failed, functions, largest};
 use super::input::Input;
-use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::generate;
@@ -16,20 +15,19 @@ use std::time::Instant;
 
 /// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
 pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
-    on_device!(device, backend => if input.single_links {
-        trial_in::<_, f32, N>(input, &Domain::single(backend.clone(), on)?, steps)
-    } else {
-        trial_in::<_, f64, N>(input, &Domain::single(backend.clone(), on)?, steps)
-    })
+    {
+        let backend = device.backend();
+        if input.single_links {
+            trial_in::<f32, N>(input, &Domain::single(backend, on)?, steps)
+        } else {
+            trial_in::<f64, N>(input, &Domain::single(backend, on)?, steps)
+        }
+    }
 }
 
-fn trial_in<B: Backend, T: Element, const N: usize>(
-    input: &Input,
-    domain: &Domain<B>,
-    steps: [usize; N],
-) -> Outcome<[f64; N]> {
+fn trial_in<T: Element, const N: usize>(input: &Input, domain: &Domain, steps: [usize; N]) -> Outcome<[f64; N]> {
     let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
-    let links = MovingLinks::<B, T>::new(&thin)?;
+    let links = MovingLinks::<T>::new(&thin)?;
     let mut all = Vec::new();
     for group in &input.groups {
         all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
@@ -49,7 +47,7 @@ fn trial_in<B: Backend, T: Element, const N: usize>(
             solvers[0].tol.truncate(1);
             quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, count)?);
         }
-        let mut chain = Chain::<B, T>::new(plan, &thin, quarks).map_err(failed)?;
+        let mut chain = Chain::<T>::new(plan, &thin, quarks).map_err(failed)?;
         let begin = Instant::now();
         chain.trajectory(1, None, false).map_err(failed)?;
         *seconds = begin.elapsed().as_secs_f64();

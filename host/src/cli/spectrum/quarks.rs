@@ -1,7 +1,7 @@
 //! Propagators: solved, or read where they are kept.
 use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
 use super::super::configured::Configured;
-use super::super::device::{Device, on_device};
+use super::super::device::Device;
 use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
@@ -143,7 +143,8 @@ pub fn wilson(
         let source = |k| spinor_source(input, &layout, links.as_ref(), (configuration, k));
         let sources: Vec<HostSpinor> = (0..12).map(source).collect();
         let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
-        let result = on_device!(device, backend => {
+        let result = {
+            let backend = device.backend();
             let domain = layout.domain(backend)?;
             let links = Configuration::new(&domain, &file.gauge);
             let solved = in_batches(&batches.sizes, &sources, None, |sources, guess| {
@@ -154,7 +155,7 @@ pub fn wilson(
                 domain.let_go()?;
             }
             solved
-        });
+        };
         watch.finish();
         // Gigabytes, whose pages threads give back side by side.
         sources.into_par_iter().for_each(drop);

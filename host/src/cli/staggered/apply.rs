@@ -3,7 +3,7 @@ use super::links::read_links;
 use super::result::{describe, headline, merged};
 use super::{Kind, StaggeredPlan, on_links, refused};
 use crate::cli::apply::{Images, report};
-use crate::cli::device::{DeviceChoice, on_device};
+use crate::cli::device::DeviceChoice;
 use crate::cli::layout::Cut;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
 use crate::cli::{Context, Failure, Outcome};
@@ -29,11 +29,12 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
     device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;
     let (links, reconstruction, u0) = read_links(&plan, &layout, world)?;
     let sources = plan.fields(&plan.sources, &layout)?;
-    let (fields, used) = on_device!(&device, backend => {
+    let (fields, used) = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let configuration = on_links(&plan, &domain, &links, u0)?;
         configuration.apply(form, &sources, plan.params(), (plan.precision, reconstruction)).map_err(refused)
-    })?;
+    }?;
     let kept = name_of(&RECONSTRUCTIONS, used);
     if let Some(asked) = plan.reconstruction.filter(|asked| *asked != used) {
         let asked = name_of(&RECONSTRUCTIONS, asked);

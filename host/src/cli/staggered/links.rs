@@ -4,7 +4,6 @@ use crate::cli::layout::Layout;
 use crate::cli::solve::allowed_reconstruction;
 use crate::cli::world::World;
 use crate::cli::{Failure, Outcome, fields};
-use ferrite::backend::Backend;
 use ferrite::dirac::StaggeredPhases;
 use ferrite::domain::Domain;
 use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
@@ -51,12 +50,12 @@ pub fn read_links(plan: &StaggeredPlan, layout: &Layout, world: &World) -> Outco
 }
 
 /// Copies the links to a device, and fattens them.
-pub fn configuration<'g, B: Backend>(
+pub fn configuration<'g>(
     kind: Kind,
-    domain: &Domain<B>,
+    domain: &Domain,
     links: &'g HostLinks,
     u0: f64,
-) -> Outcome<StaggeredConfiguration<'g, B>> {
+) -> Outcome<StaggeredConfiguration<'g>> {
     Ok(match links {
         HostLinks::Improved(both) => {
             StaggeredConfiguration::improved(Improvement::from_host(domain, &both[0], &both[1])?)
@@ -69,7 +68,7 @@ pub fn configuration<'g, B: Backend>(
 }
 
 /// Fat and long links of an improved operator.
-pub fn improvement<B: Backend>(kind: Kind, thin: &ThinGauge<B>, u0: f64) -> Outcome<Improvement<B>> {
+pub fn improvement(kind: Kind, thin: &ThinGauge, u0: f64) -> Outcome<Improvement> {
     let refused = |error| match error {
         FatLinkError::Device(error) => error.into(),
         error @ FatLinkError::Singular { .. } => Failure::refused(error).shared(),

@@ -10,7 +10,7 @@ pub use plan::{FOREIGN_KEYS, Kind, LinkFiles, STRATEGIES, StaggeredPlan, Tadpole
 pub use result::merged;
 
 use super::batch::{Needs, RIGHT_HAND_SIDE};
-use super::device::{Device, DeviceChoice, on_device};
+use super::device::{Device, DeviceChoice};
 use super::layout::{Cut, Layout};
 use super::method::Scheme;
 use super::plan::{RECONSTRUCTIONS, name_of, output};
@@ -19,7 +19,6 @@ use super::progress::Watch;
 use super::{Context, Failure, Outcome, ahead, fields, interrupt, target};
 use crate::config::Settings;
 use clap::Args;
-use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
@@ -162,12 +161,12 @@ impl StaggeredSolve {
 }
 
 /// The operator of a plan on its links.
-fn on_links<'g, B: Backend>(
+fn on_links<'g>(
     plan: &StaggeredPlan,
-    domain: &Domain<B>,
+    domain: &Domain,
     links: &'g HostLinks,
     u0: f64,
-) -> Outcome<StaggeredConfiguration<'g, B>> {
+) -> Outcome<StaggeredConfiguration<'g>> {
     let configuration = configuration(plan.kind, domain, links, u0)?;
     Ok(if plan.spread { configuration.with_spread_boundary() } else { configuration })
 }
@@ -212,19 +211,18 @@ pub fn solve(settings: &mut Settings, what: &str, context: &Context) -> Outcome 
         return result::one(context, &solve, (&device, &layout), u0, solved, how);
     }
     let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
-    let result = on_device!(&device, backend => {
+    let result = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, &links, u0)?;
         shifts_in_batches(&batches.sizes, &sources, |sources| match &plan.masses {
             Masses::Shifts(_, shifts) => {
                 configuration.solve_shifts(sources, shifts, plan.strategy, &request, &mut watch)
             }
-            Masses::Several(masses) => {
-                configuration.solve_masses(sources, masses, plan.strategy, &request, &mut watch)
-            }
+            Masses::Several(masses) => configuration.solve_masses(sources, masses, plan.strategy, &request, &mut watch),
             Masses::One(_) => unreachable!("handled above"),
         })
-    });
+    };
     watch.finish();
     let (solutions, report) = result.map_err(refused)?;
     let how = (&batches, &running.end(&device)?);
@@ -246,14 +244,15 @@ pub fn one_mass(
 ) -> Outcome<Solved> {
     let plan = &solve.plan;
     let request = solve.scheme.request(plan.params(), plan.precision, reconstruction);
-    let result = on_device!(device, backend => {
+    let result = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let configuration = on_links(plan, &domain, links, u0)?;
         in_batches(sizes, sources, guess, |sources, guess| {
             watch.next_batch(sources.len());
             configuration.solve(sources, guess, &request, watch)
         })
-    });
+    };
     watch.finish();
     let (solutions, report, error) = match result {
         Ok((solutions, report)) => (solutions, report, None),

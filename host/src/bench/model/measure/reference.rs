@@ -33,24 +33,24 @@ fn even(n: usize) -> usize {
 }
 
 /// A local lattice, cut in one direction over all processes.
-pub(super) struct Reference<B: Backend> {
+pub(super) struct Reference {
     pub mu: usize,
     local: Lattice,
     global: Lattice,
     grid: ProcessGrid,
-    backend: B,
+    backend: Arc<dyn Backend>,
     network: Arc<dyn Network>,
 }
 
-impl<B: Backend> Reference<B> {
-    pub fn new(backend: &B, network: &Arc<dyn Network>, (mu, local): (usize, [usize; 4])) -> Result<Self> {
+impl Reference {
+    pub fn new(backend: &dyn Backend, network: &Arc<dyn Network>, (mu, local): (usize, [usize; 4])) -> Result<Self> {
         let mut dims = [1; 4];
         dims[mu] = network.size();
         let (grid, network) = (ProcessGrid::new(dims)?, Arc::clone(network));
         let global = Lattice::new(std::array::from_fn(|nu| local[nu] * dims[nu]))?;
-        Ok(Reference { mu, local: Lattice::new(local)?, global, grid, backend: backend.clone(), network })
+        Ok(Reference { mu, local: Lattice::new(local)?, global, grid, backend: backend.shared(), network })
     }
-    fn domain(&self, transport: Transport, overlap: bool) -> Result<Domain<B>> {
+    fn domain(&self, transport: Transport, overlap: bool) -> Result<Domain> {
         let network = Arc::clone(&self.network);
         Domain::with_transport(self.backend.clone(), self.global, self.grid, network, transport, overlap)
     }
@@ -98,13 +98,13 @@ impl<B: Backend> Reference<B> {
             IterationPrecision::Fp16 => "fp16",
         };
         let seconds = match (kind.four_spins, precision) {
-            (true, IterationPrecision::Double) => exchange_of::<B, FourSpins, Double>(&domain, kind.reach),
-            (true, IterationPrecision::Single) => exchange_of::<B, FourSpins, Single>(&domain, kind.reach),
-            (true, IterationPrecision::Half) => exchange_of::<B, FourSpins, Half>(&domain, kind.reach),
-            (true, IterationPrecision::Fp16) => exchange_of::<B, FourSpins, Fp16>(&domain, kind.reach),
-            (false, IterationPrecision::Double) => exchange_of::<B, OneSpin, Double>(&domain, kind.reach),
-            (false, IterationPrecision::Single) => exchange_of::<B, OneSpin, Single>(&domain, kind.reach),
-            (false, _) => exchange_of::<B, OneSpin, Half>(&domain, kind.reach),
+            (true, IterationPrecision::Double) => exchange_of::<FourSpins, Double>(&domain, kind.reach),
+            (true, IterationPrecision::Single) => exchange_of::<FourSpins, Single>(&domain, kind.reach),
+            (true, IterationPrecision::Half) => exchange_of::<FourSpins, Half>(&domain, kind.reach),
+            (true, IterationPrecision::Fp16) => exchange_of::<FourSpins, Fp16>(&domain, kind.reach),
+            (false, IterationPrecision::Double) => exchange_of::<OneSpin, Double>(&domain, kind.reach),
+            (false, IterationPrecision::Single) => exchange_of::<OneSpin, Single>(&domain, kind.reach),
+            (false, _) => exchange_of::<OneSpin, Half>(&domain, kind.reach),
         }?;
         domain.let_go()?;
         let bytes = 2.0 * self.part(kind.reach).zone[self.mu] * zone_bytes(kind.four_spins, name) as f64;
@@ -112,8 +112,8 @@ impl<B: Backend> Reference<B> {
     }
 }
 
-fn exchange_of<B: Backend, K: Travels, P: Precision>(domain: &Domain<B>, reach: usize) -> Result<f64> {
-    let field = DeviceField::<B, K, P>::zero(domain, 1)?;
+fn exchange_of<K: Travels, P: Precision>(domain: &Domain, reach: usize) -> Result<f64> {
+    let field = DeviceField::<K, P>::zero(domain, 1)?;
     let way = Hop { steps: reach as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
     let seconds = time(domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
     domain.backend().synchronize()?;

@@ -1,7 +1,6 @@
 //! Measures on the processes of this run: a machine, and points to hold its predictions against.
 use super::super::kernels::{Operator, memory};
 use super::flags::{Asked, Formats};
-use crate::cli::device::on_device;
 use crate::cli::layout::Layout;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::backend::Backend;
@@ -87,7 +86,8 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
         nrhs: 1,
     };
     let plan = Plan { operations, options, largest, transport: Transport::default() };
-    let (machine, points) = on_device!(&device, backend => {
+    let (machine, points) = {
+        let backend = device.backend();
         let plan = Plan { transport: layouts[0].transport(backend)?, ..plan };
         let machine = measure_machine(backend, &world.network(), &plan)?;
         let mut points = Vec::new();
@@ -95,7 +95,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
             points.extend(on_grid(backend, layout, &machine, &plan)?);
         }
         (machine, points)
-    });
+    };
     let cluster = Cluster { gpus_per_host: world.size(), ..asked.cluster };
     let layout = layouts[layouts.len() - 1].describe();
     let (backend, seconds) = (device.name(), start.elapsed().as_secs_f64());
@@ -105,7 +105,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
 
 /// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are
 /// what counts.
-fn on_grid<B: Backend>(backend: &B, layout: &Layout, machine: &Machine, plan: &Plan) -> Outcome<Vec<Point>> {
+fn on_grid(backend: &dyn Backend, layout: &Layout, machine: &Machine, plan: &Plan) -> Outcome<Vec<Point>> {
     let mut points = Vec::new();
     for (number, exchange) in machine.exchanges.iter().enumerate() {
         let transport = if number == 0 { plan.transport } else { Transport::Host };

@@ -3,7 +3,6 @@ mod staggered;
 mod table;
 mod wilson;
 
-use crate::cli::device::on_device;
 use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{STAGGERED_OWNERS, belong_elsewhere};
@@ -15,7 +14,6 @@ use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
 use crate::config::Settings;
 use crate::plot::write_lines;
 use clap::{Args, ValueEnum};
-use ferrite::backend::Backend;
 use ferrite::bench::solver::{Cell, Scheme, Study, StudyFailure};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
@@ -154,7 +152,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     device.require_all(world, &needs, &format!("the study on {lattice}"))?;
     let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, world)).transpose()?;
     interrupt::listen();
-    let (results, u0) = on_device!(&device, backend => {
+    let (results, u0) = {
+        let backend = device.backend();
         let domain = layout.domain(backend)?;
         let (gauge, plaquette) = match file {
             Some(file) => (file.gauge, file.plaquette.mean),
@@ -170,7 +169,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
                 solved.map(|(results, u0)| (results, Some(u0)))
             }
         }
-    })?;
+    }?;
     if let Some(path) = &args.plot {
         let lines = match &subject {
             Subject::Wilson(_) => {
@@ -235,7 +234,7 @@ fn checked(args: &Arguments) -> Outcome<(Subject, Study)> {
 }
 
 /// A quenched configuration and its mean plaquette.
-fn quenched<B: Backend>(domain: &Domain<B>, args: &Arguments, world: &World) -> Outcome<(HostGauge, f64)> {
+fn quenched(domain: &Domain, args: &Arguments, world: &World) -> Outcome<(HostGauge, f64)> {
     info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {

@@ -8,7 +8,6 @@ use crate::cli::plan::{RECONSTRUCTIONS, name_of};
 use crate::cli::staggered::{HostLinks, Kind, STRATEGIES, configuration, has_inverses};
 use crate::cli::{Context, Failure, Outcome, text};
 use crate::config::Settings;
-use ferrite::backend::Backend;
 use ferrite::bench::solver::{Scheme, Several, Study, staggered_cell, staggered_matrix_gflops, staggered_schemes};
 use ferrite::dirac::{StaggeredParams, TimeBoundary};
 use ferrite::domain::Domain;
@@ -85,9 +84,9 @@ impl Plan {
         needs
     }
     /// Solves in all formats that the links allow; answers with the tadpole factor too.
-    pub fn work<B: Backend>(
+    pub fn work(
         &self,
-        domain: &Domain<B>,
+        domain: &Domain,
         (gauge, plaquette, name): (HostGauge, f64, &str),
         study: &Study,
         context: &Context,

@@ -4,7 +4,6 @@ use super::{Arguments, Paper, columns};
 use crate::cli::batch::Needs;
 use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
-use ferrite::backend::Backend;
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Reconstruction, Request};
@@ -52,12 +51,7 @@ impl Tables {
         needs
     }
     /// Solves for all tables.
-    pub fn work<B: Backend>(
-        &self,
-        configuration: &Configuration<B>,
-        study: &Study,
-        context: &Context,
-    ) -> Outcome<Results> {
+    pub fn work(&self, configuration: &Configuration, study: &Study, context: &Context) -> Outcome<Results> {
         let mut results = Results::default();
         for (number, table) in &self.0 {
             columns(

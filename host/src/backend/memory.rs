@@ -1,0 +1,107 @@
+//! Memory of backends, streams and events, without the types that a backend has for them.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::sync::Arc;
+
+/// Memory of a device: an address, and what frees it.
+pub struct Buffer {
+    address: *mut u8,
+    bytes: usize,
+    /// Frees the memory when it is dropped.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+// SAFETY: the address is that of memory which the owner keeps. Kernels that use it are launched through a backend, which
+// orders them, and write disjoint elements (contract of `Kernel`).
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Memory at `address` that lives as long as `owner`: only backends make some.
+    pub(super) fn new(address: *mut u8, bytes: usize, owner: impl Any + Send + Sync) -> Self {
+        Buffer { address, bytes, _owner: Box::new(owner) }
+    }
+    /// The same memory; `more` is dropped with it.
+    #[must_use]
+    pub fn with(self, more: impl Any + Send + Sync) -> Self {
+        let (address, bytes) = (self.address, self.bytes);
+        Buffer::new(address, bytes, (self, more))
+    }
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// Address for kernels. Aligned to 128 bytes on a GPU, 16 on a CPU.
+    pub fn address(&self) -> *mut u8 {
+        self.address
+    }
+}
+
+/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory; who
+/// has some, has given a promise for it, [`Ordered`](super::Ordered).
+#[derive(Clone)]
+pub struct Pinned(Arc<Buffer>);
+
+impl Pinned {
+    /// Of memory that the host can read and write.
+    pub(super) fn new(memory: Buffer) -> Self {
+        Pinned(Arc::new(memory))
+    }
+    /// Size in bytes.
+    pub fn size(&self) -> usize {
+        self.0.bytes
+    }
+    pub(super) fn address(&self) -> *mut u8 {
+        self.0.address
+    }
+}
+
+impl comms::Buffer for Pinned {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: inside the memory; nobody writes it meanwhile (contract of `Ordered`).
+        unsafe { std::slice::from_raw_parts(self.0.address, self.0.bytes) }
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: inside the memory; nobody else uses it meanwhile (contract of `Ordered`).
+        unsafe { std::slice::from_raw_parts_mut(self.0.address, self.0.bytes) }
+    }
+}
+
+/// What a backend keeps for its users; only a backend of the kind that made it can use it.
+macro_rules! opaque {
+    ($($(#[$doc:meta])* $name:ident: $bounds:path;)*) => {$(
+        $(#[$doc])*
+        pub struct $name(Box<dyn $bounds>);
+        impl $name {
+            #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a CPU has no peers"))]
+            pub(super) fn new(inner: impl $bounds) -> Self {
+                $name(Box::new(inner))
+            }
+            /// What a backend of type `T` made.
+            ///
+            /// # Panics
+            /// If another kind of backend made it.
+            #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a CPU's streams hold nothing"))]
+            pub(super) fn get<T: 'static>(&self) -> &T {
+                let inner: &dyn Any = &*self.0;
+                inner.downcast_ref().expect("made by a backend of this kind")
+            }
+        }
+    )*};
+}
+/// What may be shared by threads.
+pub(super) trait Shareable: Any + Send + Sync {}
+impl<T: Any + Send + Sync> Shareable for T {}
+/// What may go to another thread.
+pub(super) trait Movable: Any + Send {}
+impl<T: Any + Send> Movable for T {}
+
+opaque! {
+    /// An order of work beside the main one.
+    Stream: Shareable;
+    /// A point in an order of work.
+    Event: Movable;
+    /// Memory of another process's device on this machine, which this one can write to.
+    Peer: Movable;
+}
