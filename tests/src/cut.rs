@@ -290,6 +290,11 @@ pub fn differences(whole: &Images, part: &Images, section: &Section) -> Vec<Stri
 }
 
 /// The part of this rank of a cut lattice.
-pub fn domain(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice, grid: [usize; 4], network: impl Network + 'static) -> Result<Domain> {
+pub fn domain(
+    backend: impl Into<Arc<dyn Backend>>,
+    lattice: Lattice,
+    grid: [usize; 4],
+    network: impl Network + 'static,
+) -> Result<Domain> {
     Domain::new(backend, lattice, ProcessGrid::new(grid)?, Arc::new(network))
 }

@@ -16,9 +16,11 @@ clippy, the tests, the examples, a program of somebody else that uses the crates
 its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
 at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
 
-Usage: cargo xtask test [--no-ptx]
+Usage: cargo xtask test [--no-ptx] [--only NAME]
 
-  --no-ptx  leave out setup, build-ptx and check-ptx
+  --no-ptx     leave out setup, build-ptx and check-ptx
+  --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names:
+               an operator, a solver, a file format
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
 tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
@@ -40,11 +42,16 @@ enum Outcome {
 #[derive(Default)]
 struct Steps {
     done: Vec<(&'static str, Duration, Outcome)>,
+    /// The name of the only step that is wanted, if not all are.
+    only: Option<String>,
 }
 
 impl Steps {
     /// Does one step, with its name and seconds printed.
     fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.only.as_deref().is_some_and(|only| only != name) {
+            return Ok(());
+        }
         println!("\n=== {name}");
         let start = Instant::now();
         let result = work();
@@ -80,12 +87,61 @@ impl Steps {
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let no_ptx = process::take_flag(&mut args, "--no-ptx");
+    let only = process::take_option(&mut args, "--only")?;
     process::expect_no_more(&args)?;
     let root = process::root()?;
-    let mut steps = Steps::default();
+    if let Some(filter) = only.as_deref().filter(|name| !STEPS.contains(name)) {
+        return tests_named(&root, filter);
+    }
+    let mut steps = Steps { only, ..Steps::default() };
     let result = all(&root, no_ptx, &mut steps);
     steps.print();
     result
+}
+
+/// The names of the steps that `--only` can choose.
+const STEPS: [&str; 16] = [
+    "formatting",
+    "dependencies",
+    "where `unsafe` is",
+    "setup",
+    "build-ptx",
+    "check-ptx",
+    "clippy",
+    "program",
+    "tests",
+    "book",
+    "archive",
+    "examples",
+    "embedding",
+    "program without CUDA",
+    "fuzz targets",
+    "documentation",
+];
+
+/// Those that need a compiler for kernels.
+const KERNEL_STEPS: [&str; 3] = ["setup", "build-ptx", "check-ptx"];
+
+/// Builds the program and runs the tests with `filter` in their names; no such test is a failure.
+fn tests_named(root: &Path, filter: &str) -> Result<()> {
+    let start = Instant::now();
+    let mut steps = Steps::default();
+    let features = with_mpi(&mut steps)?;
+    let workspace = ["--profile", PROFILE, "--workspace"];
+    process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features))?;
+    let program = process::target(root).join(PROFILE).join("ferrite");
+    let mut tests = cargo(root);
+    tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
+    let (list, _) = process::capture(tests.args(["--", "--list", filter]))?;
+    let count = list.lines().filter(|line| line.ends_with(": test")).count();
+    if count == 0 {
+        bail!("no test has '{filter}' in its name, and no step is called that");
+    }
+    let mut tests = cargo(root);
+    tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
+    process::run(tests.args(["--", filter]))?;
+    println!("{}, {:.1} s", process::plural(count, "test"), start.elapsed().as_secs_f64());
+    Ok(())
 }
 
 fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
@@ -98,7 +154,7 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
-    } else {
+    } else if steps.only.as_deref().is_none_or(|only| KERNEL_STEPS.contains(&only)) {
         kernels(root, steps)?;
     }
     let features = with_mpi(steps)?;
@@ -131,7 +187,9 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
         let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
-    fuzz_targets(root, steps)?;
+    if steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
+        fuzz_targets(root, steps)?;
+    }
     steps.step("documentation", || {
         let mut doc = cargo(root);
         process::run(doc.args(["doc", "--no-deps"]).args(workspace).args(&features).env("RUSTDOCFLAGS", "-Dwarnings"))
@@ -209,4 +267,29 @@ fn kernels(root: &Path, steps: &mut Steps) -> Result<()> {
         return Ok(());
     }
     steps.step("check-ptx", || check_ptx::run(&[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// A file of `tests/all` that its `main.rs` does not name would not be compiled, and nobody would notice.
+    #[test]
+    fn every_file_of_tests_is_compiled() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for package in ["comms", "rational", "solvers", "tests"] {
+            let folder = root.join(package).join("tests/all");
+            let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+            for entry in folder.read_dir().unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let module = name.trim_end_matches(".rs");
+                let named = module == "main" || main.lines().any(|line| line == format!("mod {module};"));
+                assert!(
+                    named || main.contains(&format!("/{name}\"]")),
+                    "{package}/tests/all/main.rs has no `mod {module};`"
+                );
+            }
+        }
+    }
 }

@@ -235,7 +235,7 @@ const MOST_VALUES: usize = 16;
 
 /// Threads, memory and kernels of one device.
 ///
-/// Work is done in the order of the calls, but for what is given to a [`Stream`](Backend::Stream) of its own.
+/// Work is done in the order of the calls, but for what is given to a [`Stream`] of its own.
 ///
 /// A process may have as many backends as it likes, also several of one device: they know nothing of each other. A clone
 /// is the same backend. It can be handed from thread to thread, but only one thread at a time can work with it, because
@@ -361,11 +361,11 @@ impl dyn Backend {
     pub fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
         self.run(stream, Call::of(kernel), n, nrhs)
     }
-    /// Sums a reduction as [`sum`](Self::sum) does.
+    /// Sums a reduction as [`Backend::sum`] does.
     pub fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
         self.sum(None, SumCall::of(kernel), n, nrhs, slot)
     }
-    /// Sums a reduction as [`sum_into`](Self::sum_into) does.
+    /// Sums a reduction as [`Backend::sum_into`] does.
     pub fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Buffer, slot: usize) -> Result {
         self.sum_into(None, SumCall::of(kernel), n, nrhs, (to, slot))
     }

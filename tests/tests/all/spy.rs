@@ -1,7 +1,5 @@
 //! A CPU that notes what is launched and what is allocated.
-use ferrite::backend::{
-    Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream, SumCall,
-};
+use ferrite::backend::{Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream, SumCall};
 use ferrite::tune::LaunchKey;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
