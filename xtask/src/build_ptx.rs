@@ -87,9 +87,8 @@ pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
         return Ok(());
     }
     let store = Store::open(&scratch, cached)?;
-    let missing: Vec<(&Family, &str)> =
-        FAMILIES.iter().zip(&hashes).map(|(family, hash)| (family, hash.as_str())).collect();
-    let missing: Vec<_> = missing.into_iter().filter(|(_, hash)| !store.has(hash)).collect();
+    let known = FAMILIES.iter().zip(hashes.iter().map(String::as_str));
+    let missing: Vec<(&Family, &str)> = known.filter(|(_, hash)| !store.has(hash)).collect();
     if !missing.is_empty() {
         let assembler = version.unwrap_or("none, so no cubins");
         println!("building {} with {toolchain}; ptxas: {assembler}", families(missing.len()));

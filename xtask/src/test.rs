@@ -130,16 +130,18 @@ fn tests_named(root: &Path, filter: &str) -> Result<()> {
     let workspace = ["--profile", PROFILE, "--workspace"];
     process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features))?;
     let program = process::target(root).join(PROFILE).join("ferrite");
-    let mut tests = cargo(root);
-    tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
-    let (list, _) = process::capture(tests.args(["--", "--list", filter]))?;
+    let tests = |arguments: &[&str]| {
+        let mut tests = cargo(root);
+        tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
+        tests.arg("--").args(arguments);
+        tests
+    };
+    let (list, _) = process::capture(&mut tests(&["--list", filter]))?;
     let count = list.lines().filter(|line| line.ends_with(": test")).count();
     if count == 0 {
         bail!("no test has '{filter}' in its name, and no step is called that");
     }
-    let mut tests = cargo(root);
-    tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
-    process::run(tests.args(["--", filter]))?;
+    process::run(&mut tests(&[filter]))?;
     println!("{}, {:.1} s", process::plural(count, "test"), start.elapsed().as_secs_f64());
     Ok(())
 }
