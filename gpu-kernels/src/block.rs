@@ -8,9 +8,8 @@ use crate::field::Field;
 use crate::lattice::Divisor;
 use crate::memory::{Access, Global};
 use crate::sides::each_side;
-use crate::storage::{Colours, Double, Element, Fp16, Half, Single, SiteFormat, SiteValue, Spinors};
-use crate::{Kernel, Reduction};
-use core::marker::PhantomData;
+use crate::storage::{Element, SiteFormat, SiteValue};
+use crate::{FermionKind, Format, Kernel, Precision, Reduction};
 
 /// Pairs of vectors in a tile of [`Gram`]: so many x, so many y.
 pub const GRAM_TILE: [usize; 2] = [4, 2];
@@ -20,11 +19,11 @@ pub const GRAM_TILE: [usize; 2] = [4, 2];
 /// running fastest. Where a tile reaches beyond the last vector, that one stands in for those that are not there.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Gram<F> {
+pub struct Gram {
     /// x
-    pub x: Field<F>,
+    pub x: Field,
     /// y. May be x.
-    pub y: Field<F>,
+    pub y: Field,
     /// Number of the last x.
     pub last_x: u32,
     /// Number of the last y.
@@ -33,8 +32,7 @@ pub struct Gram<F> {
     pub along: Divisor,
 }
 // SAFETY: reads only.
-unsafe impl<F: SiteFormat> Reduction for Gram<F> {
-    const NAME: &'static [&'static str] = &["gram", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Reduction<F> for Gram {
     type Values = [f64; 16];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
@@ -42,10 +40,10 @@ unsafe impl<F: SiteFormat> Reduction for Gram<F> {
     unsafe fn site(&self, i: u32, tile: u32) -> [f64; 16] {
         let (a, b) = self.along.divide(tile);
         let (first_x, first_y) = (GRAM_TILE[0] as u32 * a, GRAM_TILE[1] as u32 * b);
-        let y = |k: u32| unsafe { self.y.load(i, (first_y + k).min(self.last_y)) };
+        let y = |k: u32| unsafe { self.y.load::<F>(i, (first_y + k).min(self.last_y)) };
         let (left, right) = (y(0), y(1));
         let row = |k: u32| {
-            let x = unsafe { self.x.load(i, (first_x + k).min(self.last_x)) };
+            let x = unsafe { self.x.load::<F>(i, (first_x + k).min(self.last_x)) };
             let (left, right) = (x.dot(left), x.dot(right));
             [left.re, left.im, right.re, right.im]
         };
@@ -58,26 +56,25 @@ unsafe impl<F: SiteFormat> Reduction for Gram<F> {
 /// sites and one component at a time, a warp multiplies all y with all x*. So each vector is read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct GramOfWarps<F>(pub Gram<F>);
-impl<F> GramOfWarps<F> {
+pub struct GramOfWarps(pub Gram);
+impl GramOfWarps {
     /// So many x and y there may be: the product that a warp has, however many there are.
     pub const MOST: usize = 16;
 }
 // SAFETY: as for Gram.
-unsafe impl<F: SiteFormat> Reduction for GramOfWarps<F> {
-    const NAME: &'static [&'static str] = &["gram_of_warps", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Reduction<F> for GramOfWarps {
     type Values = [f64; 16];
     const BLOCKS: u32 = 264;
     const WARPS: bool = true;
     #[inline(always)]
     unsafe fn site(&self, i: u32, tile: u32) -> [f64; 16] {
-        unsafe { self.0.site(i, tile) }
+        unsafe { Reduction::<F>::site(&self.0, i, tile) }
     }
 }
 // SAFETY: the tile of thread 4 b + a is the one that has a and b in Gram, since y_j is in row j / 2 + 8 (j mod 2), and x_i
 // in column i mod 2 + 2 (i / 4) of the block (i / 2) mod 2; threads have elements of the product as mma's definition says.
 #[cfg(target_arch = "nvptx64")]
-unsafe impl<F: SiteFormat> crate::device::WarpSum for GramOfWarps<F> {
+unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
     #[inline(always)]
     fn side(&self, lane: u32) -> u32 {
         let (a, b) = (lane % 4, lane / 4);
@@ -100,10 +97,10 @@ unsafe impl<F: SiteFormat> crate::device::WarpSum for GramOfWarps<F> {
             // SAFETY: the caller's promise.
             let four = unsafe {
                 [
-                    y.load(at, first_y.min(*last_y)),
-                    y.load(at, (first_y + 1).min(*last_y)),
-                    x.load(at, first_x.min(*last_x)),
-                    x.load(at, (first_x + 2).min(*last_x)),
+                    y.load::<F>(at, first_y.min(*last_y)),
+                    y.load::<F>(at, (first_y + 1).min(*last_y)),
+                    x.load::<F>(at, first_x.min(*last_x)),
+                    x.load::<F>(at, (first_x + 2).min(*last_x)),
                 ]
             };
             F::Value::visit(four, |[left, right, x0, x1]| {
@@ -142,107 +139,92 @@ fn mma([mut p, mut q, mut r, mut s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f
 /// A table of complex numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Coefficients<T> {
+pub struct Coefficients {
     base: Global,
-    format: PhantomData<T>,
 }
 
-impl<T: Element> Coefficients<T> {
+impl Coefficients {
     /// The table at `base`.
     ///
     /// # Safety
     /// The table lies there, for as long as a kernel that holds the view or a copy of it runs, with all
     /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8) -> Self {
-        Coefficients { base: Global(base), format: PhantomData }
+        Coefficients { base: Global(base) }
     }
     /// Number `k`; nothing may write it while the kernel runs.
     #[inline(always)]
-    unsafe fn at(&self, k: u32) -> Complex<T> {
+    unsafe fn at<T: Element>(&self, k: u32) -> Complex<T> {
         unsafe { T::load(self.base, k as usize * T::BYTES, Access::Shared) }
     }
 }
 
 /// y_j ← y_j + Σ_i x_i a_ij, or the same without the old y, which is not read then. Instead of a right-hand side each
-/// call has [`OUTPUTS`](Self::OUTPUTS) of the y_j, for which each x_i is read once.
+/// call has [`outputs`](Self::outputs) of the y_j, for which each x_i is read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct BlockUpdate<F: SiteFormat> {
+pub struct BlockUpdate {
     /// x
-    pub x: Field<F>,
+    pub x: Field,
     /// y, other vectors than x.
-    pub y: Field<F>,
+    pub y: Field,
     /// a_ij is number i N + j.
-    pub a: Coefficients<F::Real>,
+    pub a: Coefficients,
     /// N
     pub count: u32,
     /// 1: y is added to; 0: it is not read.
     pub add: u32,
 }
-impl<F: SiteFormat> BlockUpdate<F> {
+impl BlockUpdate {
     /// How many y_j a call computes: as many as registers hold beside an x.
-    pub const OUTPUTS: u32 = if size_of::<F::Value>() > 96 { 2 } else { 4 };
+    pub const fn outputs(format: Format) -> u32 {
+        match (format.kind, format.precision) {
+            (Some(FermionKind::Wilson), Some(Precision::Double)) => 2,
+            _ => 4,
+        }
+    }
 
     #[inline(always)]
-    unsafe fn outputs<const N: usize>(&self, i: u32, first: u32) {
+    unsafe fn compute<F: SiteFormat, const N: usize>(&self, i: u32, first: u32) {
         let last = self.count - 1;
         let mut y = [F::Value::ZERO; N];
         if self.add != 0 {
             each_side!(k < N: {
-                y[k] = unsafe { self.y.load_own(i, (first + k as u32).min(last)) };
+                y[k] = unsafe { self.y.load_own::<F>(i, (first + k as u32).min(last)) };
             });
         }
         let mut row = 0;
         while row < self.count {
-            let x = unsafe { self.x.load(i, row) };
+            let x = unsafe { self.x.load::<F>(i, row) };
             each_side!(k < N: {
                 // Beyond the last y, numbers of the last one are computed again, and not written.
-                let a = unsafe { self.a.at(row * self.count + (first + k as u32).min(last)) };
+                let a = unsafe { self.a.at::<F::Real>(row * self.count + (first + k as u32).min(last)) };
                 y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
             });
             row += 1;
         }
         each_side!(k < N: {
             if first + (k as u32) < self.count {
-                unsafe { self.y.store(i, first + k as u32, &y[k]) };
+                unsafe { self.y.store::<F>(i, first + k as u32, &y[k]) };
             }
         });
     }
 }
 // SAFETY: call (i, group) writes elements (i, j) of its own y_j only, and reads no others of y.
-unsafe impl<F: SiteFormat> Kernel for BlockUpdate<F> {
-    const NAME: &'static [&'static str] = &["block_update", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Kernel<F> for BlockUpdate {
     #[inline(always)]
     unsafe fn site(&self, i: u32, group: u32) {
         unsafe {
-            match Self::OUTPUTS {
-                2 => self.outputs::<2>(i, 2 * group),
-                _ => self.outputs::<4>(i, 4 * group),
+            match const { Self::outputs(F::FORMAT) } {
+                2 => self.compute::<F, 2>(i, 2 * group),
+                _ => self.compute::<F, 4>(i, 4 * group),
             }
         }
     }
 }
 
-crate::entry! { INSTANCES of "block":
-    reduce "block" gram_spinor_double: Gram<Spinors<Double>>, registers 0;
-    reduce "block" gram_spinor_single: Gram<Spinors<Single>>, registers 0;
-    reduce "block" gram_spinor_half: Gram<Spinors<Half>>, registers 0;
-    reduce "block" gram_spinor_fp16: Gram<Spinors<Fp16>>, registers 0;
-    reduce "block" gram_colour_double: Gram<Colours<Double>>, registers 0;
-    reduce "block" gram_colour_single: Gram<Colours<Single>>, registers 0;
-    reduce "block" gram_colour_half: Gram<Colours<Half>>, registers 0;
-    warps "block" gram_of_warps_spinor_double: GramOfWarps<Spinors<Double>>, registers 0;
-    warps "block" gram_of_warps_spinor_single: GramOfWarps<Spinors<Single>>, registers 0;
-    warps "block" gram_of_warps_spinor_half: GramOfWarps<Spinors<Half>>, registers 0;
-    warps "block" gram_of_warps_spinor_fp16: GramOfWarps<Spinors<Fp16>>, registers 0;
-    warps "block" gram_of_warps_colour_double: GramOfWarps<Colours<Double>>, registers 0;
-    warps "block" gram_of_warps_colour_single: GramOfWarps<Colours<Single>>, registers 0;
-    warps "block" gram_of_warps_colour_half: GramOfWarps<Colours<Half>>, registers 0;
-    kernel "block" block_update_spinor_double: BlockUpdate<Spinors<Double>>, registers 0;
-    kernel "block" block_update_spinor_single: BlockUpdate<Spinors<Single>>, registers 0;
-    kernel "block" block_update_spinor_half: BlockUpdate<Spinors<Half>>, registers 0;
-    kernel "block" block_update_spinor_fp16: BlockUpdate<Spinors<Fp16>>, registers 0;
-    kernel "block" block_update_colour_double: BlockUpdate<Colours<Double>>, registers 0;
-    kernel "block" block_update_colour_single: BlockUpdate<Colours<Single>>, registers 0;
-    kernel "block" block_update_colour_half: BlockUpdate<Colours<Half>>, registers 0;
+crate::kernels! { FAMILY = "block";
+    reduce GRAM "gram": [Gram] => spinors, colours;
+    warps GRAM_OF_WARPS "gram_of_warps": [GramOfWarps] => spinors, colours;
+    kernel BLOCK_UPDATE "block_update": [BlockUpdate] => spinors, colours;
 }

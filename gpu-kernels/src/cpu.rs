@@ -1,7 +1,5 @@
-//! Every instance as a CPU function, compiled here for the vector instructions that are asked for, so that the crates above,
-//! which are generic over the instances, do not compile them again.
+//! Every instance as a CPU function, compiled here for the vector instructions that are asked for.
 use crate::{Kernel, Reduction, Values};
-use core::any::TypeId;
 
 /// Runs sites `first..last` of right-hand side `rhs`. `sums` takes what a reduction adds up; a kernel ignores it.
 ///
@@ -62,49 +60,44 @@ impl Vectors {
 
 /// One instance on the CPU.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// The instance's type.
-    pub kernel: fn() -> TypeId,
-    /// The functions, in the order of [`Vectors::COMPILED`].
-    pub functions: &'static [Run],
-}
+pub struct Functions(
+    /// In the order of [`Vectors::COMPILED`].
+    pub &'static [Run],
+);
 
-impl Entry {
+impl Functions {
     /// The function for these instructions, if it is compiled.
-    pub fn function(&self, vectors: Vectors) -> Option<Run> {
-        Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.functions[place])
+    pub fn of(&self, vectors: Vectors) -> Option<Run> {
+        Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.0[place])
     }
 }
 
-/// The entry of a type, whose functions belong to the module that calls this: the compiler works on modules in parallel.
+/// The functions of an instance, which belong to the module that calls this: the compiler works on modules in parallel.
 #[macro_export]
-macro_rules! cpu_entry {
-    ($body:ident, $kernel:ty) => {{
+macro_rules! cpu_functions {
+    ($body:ident, $kernel:ty, $format:ty) => {{
         #[cfg(vectors_portable)]
         unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
         }
         #[cfg(vectors_avx2)]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
         }
         #[cfg(vectors_avx512)]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
         }
-        $crate::cpu::Entry {
-            kernel: core::any::TypeId::of::<$kernel>,
-            functions: &[
-                #[cfg(vectors_avx512)]
-                avx512,
-                #[cfg(vectors_avx2)]
-                avx2,
-                #[cfg(vectors_portable)]
-                portable,
-            ],
-        }
+        $crate::cpu::Functions(&[
+            #[cfg(vectors_avx512)]
+            avx512,
+            #[cfg(vectors_avx2)]
+            avx2,
+            #[cfg(vectors_portable)]
+            portable,
+        ])
     }};
 }
 
@@ -113,7 +106,7 @@ macro_rules! cpu_entry {
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
-pub unsafe fn run<K: Kernel>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+pub unsafe fn run<F, K: Kernel<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
         unsafe { kernel.site(kernel.place(i), rhs) }
@@ -126,7 +119,7 @@ pub unsafe fn run<K: Kernel>(kernel: *const u8, first: u32, last: u32, rhs: u32,
 /// As [`Run`].
 // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
 #[inline(always)]
-pub unsafe fn sum<K: Reduction>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+pub unsafe fn sum<F, K: Reduction<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let mut total = K::Values::ZERO;
     for i in first..last {

@@ -48,7 +48,7 @@ mod gpu {
     /// # Safety
     /// As [`Kernel::site`].
     #[inline(always)]
-    pub unsafe fn run<K: Kernel>(kernel: &K, n: u32) {
+    pub unsafe fn run<F, K: Kernel<F>>(kernel: &K, n: u32) {
         let (i, rhs) = site_and_group();
         if i < n {
             unsafe { kernel.site(kernel.place(i), rhs) }
@@ -154,7 +154,7 @@ mod gpu {
     /// # Safety
     /// Launched with [`Reduction::THREADS`] threads per block; `sums` valid for the grid.
     #[inline(always)]
-    pub unsafe fn reduce<K: Reduction>(kernel: &K, n: u32, sums: Sums) {
+    pub unsafe fn reduce<F, K: Reduction<F>>(kernel: &K, n: u32, sums: Sums) {
         unsafe {
             let thread = _thread_idx_x() as u32;
             // Blocks of other right-hand sides follow each other first, as in `site_and_side`.
@@ -169,13 +169,13 @@ mod gpu {
             } else if i < n {
                 values = kernel.site(kernel.place(i), rhs);
             }
-            finish::<K>(values, (thread, block, blocks), rhs, sums);
+            finish::<F, K>(values, (thread, block, blocks), rhs, sums);
         }
     }
 
     /// Adds up what the threads of a block have, and what the blocks have where this one is the last to be done.
     #[inline(always)]
-    unsafe fn finish<K: Reduction>(values: K::Values, at: (u32, u32, u32), rhs: u32, sums: Sums) {
+    unsafe fn finish<F, K: Reduction<F>>(values: K::Values, at: (u32, u32, u32), rhs: u32, sums: Sums) {
         const { assert!(K::Values::COUNT as u32 * K::THREADS / 32 <= 64, "as many sums as the block has memory for") };
         let (thread, block, blocks) = at;
         let count = K::Values::COUNT as u32;
@@ -194,7 +194,7 @@ mod gpu {
             _syncthreads();
             let ticket = shared_load(scratch() + 504).to_bits() as u32;
             if ticket + 1 == blocks {
-                finish_last::<K>((thread, blocks), rhs, sums);
+                finish_last::<F, K>((thread, blocks), rhs, sums);
             }
         }
     }
@@ -205,7 +205,7 @@ mod gpu {
     /// # Safety
     /// As [`reduce`], after all threads of the block have written their sums.
     #[inline(always)]
-    unsafe fn finish_sides<K: Reduction>(
+    unsafe fn finish_sides<F, K: Reduction<F>>(
         (kept, warps): (u32, u32),
         (first, sides): (u32, u32),
         (thread, threads, block, blocks): (u32, u32, u32, u32),
@@ -238,9 +238,9 @@ mod gpu {
             while side < sides {
                 let ticket = shared_load(kept + 8 * side).to_bits() as u32;
                 if ticket + 1 == blocks {
-                    let total = warp_sum(of_blocks::<K>((lane, 32, blocks), first + side, sums));
+                    let total = warp_sum(of_blocks::<F, K>((lane, 32, blocks), first + side, sums));
                     if lane == 0 {
-                        tell::<K>(total, first + side, sums);
+                        tell::<F, K>(total, first + side, sums);
                     }
                 }
                 side += threads / 32;
@@ -264,19 +264,23 @@ mod gpu {
 
     /// Adds up what all blocks have, with all threads of this one, and tells the host.
     #[inline(always)]
-    unsafe fn finish_last<K: Reduction>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
+    unsafe fn finish_last<F, K: Reduction<F>>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
         unsafe {
-            let values = of_blocks::<K>((thread, K::THREADS, blocks), rhs, sums);
+            let values = of_blocks::<F, K>((thread, K::THREADS, blocks), rhs, sums);
             let total = block_sum(values, thread, K::THREADS / 32);
             if thread == 0 {
-                tell::<K>(total, rhs, sums);
+                tell::<F, K>(total, rhs, sums);
             }
         }
     }
 
     /// Sums over every `threads`-th block.
     #[inline(always)]
-    unsafe fn of_blocks<K: Reduction>((thread, threads, blocks): (u32, u32, u32), rhs: u32, sums: Sums) -> K::Values {
+    unsafe fn of_blocks<F, K: Reduction<F>>(
+        (thread, threads, blocks): (u32, u32, u32),
+        rhs: u32,
+        sums: Sums,
+    ) -> K::Values {
         let count = K::Values::COUNT as u32;
         unsafe {
             let partial = sums.partial.add((rhs * blocks * count) as usize);
@@ -308,7 +312,7 @@ mod gpu {
 
     /// Writes the sums of a right-hand side where the host reads them; one thread does.
     #[inline(always)]
-    unsafe fn tell<K: Reduction>(total: K::Values, rhs: u32, sums: Sums) {
+    unsafe fn tell<F, K: Reduction<F>>(total: K::Values, rhs: u32, sums: Sums) {
         let count = K::Values::COUNT as u32;
         unsafe {
             let mut k = 0;
@@ -344,7 +348,7 @@ mod gpu {
         /// # Safety
         /// As [`Kernel::site`].
         #[inline(always)]
-        pub unsafe fn run<K: Together, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
+        pub unsafe fn run<F, K: Together<F>, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
             let (i, group) = site_and_group();
             if i < n {
                 unsafe { kernel.sides::<N>(kernel.place_together(i), group * N as u32) }
@@ -359,7 +363,7 @@ mod gpu {
         /// As [`reduce`], with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more sites along z; and
         /// [`kept_sum_bytes`](crate::sides::kept_sum_bytes) of memory.
         #[inline(always)]
-        pub unsafe fn sum<K: SumTogether, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
+        pub unsafe fn sum<F, K: SumTogether<F>, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
             const { assert!(K::Values::COUNT as u32 * SUM_WARPS <= 64, "as many sums as the block has memory for") };
             let count = K::Values::COUNT as u32;
             unsafe {
@@ -401,7 +405,7 @@ mod gpu {
                 }
                 _syncthreads();
                 let at = (32 * warp + lane, 32 * warps, block, blocks);
-                finish_sides::<K>((of_warps, rows), (of_block, groups * N as u32), at, sums);
+                finish_sides::<F, K>((of_warps, rows), (of_block, groups * N as u32), at, sums);
             }
         }
     }
@@ -410,7 +414,7 @@ mod gpu {
     ///
     /// # Safety
     /// As for [`Reduction`]: over all sites, `warp` adds up what [`site`](Reduction::site) returns.
-    pub unsafe trait WarpSum: Reduction {
+    pub unsafe trait WarpSum<F>: Reduction<F> {
         /// Of which right-hand side thread `lane` of a warp has the sums. Of none, if there is none with this number.
         fn side(&self, lane: u32) -> u32;
         /// Adds sites `i..i + 32`, as far as they are below `n`, to the sums of thread `lane`.
@@ -428,7 +432,7 @@ mod gpu {
         /// As [`reduce`], with one block for all of the `nrhs` right-hand sides, which has memory for
         /// [`warp_sum_bytes`](crate::sides::warp_sum_bytes).
         #[inline(always)]
-        pub unsafe fn sum<K: WarpSum>(kernel: &K, n: u32, sums: Sums, nrhs: u32) {
+        pub unsafe fn sum<F, K: WarpSum<F>>(kernel: &K, n: u32, sums: Sums, nrhs: u32) {
             const { assert!(K::WARPS && K::Values::COUNT as u32 * K::THREADS / 32 <= 128) };
             let (count, warps) = (K::Values::COUNT as u32, K::THREADS / 32);
             unsafe {
@@ -451,7 +455,7 @@ mod gpu {
                     });
                 }
                 _syncthreads();
-                finish_sides::<K>((staged_links(), warps), (0, nrhs), (thread, K::THREADS, block, blocks), sums);
+                finish_sides::<F, K>((staged_links(), warps), (0, nrhs), (thread, K::THREADS, block, blocks), sums);
             }
         }
     }
@@ -470,9 +474,9 @@ mod gpu {
         /// # Safety
         /// As [`Kernel::site`], with blocks as [`Stage::stage`] wants them; `nrhs` is a multiple of N.
         #[inline(always)]
-        pub unsafe fn run<K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
+        pub unsafe fn run<F, K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
         where
-            K: Kernel + Stage<Staged: Together>,
+            K: Stage<F> + Together<<K as Stage<F>>::Staged>,
         {
             unsafe {
                 let i = block() * THREADS + _thread_idx_x() as u32;
@@ -481,7 +485,7 @@ mod gpu {
                     let staged = kernel.stage(i);
                     let mut first = 0;
                     while first < nrhs {
-                        K::turned(staged, first).sides::<N>(i, first);
+                        <K as Stage<F>>::turned(staged, first).sides::<N>(i, first);
                         first += N as u32;
                     }
                 }
@@ -494,9 +498,9 @@ mod gpu {
         /// As [`reduce`], with blocks as [`Stage::stage`] wants them and 32 bytes more for each number; `nrhs` is a multiple
         /// of N.
         #[inline(always)]
-        pub unsafe fn sum<K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
+        pub unsafe fn sum<F, K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
         where
-            K: Reduction + Stage<Staged: SumTogether<Values = K::Values>>,
+            K: Stage<F> + SumTogether<<K as Stage<F>>::Staged>,
         {
             const { assert!(K::THREADS == THREADS) };
             let count = K::Values::COUNT as u32;
@@ -504,7 +508,7 @@ mod gpu {
                 let thread = _thread_idx_x() as u32;
                 let (lane, warp) = (thread & 31, thread >> 5);
                 let (block, blocks) = (block(), _grid_dim_y() as u32);
-                let kept = staged_links() + K::BYTES as u32 * THREADS;
+                let kept = staged_links() + <K as Stage<F>>::BYTES as u32 * THREADS;
                 let mut word = thread;
                 while word < nrhs * count * WARPS {
                     shared_store(kept + 8 * word, 0.0);
@@ -521,7 +525,7 @@ mod gpu {
                     while first < nrhs {
                         let mut values = [K::Values::ZERO; N];
                         if i < n {
-                            values = K::turned(staged, first).sides::<N>(at, first);
+                            values = <K as Stage<F>>::turned(staged, first).sides::<N>(at, first);
                         }
                         crate::sides::each_side!(k < N: {
                             let sum = warp_sum(values[k]);
@@ -539,7 +543,12 @@ mod gpu {
                     start += blocks * THREADS;
                 }
                 _syncthreads();
-                finish_sides::<K>((kept, WARPS), (0, nrhs), (thread, THREADS, block, blocks), sums);
+                finish_sides::<<K as Stage<F>>::Staged, K>(
+                    (kept, WARPS),
+                    (0, nrhs),
+                    (thread, THREADS, block, blocks),
+                    sums,
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::algebra::{Axis, Projector};
 use crate::field::Field;
 use crate::ghost::Ghosts;
 use crate::lattice::Geometry;
-use crate::storage::{Colours, Double, Fp16, Half, Precision, Single, Spinors};
+use crate::storage::{Colours, NumberFormat, Spinors};
 
 /// The faces of a launch: for each direction that is cut, the sites of the layers at its beginning, then of those at its
 /// end.
@@ -72,31 +72,30 @@ impl Faces {
 /// Sends half spinors: what the neighbour's hop makes of the spinors at its end.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackSpinors<P: Precision> {
+pub struct PackSpinors {
     /// The field.
-    pub input: Field<Spinors<P>>,
+    pub input: Field,
     /// Which sites.
     pub faces: Faces,
     /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
-    pub to: Ghosts<P>,
+    pub to: Ghosts,
     /// 1: for D†.
     pub dagger: u32,
 }
 // SAFETY: each site of a face goes to a place of its own.
-unsafe impl<P: Precision> Kernel for PackSpinors<P> {
-    const NAME: &'static [&'static str] = &["pack_faces_spinor", P::NAME];
+unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for PackSpinors {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         macro_rules! direction {
             ($mu:literal $axis:ident) => {
                 if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
                     unsafe {
-                        let place = self.to.half_spinor(to, rhs, $mu, first);
+                        let place = self.to.half_spinor::<P>(to, rhs, $mu, first);
                         // Forward hops take 1 − γ_μ, in D† 1 + γ_μ.
                         if first == (self.dagger == 0) {
-                            self.input.project_to(from, rhs, Projector::minus(Axis::$axis), place)
+                            self.input.project_to::<P>(from, rhs, Projector::minus(Axis::$axis), place)
                         } else {
-                            self.input.project_to(from, rhs, Projector::plus(Axis::$axis), place)
+                            self.input.project_to::<P>(from, rhs, Projector::plus(Axis::$axis), place)
                         }
                     }
                 }
@@ -112,23 +111,22 @@ unsafe impl<P: Precision> Kernel for PackSpinors<P> {
 /// Sends colour vectors.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackColours<P: Precision> {
+pub struct PackColours {
     /// The field.
-    pub input: Field<Colours<P>>,
+    pub input: Field,
     /// Which sites.
     pub faces: Faces,
     /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
-    pub to: Ghosts<P>,
+    pub to: Ghosts,
 }
 // SAFETY: each site of a face goes to a place of its own.
-unsafe impl<P: Precision> Kernel for PackColours<P> {
-    const NAME: &'static [&'static str] = &["pack_faces_colour", P::NAME];
+unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         macro_rules! direction {
             ($($mu:literal)*) => {$(
                 if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
-                    unsafe { self.input.copy_to(from, rhs, &self.to.colours($mu, first), to) }
+                    unsafe { self.input.copy_colour_to::<P>(from, rhs, &self.to.colours($mu, first), to) }
                 }
             )*};
         }
@@ -136,12 +134,7 @@ unsafe impl<P: Precision> Kernel for PackColours<P> {
     }
 }
 
-crate::entry! { INSTANCES of "faces":
-    kernel "faces" pack_faces_spinor_double: PackSpinors<Double>, registers 0;
-    kernel "faces" pack_faces_spinor_single: PackSpinors<Single>, registers 0;
-    kernel "faces" pack_faces_spinor_half: PackSpinors<Half>, registers 0;
-    kernel "faces" pack_faces_spinor_fp16: PackSpinors<Fp16>, registers 0;
-    kernel "faces" pack_faces_colour_double: PackColours<Double>, registers 0;
-    kernel "faces" pack_faces_colour_single: PackColours<Single>, registers 0;
-    kernel "faces" pack_faces_colour_half: PackColours<Half>, registers 0;
+crate::kernels! { FAMILY = "faces";
+    kernel PACK_SPINORS "pack_faces": [PackSpinors] => spinors;
+    kernel PACK_COLOURS "pack_faces": [PackColours] => colours;
 }

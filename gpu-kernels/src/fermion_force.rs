@@ -20,18 +20,19 @@
 use crate::Kernel;
 use crate::algebra::{AntiHermitian, Real, Su3};
 use crate::field::{Field, Matrices, Momenta, ThinLinks};
+use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
-use crate::smeared::{of, step};
+use crate::smeared::{ThreeSites, of, step};
 use crate::staggered::Phases;
-use crate::storage::{Colours, Double, Element, Precision, Single};
+use crate::storage::{Colours, Element, NumberFormat};
 
 /// Z for all j, as right-hand sides, and what a hop between them is multiplied with.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct HopPairs<P: Precision> {
+pub struct HopPairs {
     /// Z on the even and on the odd sites of the bordered lattice.
-    pub vectors: [Field<Colours<P>>; 2],
+    pub vectors: [Field; 2],
     /// Number of vectors.
     pub count: u32,
     /// η
@@ -40,13 +41,13 @@ pub struct HopPairs<P: Precision> {
     pub across: f64,
 }
 
-impl<P: Precision> HopPairs<P> {
+impl HopPairs {
     /// Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂), s being 1 or 3.
     ///
     /// # Safety
     /// Vectors exist at both sites.
     #[inline(always)]
-    unsafe fn sum(&self, g: &Geometry, n: &Site, parity: u32, mu: u32, steps: u32) -> Su3<P::Real> {
+    unsafe fn sum<P: NumberFormat>(&self, g: &Geometry, n: &Site, parity: u32, mu: u32, steps: u32) -> Su3<P::Real> {
         let (ahead, crosses) = if steps == 3 {
             (g.third_neighbour(n, mu as usize, true), g.crosses_end_in_three(n, true))
         } else {
@@ -56,7 +57,8 @@ impl<P: Precision> HopPairs<P> {
         let mut sum = Su3::ZERO;
         let mut j = 0;
         while j < self.count {
-            let product = unsafe { Su3::outer(here.load(n.index, j), there.load(ahead, j)) };
+            let product =
+                unsafe { Su3::outer(here.load::<Colours<P>>(n.index, j), there.load::<Colours<P>>(ahead, j)) };
             sum = sum + product;
             j += 1;
         }
@@ -70,13 +72,13 @@ impl<P: Precision> HopPairs<P> {
 /// side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct NaiveForce<P: Precision<Real: Element>, T> {
+pub struct NaiveForce {
     /// Z
-    pub pairs: HopPairs<P>,
+    pub pairs: HopPairs,
     /// U on the sites of `parity` of the bordered lattice.
-    pub links: ThinLinks<P::Real>,
+    pub links: ThinLinks,
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The lattice of Z and of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
@@ -85,28 +87,27 @@ pub struct NaiveForce<P: Precision<Real: Element>, T> {
     pub step: f64,
 }
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
-unsafe impl<P: Precision<Real: Element>, T: Element> Kernel for NaiveForce<P, T> {
-    const NAME: &'static [&'static str] = &["naive_force", P::NAME, T::NAME];
+unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for NaiveForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let n = self.lattice.site(i, self.parity);
         unsafe {
-            let gradient = self.pairs.sum(&self.lattice.geometry, &n, self.parity, mu, 1);
-            let product = self.links.load(n.index, mu, Access::Shared) * gradient.adjoint();
-            self.momenta.add(i, mu, self.step, AntiHermitian::part_of(product));
+            let gradient = self.pairs.sum::<P>(&self.lattice.geometry, &n, self.parity, mu, 1);
+            let product = self.links.load::<P::Real>(n.index, mu, Access::Shared) * gradient.adjoint();
+            self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
         }
     }
 }
 
-/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice, s = `STEPS` being 1 or 3; what lies
-/// around its ends has no meaning where it has a border. The "right-hand side" is μ.
+/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice; s is 1, for [`ThreeSites`] it is 3.
+/// What lies around the lattice's ends has no meaning where it has a border. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct HopGradient<P: Precision<Real: Element>, const STEPS: u32> {
+pub struct HopGradient {
     /// Z
-    pub pairs: HopPairs<P>,
+    pub pairs: HopPairs,
     /// G on the sites of `parity`.
-    pub out: ThinLinks<P::Real>,
+    pub out: ThinLinks,
     /// The bordered lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
@@ -115,14 +116,28 @@ pub struct HopGradient<P: Precision<Real: Element>, const STEPS: u32> {
     pub factor: f64,
 }
 // SAFETY: call (i, μ) writes G_μ at site i only.
-unsafe impl<P: Precision<Real: Element>, const STEPS: u32> Kernel for HopGradient<P, STEPS> {
-    const NAME: &'static [&'static str] = &[if STEPS == 3 { "long_hop_gradient" } else { "hop_gradient" }, P::NAME];
+unsafe impl<P: NumberFormat> Kernel<Colours<P>> for HopGradient {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe { self.over::<P, 1>(i, mu) }
+    }
+}
+// SAFETY: likewise.
+unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe { self.over::<P, 3>(i, mu) }
+    }
+}
+
+impl HopGradient {
+    /// Of hops over `STEPS` sites.
+    #[inline(always)]
+    unsafe fn over<P: NumberFormat, const STEPS: u32>(&self, i: u32, mu: u32) {
         let n = self.geometry.site(i, self.parity);
         unsafe {
-            let gradient = self.pairs.sum(&self.geometry, &n, self.parity, mu, STEPS);
-            self.out.store(i, mu, &gradient.scale(P::Real::from_f64(self.factor)));
+            let gradient = self.pairs.sum::<P>(&self.geometry, &n, self.parity, mu, STEPS);
+            self.out.store::<P::Real>(i, mu, &gradient.scale(P::Real::from_f64(self.factor)));
         }
     }
 }
@@ -130,15 +145,15 @@ unsafe impl<P: Precision<Real: Element>, const STEPS: u32> Kernel for HopGradien
 /// Adds to the gradient of U_ν what a staple of V in direction ν, with the gradient `c` G, gives to it.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct StapleGradient<T> {
+pub struct StapleGradient {
     /// U on the even and on the odd sites.
-    pub links: [ThinLinks<T>; 2],
+    pub links: [ThinLinks; 2],
     /// V, paths from x to x+μ̂, in the same way.
-    pub path: [Matrices<T>; 2],
+    pub path: [Matrices; 2],
     /// G in the same way.
-    pub gradient: [Matrices<T>; 2],
+    pub gradient: [Matrices; 2],
     /// The gradient of U_ν on the sites of `parity`.
-    pub sum: Matrices<T>,
+    pub sum: Matrices,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
@@ -151,8 +166,7 @@ pub struct StapleGradient<T> {
     pub coefficient: f64,
 }
 // SAFETY: call i writes the gradient at site i only, which it reads nowhere else.
-unsafe impl<T: Element> Kernel for StapleGradient<T> {
-    const NAME: &'static [&'static str] = &["staple_gradient", T::NAME];
+unsafe impl<T: Element> Kernel<T> for StapleGradient {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let StapleGradient { geometry: g, mu, nu, parity: here, .. } = *self;
@@ -161,9 +175,9 @@ unsafe impl<T: Element> Kernel for StapleGradient<T> {
         let (ahead, behind, up) = (step(&g, &y, mu, true), step(&g, &y, mu, false), step(&g, &y, nu, true));
         let above = step(&g, &g.site(behind, there), nu, true);
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load(at, nu, Access::Shared);
-            let v = |parity: u32, at: u32| of(&self.path, parity).load(at, Access::Shared);
-            let w = |parity: u32, at: u32| of(&self.gradient, parity).load(at, Access::Shared);
+            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, nu, Access::Shared);
+            let v = |parity: u32, at: u32| of(&self.path, parity).load::<T>(at, Access::Shared);
+            let w = |parity: u32, at: u32| of(&self.gradient, parity).load::<T>(at, Access::Shared);
             let right = {
                 let side = u(there, ahead);
                 w(here, i) * (side * v(there, up).adjoint()) + v(here, i) * (side * w(there, up).adjoint())
@@ -173,7 +187,7 @@ unsafe impl<T: Element> Kernel for StapleGradient<T> {
                 (w(there, behind).adjoint() * side) * v(here, above)
                     + (v(there, behind).adjoint() * side) * w(here, above)
             };
-            let sum = self.sum.load(i, Access::Own) + (right + left).scale(T::from_f64(self.coefficient));
+            let sum = self.sum.load::<T>(i, Access::Own) + (right + left).scale(T::from_f64(self.coefficient));
             self.sum.store(i, &sum);
         }
     }
@@ -183,13 +197,13 @@ unsafe impl<T: Element> Kernel for StapleGradient<T> {
 /// "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct LongGradient<T> {
+pub struct LongGradient {
     /// U on the even and on the odd sites.
-    pub links: [ThinLinks<T>; 2],
+    pub links: [ThinLinks; 2],
     /// G in the same way.
-    pub gradient: [ThinLinks<T>; 2],
+    pub gradient: [ThinLinks; 2],
     /// The gradient of U on the sites of `parity`.
-    pub sum: ThinLinks<T>,
+    pub sum: ThinLinks,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
@@ -198,8 +212,7 @@ pub struct LongGradient<T> {
     pub coefficient: f64,
 }
 // SAFETY: call (i, μ) writes the gradient of U_μ at site i only, which it reads nowhere else.
-unsafe impl<T: Element> Kernel for LongGradient<T> {
-    const NAME: &'static [&'static str] = &["long_gradient", T::NAME];
+unsafe impl<T: Element> Kernel<T> for LongGradient {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let (g, here, there) = (self.geometry, self.parity, 1 - self.parity);
@@ -208,13 +221,13 @@ unsafe impl<T: Element> Kernel for LongGradient<T> {
         let behind = g.site(step(&g, &y, mu, false), there);
         let (second, last) = (step(&g, &ahead, mu, true), step(&g, &behind, mu, false));
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load(at, mu, Access::Shared).adjoint();
-            let w = |parity: u32, at: u32| of(&self.gradient, parity).load(at, mu, Access::Shared);
+            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, mu, Access::Shared).adjoint();
+            let w = |parity: u32, at: u32| of(&self.gradient, parity).load::<T>(at, mu, Access::Shared);
             let (after, before) = (u(there, ahead.index), u(there, behind.index));
             let sum = w(here, i) * (u(here, second) * after);
             let sum = sum + before * (w(there, behind.index) * after);
             let sum = sum + before * (u(here, last) * w(here, last));
-            let sum = self.sum.load(i, mu, Access::Own) + sum.scale(T::from_f64(self.coefficient));
+            let sum = self.sum.load::<T>(i, mu, Access::Own) + sum.scale(T::from_f64(self.coefficient));
             self.sum.store(i, mu, &sum);
         }
     }
@@ -223,42 +236,33 @@ unsafe impl<T: Element> Kernel for LongGradient<T> {
 /// X ← a X + b Y for one matrix of each site.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CombineMatrices<T> {
+pub struct CombineMatrices {
     /// X
-    pub out: Matrices<T>,
+    pub out: Matrices,
     /// Y
-    pub input: Matrices<T>,
+    pub input: Matrices,
     /// a; for 0, X is not read.
     pub a: f64,
     /// b
     pub b: f64,
 }
 // SAFETY: call i reads and writes matrix i only.
-unsafe impl<T: Element> Kernel for CombineMatrices<T> {
-    const NAME: &'static [&'static str] = &["combine_matrices", T::NAME];
+unsafe impl<T: Element> Kernel<T> for CombineMatrices {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
-            let y = self.input.load(i, Access::Shared).scale(T::from_f64(self.b));
-            let sum = if self.a == 0.0 { y } else { y + self.out.load(i, Access::Own).scale(T::from_f64(self.a)) };
+            let y = self.input.load::<T>(i, Access::Shared).scale(T::from_f64(self.b));
+            let sum = if self.a == 0.0 { y } else { y + self.out.load::<T>(i, Access::Own).scale(T::from_f64(self.a)) };
             self.out.store(i, &sum);
         }
     }
 }
 
-crate::entry! { INSTANCES of "fermion_force":
-    kernel "fermion_force" naive_force_double_double: NaiveForce<Double, f64>, registers 0;
-    kernel "fermion_force" naive_force_single_double: NaiveForce<Single, f64>, registers 0;
-    kernel "fermion_force" naive_force_double_single: NaiveForce<Double, f32>, registers 0;
-    kernel "fermion_force" naive_force_single_single: NaiveForce<Single, f32>, registers 0;
-    kernel "fermion_force" hop_gradient_double: HopGradient<Double, 1>, registers 0;
-    kernel "fermion_force" hop_gradient_single: HopGradient<Single, 1>, registers 0;
-    kernel "fermion_force" long_hop_gradient_double: HopGradient<Double, 3>, registers 0;
-    kernel "fermion_force" long_hop_gradient_single: HopGradient<Single, 3>, registers 0;
-    kernel "fermion_force" staple_gradient_double: StapleGradient<f64>, registers 0;
-    kernel "fermion_force" staple_gradient_single: StapleGradient<f32>, registers 0;
-    kernel "fermion_force" long_gradient_double: LongGradient<f64>, registers 0;
-    kernel "fermion_force" long_gradient_single: LongGradient<f32>, registers 0;
-    kernel "fermion_force" combine_matrices_double: CombineMatrices<f64>, registers 0;
-    kernel "fermion_force" combine_matrices_single: CombineMatrices<f32>, registers 0;
+crate::kernels! { FAMILY = "fermion_force";
+    kernel NAIVE_FORCE "naive_force": [NaiveForce] => fermion_forces;
+    kernel HOP_GRADIENT "hop_gradient": [HopGradient] => wide_colours;
+    kernel LONG_HOP_GRADIENT "long_hop_gradient": [HopGradient as ThreeSites] => wide_colours;
+    kernel STAPLE_GRADIENT "staple_gradient": [StapleGradient] => real_numbers;
+    kernel LONG_GRADIENT "long_gradient": [LongGradient] => real_numbers;
+    kernel COMBINE_MATRICES "combine_matrices": [CombineMatrices] => real_numbers;
 }

@@ -19,16 +19,15 @@ pub struct Plaquette {
     pub parity: u32,
 }
 // SAFETY: reads only.
-unsafe impl Reduction for Plaquette {
-    const NAME: &'static [&'static str] = &["plaquette"];
+unsafe impl Reduction<()> for Plaquette {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
         let (g, x) = (&self.lattice.geometry, self.lattice.site(i, self.parity));
-        let here = |mu| unsafe { self.here.load(x.index, mu, Access::Shared) };
+        let here = |mu| unsafe { self.here.load::<f64>(x.index, mu, Access::Shared) };
         macro_rules! plane {
             ($mu:literal, $nu:literal) => {{
-                let there = |at, mu| unsafe { self.there.load(at, mu, Access::Shared) };
+                let there = |at, mu| unsafe { self.there.load::<f64>(at, mu, Access::Shared) };
                 let (right, up) = (g.neighbour(&x, $mu, true), g.neighbour(&x, $nu, true));
                 let (along, across) = (here($mu) * there(right, $nu), here($nu) * there(up, $mu));
                 (along * across.adjoint()).re_trace()
@@ -41,6 +40,6 @@ unsafe impl Reduction for Plaquette {
     }
 }
 
-crate::entry! { INSTANCES of "gauge":
-    observe "gauge" plaquette: Plaquette, registers 0;
+crate::kernels! { FAMILY = "gauge";
+    observe PLAQUETTE "plaquette": [Plaquette] => once;
 }

@@ -76,8 +76,7 @@ pub struct RelaxGauge {
     pub omega: f64,
 }
 // SAFETY: call i reads and writes the eight links that begin and end at its site; sites of one parity share none.
-unsafe impl Kernel for RelaxGauge {
-    const NAME: &'static [&'static str] = &["relax_gauge"];
+unsafe impl Kernel<()> for RelaxGauge {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
@@ -110,8 +109,7 @@ pub struct Divergence {
     pub at: Star,
 }
 // SAFETY: reads only.
-unsafe impl Reduction for Divergence {
-    const NAME: &'static [&'static str] = &["divergence"];
+unsafe impl Reduction<()> for Divergence {
     type Values = [f64; 2];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
@@ -132,9 +130,9 @@ unsafe impl Reduction for Divergence {
     }
 }
 
-crate::entry! { INSTANCES of "gauge_fixing":
-    kernel "gauge_fixing" relax_gauge: RelaxGauge, registers 0;
-    observe "gauge_fixing" divergence: Divergence, registers 0;
+crate::kernels! { FAMILY = "gauge_fixing";
+    kernel RELAX_GAUGE "relax_gauge": [RelaxGauge] => once;
+    observe DIVERGENCE "divergence": [Divergence] => once;
 }
 
 #[cfg(test)]

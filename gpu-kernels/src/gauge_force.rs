@@ -20,10 +20,12 @@
 //! before they take it together.
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Matrices, Momenta, ThinLinks};
+use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
 use crate::storage::Element;
 use crate::{Kernel, Reduction};
+use core::marker::PhantomData;
 
 /// A path of links and where it has come to.
 #[derive(Clone, Copy)]
@@ -43,45 +45,45 @@ fn back((mu, forward): Step) -> Step {
 
 /// Links on the even and on the odd sites of a lattice.
 #[derive(Clone, Copy)]
-struct Paths<T> {
-    links: [ThinLinks<T>; 2],
+struct Paths {
+    links: [ThinLinks; 2],
     geometry: Geometry,
 }
 
-impl<T: Element> Paths<T> {
+impl Paths {
     #[inline(always)]
-    fn links(&self, parity: u32) -> ThinLinks<T> {
+    fn links(&self, parity: u32) -> ThinLinks {
         if parity == 0 { self.links[0] } else { self.links[1] }
     }
     /// Without a link yet.
     #[inline(always)]
-    fn begin(&self, index: u32, parity: u32) -> Path<T> {
+    fn begin<T: Element>(&self, index: u32, parity: u32) -> Path<T> {
         Path { at: self.geometry.site(index, parity), parity, product: Su3::unit() }
     }
     #[inline(always)]
-    unsafe fn go(&self, path: Path<T>, (mu, forward): Step) -> Path<T> {
+    unsafe fn go<T: Element>(&self, path: Path<T>, (mu, forward): Step) -> Path<T> {
         let Path { at, parity, product } = path;
         let there = 1 - parity;
         let next = self.geometry.neighbour(&at, mu as usize, forward);
         unsafe {
             let product = if forward {
-                product * self.links(parity).load(at.index, mu, Access::Shared)
+                product * self.links(parity).load::<T>(at.index, mu, Access::Shared)
             } else {
-                product * self.links(there).load(next, mu, Access::Shared).adjoint()
+                product * self.links(there).load::<T>(next, mu, Access::Shared).adjoint()
             };
             Path { at: self.geometry.site(next, there), parity: there, product }
         }
     }
     /// The first step of a path.
     #[inline(always)]
-    unsafe fn first(&self, from: Site, parity: u32, (mu, forward): Step) -> Path<T> {
+    unsafe fn first<T: Element>(&self, from: Site, parity: u32, (mu, forward): Step) -> Path<T> {
         let there = 1 - parity;
         let next = self.geometry.neighbour(&from, mu as usize, forward);
         unsafe {
             let product = if forward {
-                self.links(parity).load(from.index, mu, Access::Shared)
+                self.links(parity).load::<T>(from.index, mu, Access::Shared)
             } else {
-                self.links(there).load(next, mu, Access::Shared).adjoint()
+                self.links(there).load::<T>(next, mu, Access::Shared).adjoint()
             };
             Path { at: self.geometry.site(next, there), parity: there, product }
         }
@@ -89,14 +91,14 @@ impl<T: Element> Paths<T> {
 }
 
 /// P_μ(x) ← P_μ(x) − ε A, A the traceless anti-Hermitian part of U_μ(x) V, V the sum of paths with their coefficients.
-/// `IMPROVED`: rectangles and parallelograms, too. The "right-hand side" is μ.
+/// The kernel for [`Improved`] adds rectangles and parallelograms. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct GaugeForce<F, T, const IMPROVED: bool> {
+pub struct GaugeForce {
     /// U on the even and on the odd sites of the bordered lattice.
-    pub links: [ThinLinks<F>; 2],
+    pub links: [ThinLinks; 2],
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
@@ -105,11 +107,28 @@ pub struct GaugeForce<F, T, const IMPROVED: bool> {
     pub coefficients: [f64; 3],
 }
 
+/// A format, for actions with rectangles and parallelograms.
+pub struct Improved<F>(PhantomData<F>);
+
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
-unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<F, T, IMPROVED> {
-    const NAME: &'static [&'static str] = &[if IMPROVED { "symanzik_force" } else { "wilson_force" }, F::NAME, T::NAME];
+unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe { self.push::<F, T, false>(i, mu) }
+    }
+}
+// SAFETY: likewise.
+unsafe impl<F: Element, T: Element> Kernel<Improved<Between<F, T>>> for GaugeForce {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe { self.push::<F, T, true>(i, mu) }
+    }
+}
+
+impl GaugeForce {
+    /// Changes P_μ(x). `IMPROVED`: by rectangles and parallelograms, too.
+    #[inline(always)]
+    unsafe fn push<F: Element, T: Element, const IMPROVED: bool>(&self, i: u32, mu: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
         let x = self.lattice.site(i, here);
@@ -127,13 +146,13 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                 if side.0 == mu {
                     continue;
                 }
-                let across = paths.go(paths.first(ahead, there, side), against);
+                let across = paths.go(paths.first::<F>(ahead, there, side), against);
                 // What is yet to go back along this side.
                 let mut fan = across.product.scale(plaquette);
                 if IMPROVED {
                     let far = paths.go(paths.go(across, against), back(side));
                     sum = sum + paths.go(far, along).product.scale(rectangle);
-                    let far = paths.go(paths.first(ahead, there, along), side);
+                    let far = paths.go(paths.first::<F>(ahead, there, along), side);
                     fan = fan + paths.go(paths.go(far, against), against).product.scale(rectangle);
                     let mut b = 0;
                     while b < 8 {
@@ -143,14 +162,14 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
                         if first.0 == mu || first == back(side) || coefficient == F::ZERO {
                             continue;
                         }
-                        let far = paths.go(paths.go(paths.first(ahead, there, first), side), against);
+                        let far = paths.go(paths.go(paths.first::<F>(ahead, there, first), side), against);
                         fan = fan + paths.go(far, back(first)).product.scale(coefficient);
                     }
                 }
                 sum = sum + paths.go(Path { product: fan, ..across }, back(side)).product;
             }
-            let product = paths.links(here).load(x.index, mu, Access::Shared) * sum;
-            self.momenta.add(i, mu, -1.0, AntiHermitian::part_of(product));
+            let product = paths.links(here).load::<F>(x.index, mu, Access::Shared) * sum;
+            self.momenta.add::<T>(i, mu, -1.0, AntiHermitian::part_of(product));
         }
     }
 }
@@ -158,9 +177,9 @@ unsafe impl<F: Element, T: Element, const IMPROVED: bool> Kernel for GaugeForce<
 /// Σ Re tr L over the closed paths L that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Loop<T> {
+pub struct Loop {
     /// U on the even and on the odd sites of the bordered lattice.
-    pub links: [ThinLinks<T>; 2],
+    pub links: [ThinLinks; 2],
     /// Their lattice.
     pub lattice: Bordered,
     /// Parity of the sites.
@@ -171,13 +190,12 @@ pub struct Loop<T> {
     pub length: u32,
 }
 // SAFETY: reads only.
-unsafe impl<T: Element> Reduction for Loop<T> {
-    const NAME: &'static [&'static str] = &["loop", T::NAME];
+unsafe impl<T: Element> Reduction<T> for Loop {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
-        let mut path = paths.begin(self.lattice.site(i, self.parity).index, self.parity);
+        let mut path = paths.begin::<T>(self.lattice.site(i, self.parity).index, self.parity);
         let mut steps = self.steps;
         let mut k = 0;
         while k < self.length {
@@ -205,8 +223,8 @@ pub struct FieldStrength {
 impl FieldStrength {
     /// F_μν at a site.
     #[inline(always)]
-    unsafe fn leaves(&self, paths: &Paths<f64>, x: Site, mu: u32, nu: u32) -> AntiHermitian<f64> {
-        let mut sum = Su3::ZERO;
+    unsafe fn leaves(&self, paths: &Paths, x: Site, mu: u32, nu: u32) -> AntiHermitian<f64> {
+        let mut sum = Su3::<f64>::ZERO;
         // Around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
         let mut leaf = 0;
         while leaf < 4 {
@@ -214,7 +232,7 @@ impl FieldStrength {
             let across = (if leaf & 1 == 0 { nu } else { mu }, leaf == 0 || leaf == 3);
             leaf += 1;
             unsafe {
-                let half = paths.go(paths.first(x, self.parity, along), across);
+                let half = paths.go(paths.first::<f64>(x, self.parity, along), across);
                 sum = sum + paths.go(paths.go(half, back(along)), back(across)).product;
             }
         }
@@ -223,8 +241,7 @@ impl FieldStrength {
 }
 
 // SAFETY: reads only.
-unsafe impl Reduction for FieldStrength {
-    const NAME: &'static [&'static str] = &["field_strength"];
+unsafe impl Reduction<()> for FieldStrength {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
@@ -264,12 +281,11 @@ pub struct TimeLine {
     pub length: u32,
 }
 // SAFETY: call i writes matrix i only.
-unsafe impl Kernel for TimeLine {
-    const NAME: &'static [&'static str] = &["time_line"];
+unsafe impl Kernel<()> for TimeLine {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
-        let mut path = paths.begin(self.lattice.site(i, self.parity).index, self.parity);
+        let mut path = paths.begin::<f64>(self.lattice.site(i, self.parity).index, self.parity);
         let mut t = 0;
         while t < self.length {
             path = unsafe { paths.go(path, (3, true)) };
@@ -279,15 +295,12 @@ unsafe impl Kernel for TimeLine {
     }
 }
 
-crate::entry! { INSTANCES of "gauge_force":
-    kernel "gauge_force" wilson_force_double_double: GaugeForce<f64, f64, false>, registers 0;
-    kernel "gauge_force" wilson_force_single_double: GaugeForce<f32, f64, false>, registers 0;
-    kernel "gauge_force" wilson_force_single_single: GaugeForce<f32, f32, false>, registers 0;
+crate::kernels! { FAMILY = "gauge_force";
+    kernel WILSON_FORCE "wilson_force": [GaugeForce] => force_precisions;
     // In double precision sum, path, next link and product alone are 144 registers: this one spills a little.
-    setup "gauge_force" symanzik_force_double_double: GaugeForce<f64, f64, true>, registers 0;
-    kernel "gauge_force" symanzik_force_single_double: GaugeForce<f32, f64, true>, registers 0;
-    kernel "gauge_force" symanzik_force_single_single: GaugeForce<f32, f32, true>, registers 0;
-    observe "gauge_force" loop_double: Loop<f64>, registers 0;
-    observe "gauge_force" field_strength: FieldStrength, registers 0;
-    setup "gauge_force" time_line: TimeLine, registers 0;
+    setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as Improved] => double_force;
+    kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as Improved] => single_forces;
+    observe LOOP "loop": [Loop] => double_numbers;
+    observe FIELD_STRENGTH "field_strength": [FieldStrength] => once;
+    setup TIME_LINE "time_line": [TimeLine] => once;
 }

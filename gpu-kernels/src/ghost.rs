@@ -10,13 +10,12 @@ use crate::field::Field;
 use crate::lattice::{Geometry, Site};
 use crate::memory::Global;
 use crate::schwarz::Blocks;
-use crate::storage::{Colours, Precision, TILE};
-use core::marker::PhantomData;
+use crate::storage::{NumberFormat, TILE};
 
 /// The zones around a field of one parity.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Ghosts<P> {
+pub struct Ghosts {
     /// `[μ][forward]`: where the zones are. Those of directions that are not cut are not read.
     zones: [[Global; 2]; 4],
     /// Tiles of a zone for one right-hand side.
@@ -27,21 +26,16 @@ pub struct Ghosts<P> {
     open: u32,
     /// The blocks, where nothing comes from beyond.
     blocks: Blocks,
-    format: PhantomData<P>,
 }
-impl<P> Clone for Ghosts<P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<P> Copy for Ghosts<P> {}
 
 /// Tiles of a zone of `layers` layers with `face` sites each.
 pub const fn zone_tiles(face: u32, layers: u32) -> u32 {
     (face * layers).div_ceil(TILE as u32)
 }
 
-impl<P: Precision> Ghosts<P> {
+impl Ghosts {
+    /// No zones, for arguments that are not used.
+    pub const NONE: Ghosts = Self::closed(0, Blocks::NONE);
     /// Zones of `tiles[μ]` tiles at `zones[μ][0]`, behind the first sites in direction μ, and `zones[μ][1]`, beyond the
     /// last, if bit μ of `cut` is set.
     ///
@@ -49,12 +43,12 @@ impl<P: Precision> Ghosts<P> {
     /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs, with all
     /// sites and right-hand sides that such kernels are launched for.
     pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, blocks: Blocks) -> Self {
-        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, blocks, format: PhantomData }
+        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, blocks }
     }
     /// Zero beyond the ends of blocks in the directions in `cut`.
     pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
-        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, blocks, format: PhantomData }
+        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, blocks }
     }
     /// Whether direction `mu` is cut.
     #[inline(always)]
@@ -66,7 +60,7 @@ impl<P: Precision> Ghosts<P> {
     /// # Safety
     /// The zone holds colour vectors.
     #[inline(always)]
-    pub unsafe fn colours(&self, mu: usize, forward: bool) -> Field<Colours<P>> {
+    pub unsafe fn colours(&self, mu: usize, forward: bool) -> Field {
         unsafe { Field::new(self.zone(mu, forward).0, self.tiles[mu]) }
     }
     #[inline(always)]
@@ -78,7 +72,7 @@ impl<P: Precision> Ghosts<P> {
     /// # Safety
     /// The zone holds half spinors, and that site.
     #[inline(always)]
-    pub unsafe fn half_spinor(&self, f: u32, rhs: u32, mu: usize, forward: bool) -> (Global, usize) {
+    pub unsafe fn half_spinor<P: NumberFormat>(&self, f: u32, rhs: u32, mu: usize, forward: bool) -> (Global, usize) {
         let tile = rhs * self.tiles[mu] + f / TILE as u32;
         let offset = tile as u64 * (TILE * P::HALF_SPINOR_BYTES) as u64;
         (unsafe { self.zone(mu, forward).offset(offset as usize) }, (f % TILE as u32) as usize)
@@ -86,15 +80,15 @@ impl<P: Precision> Ghosts<P> {
 }
 
 /// What hops of spinors that leave the local lattice find.
-pub trait SpinorsBeyond<P: Precision>: Copy {
+pub trait SpinorsBeyond: Copy {
     /// The sum of the hops so far.
-    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
+    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
     /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
     /// one of the local lattice's.
     ///
     /// # Safety
     /// As [`Kernel::site`](crate::Kernel::site).
-    unsafe fn projected(
+    unsafe fn projected<P: NumberFormat>(
         &self,
         geometry: &Geometry,
         x: &Site,
@@ -105,17 +99,10 @@ pub trait SpinorsBeyond<P: Precision>: Copy {
 }
 
 /// What hops of colour vectors that leave the local lattice find.
-pub trait ColoursBeyond<P: Precision>: Copy {
+pub trait ColoursBeyond: Copy {
     /// The field and the index in it of the vector `steps` steps, 1 or 3, from `x`, in the direction and forward or not as
     /// `way` says.
-    fn locate(
-        &self,
-        input: &Field<Colours<P>>,
-        geometry: &Geometry,
-        x: &Site,
-        way: (usize, bool),
-        steps: u32,
-    ) -> (Field<Colours<P>>, u32);
+    fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32);
 }
 
 /// Nothing lies beyond: the local lattice is the whole one, or hops that leave it are not made.
@@ -128,13 +115,13 @@ fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps:
     if steps == 3 { geometry.third_neighbour(x, mu, forward) } else { geometry.neighbour(x, mu, forward) }
 }
 
-impl<P: Precision> SpinorsBeyond<P> for Nothing {
+impl SpinorsBeyond for Nothing {
     #[inline(always)]
-    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
         sum
     }
     #[inline(always)]
-    unsafe fn projected(
+    unsafe fn projected<P: NumberFormat>(
         &self,
         _: &Geometry,
         _: &Site,
@@ -146,28 +133,21 @@ impl<P: Precision> SpinorsBeyond<P> for Nothing {
     }
 }
 
-impl<P: Precision> ColoursBeyond<P> for Nothing {
+impl ColoursBeyond for Nothing {
     #[inline(always)]
-    fn locate(
-        &self,
-        input: &Field<Colours<P>>,
-        geometry: &Geometry,
-        x: &Site,
-        way: (usize, bool),
-        steps: u32,
-    ) -> (Field<Colours<P>>, u32) {
+    fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32) {
         (*input, neighbour(geometry, x, way, steps))
     }
 }
 
-impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
+impl SpinorsBeyond for Ghosts {
     // There are branches between the hops: without this, links and spinors of all of them wait in registers for the last.
     #[inline(always)]
-    fn settled(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
         sum.map(|z| complex(z.re.settled(), z.im.settled()))
     }
     #[inline(always)]
-    unsafe fn projected(
+    unsafe fn projected<P: NumberFormat>(
         &self,
         geometry: &Geometry,
         x: &Site,
@@ -185,22 +165,22 @@ impl<P: Precision> SpinorsBeyond<P> for Ghosts<P> {
             return None;
         }
         unsafe {
-            let (tile, lane) = self.half_spinor(geometry.face_index(x, mu), rhs, mu, forward);
+            let (tile, lane) = self.half_spinor::<P>(geometry.face_index(x, mu), rhs, mu, forward);
             Some(P::load_half_spinor(tile, lane, p.axis == Axis::T))
         }
     }
 }
 
-impl<P: Precision> ColoursBeyond<P> for Ghosts<P> {
+impl ColoursBeyond for Ghosts {
     #[inline(always)]
     fn locate(
         &self,
-        input: &Field<Colours<P>>,
+        input: &Field,
         geometry: &Geometry,
         x: &Site,
         (mu, forward): (usize, bool),
         steps: u32,
-    ) -> (Field<Colours<P>>, u32) {
+    ) -> (Field, u32) {
         let out = if self.is_cut(mu) { geometry.layers_out(x, mu, forward, steps) } else { 0 };
         let inside = neighbour(geometry, x, (mu, forward), steps);
         let beyond = geometry.face_index(x, mu) + out.wrapping_sub(1).wrapping_mul(geometry.face_sites(mu));

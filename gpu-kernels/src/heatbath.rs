@@ -22,7 +22,7 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::field::ThinLinks;
 use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
-use crate::random::{Philox, purpose::HEATBATH};
+use crate::random::{Philox, purpose};
 
 /// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
 /// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
@@ -171,14 +171,13 @@ pub struct Heatbath {
     pub pass: u32,
 }
 // SAFETY: call i writes U_μ of the local lattice's site i only; the staples hold no other link of this parity and direction.
-unsafe impl Kernel for Heatbath {
-    const NAME: &'static [&'static str] = &["heatbath"];
+unsafe impl Kernel<()> for Heatbath {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
             let (x, local) = (self.at.lattice.site(i, self.at.parity), self.geometry.site(i, self.at.parity));
-            let stream = HEATBATH | (4 * self.position.lexicographic(&local) + mu as u64);
+            let stream = purpose::HEATBATH | (4 * self.position.lexicographic(&local) + mu as u64);
             let mut random = Philox::new(self.seed, stream, self.pass);
             let staples = self.at.staples(&x);
             links.store(x.index, mu, &heatbath(links.load(x.index, mu, Access::Own), staples, self.beta, &mut random));
@@ -194,8 +193,7 @@ pub struct Overrelax {
     pub at: Sublattice,
 }
 // SAFETY: as for `Heatbath`.
-unsafe impl Kernel for Overrelax {
-    const NAME: &'static [&'static str] = &["overrelax"];
+unsafe impl Kernel<()> for Overrelax {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
@@ -207,7 +205,7 @@ unsafe impl Kernel for Overrelax {
     }
 }
 
-crate::entry! { INSTANCES of "heatbath":
-    kernel "heatbath" heatbath: Heatbath, registers 0;
-    kernel "heatbath" overrelax: Overrelax, registers 0;
+crate::kernels! { FAMILY = "heatbath";
+    kernel HEATBATH "heatbath": [Heatbath] => once;
+    kernel OVERRELAX "overrelax": [Overrelax] => once;
 }

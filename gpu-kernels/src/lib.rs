@@ -1,12 +1,12 @@
 //! Lattice QCD kernels: one source for the GPU and the CPU.
 //!
-//! A kernel is a plain struct, its arguments, and a function of one site: [`Kernel::site`]. One line of
-//! [`entry!`](crate::entry) per instance makes the PTX entry point and registers it in [`instances`]; on the CPU the
-//! same function is called from a parallel loop. A [`Reduction`] returns numbers per site, which the launcher adds up
-//! in double precision and in a fixed order.
+//! A kernel is a plain struct, its arguments, and a function of one site, which is generic over formats:
+//! [`Kernel::site`]. The table of each source file, [`kernels!`](crate::kernels), lists its kernels and their formats, and
+//! makes PTX entry points and CPU functions of them; on the CPU the same function is called from a parallel loop. A
+//! [`Reduction`] returns numbers per site, which the launcher adds up in double precision and in a fixed order.
 //!
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
-//! * [`storage`]: precisions and link reconstructions, as types
+//! * [`storage`]: precisions and link reconstructions, as types; [`format`]: as values
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`clover`], [`blas`], [`block`], [`transfer`], [`gauge`], [`gauge_fixing`], [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
@@ -24,6 +24,9 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+#[macro_use]
+mod format_lists;
+
 pub mod algebra;
 pub mod blas;
 pub mod block;
@@ -32,10 +35,12 @@ pub mod clover;
 #[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
 pub mod device;
+pub mod diagonal;
 pub mod exterior;
 pub mod faces;
 pub mod fermion_force;
 pub mod field;
+pub mod format;
 pub mod gauge;
 pub mod gauge_fixing;
 pub mod gauge_force;
@@ -57,8 +62,11 @@ pub mod sums;
 pub mod transfer;
 pub mod wilson;
 
-mod launch;
-pub use launch::{EntryPoint, Family, Instance, Kernel, Reduction, Values};
+mod instances;
+mod kernel;
+pub use format::{FermionKind, Format, LinkStorage, Precision};
+pub use instances::{EntryPoint, Family, Instance, Instances, MOST_VALUES, Sum, SumInstances, Table};
+pub use kernel::{Kernel, Reduction, Values};
 
 /// A number for the source of this crate: PTX of another number has other kernels, or the same with other arguments.
 #[cfg(not(target_arch = "nvptx64"))]
@@ -66,29 +74,29 @@ pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 
 /// The kernels of all source files.
 pub static FAMILIES: &[Family] = &[
-    wilson::INSTANCES,
-    clover::INSTANCES,
-    staggered::INSTANCES,
-    exterior::INSTANCES,
-    faces::INSTANCES,
-    schwarz::INSTANCES,
-    krylov::INSTANCES,
-    smeared::INSTANCES,
-    blas::INSTANCES,
-    block::INSTANCES,
-    transfer::INSTANCES,
-    gauge::INSTANCES,
-    gauge_fixing::INSTANCES,
-    heatbath::INSTANCES,
-    momenta::INSTANCES,
-    gauge_force::INSTANCES,
-    fermion_force::INSTANCES,
+    wilson::FAMILY,
+    clover::FAMILY,
+    staggered::FAMILY,
+    exterior::FAMILY,
+    faces::FAMILY,
+    schwarz::FAMILY,
+    krylov::FAMILY,
+    smeared::FAMILY,
+    blas::FAMILY,
+    block::FAMILY,
+    transfer::FAMILY,
+    gauge::FAMILY,
+    gauge_fixing::FAMILY,
+    heatbath::FAMILY,
+    momenta::FAMILY,
+    gauge_force::FAMILY,
+    fermion_force::FAMILY,
 ];
 
 /// Every kernel of the crate.
 #[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
-    FAMILIES.iter().flat_map(|family| family.instances)
+    FAMILIES.iter().flat_map(Family::instances)
 }
 
 /// What the PTX of all of them contains.

@@ -22,6 +22,20 @@ unsafe impl Send for Global {}
 // SAFETY: as above.
 unsafe impl Sync for Global {}
 
+/// The same number, of which compilers for GPUs do not know that it is the same.
+#[inline(always)]
+pub fn opaque(x: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut x = x;
+        // SAFETY: an instruction that does nothing.
+        unsafe { asm!("// {0}", inout(reg32) x, options(pure, nomem, nostack)) };
+        x
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    x
+}
+
 /// How memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {

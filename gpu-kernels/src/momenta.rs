@@ -5,19 +5,20 @@
 //! anti-Hermitian part of U_μ(x) G†_μ(x), where dS = Re Σ_{x,μ} tr (G†_μ(x) dU_μ(x)). G, the gradient, transforms as a link.
 use crate::algebra::{AntiHermitian, Colour, Real, complex};
 use crate::field::{Field, Momenta, ThinLinks};
+use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Position};
 use crate::memory::Access;
 use crate::random::{Philox, purpose, purpose::MOMENTA};
-use crate::storage::{Double, Element, OneSpin, Sites};
+use crate::storage::{Colours, Double, Element};
 use crate::transfer::{HostArray, host_link, put_host_link};
 use crate::{Kernel, Reduction};
 
 /// Draws the momenta of the links that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct DrawMomenta<T> {
+pub struct DrawMomenta {
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The local lattice.
     pub geometry: Geometry,
     /// Where it is.
@@ -30,8 +31,7 @@ pub struct DrawMomenta<T> {
     pub seed: u64,
 }
 // SAFETY: call i writes the momenta of site i only.
-unsafe impl<T: Element> Kernel for DrawMomenta<T> {
-    const NAME: &'static [&'static str] = &["draw_momenta", T::NAME];
+unsafe impl<T: Element> Kernel<T> for DrawMomenta {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
@@ -40,7 +40,7 @@ unsafe impl<T: Element> Kernel for DrawMomenta<T> {
             let mut random = Philox::new(self.seed, MOMENTA | (4 * site + mu as u64), self.trajectory);
             let ([a, b], [c, d]) = (random.gaussian_pair(), random.gaussian_pair());
             let ([e, f], [g, h]) = (random.gaussian_pair(), random.gaussian_pair());
-            unsafe { self.momenta.store(i, mu, &AntiHermitian::from_components([a, b, c, d, e, f, g, h]).cast()) }
+            unsafe { self.momenta.store(i, mu, &AntiHermitian::from_components([a, b, c, d, e, f, g, h]).cast::<T>()) }
             mu += 1;
         }
     }
@@ -49,18 +49,18 @@ unsafe impl<T: Element> Kernel for DrawMomenta<T> {
 /// Σ_μ (½ Σ_jk |P_jk|² − 4): the kinetic energy of a site's links above its mean.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct KineticEnergy<T> {
+pub struct KineticEnergy {
     /// P on the sites of one parity.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
 }
 // SAFETY: reads only.
-unsafe impl<T: Element> Reduction for KineticEnergy<T> {
-    const NAME: &'static [&'static str] = &["kinetic_energy", T::NAME];
+unsafe impl<T: Element> Reduction<T> for KineticEnergy {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
-        let energy =
-            |mu| unsafe { Real::mul_add(0.5, self.momenta.load(i, mu, Access::Shared).cast::<f64>().norm2(), -4.0) };
+        let energy = |mu| unsafe {
+            Real::mul_add(0.5, self.momenta.load::<T>(i, mu, Access::Shared).cast::<f64>().norm2(), -4.0)
+        };
         [(energy(0) + energy(1)) + (energy(2) + energy(3))]
     }
 }
@@ -68,11 +68,11 @@ unsafe impl<T: Element> Reduction for KineticEnergy<T> {
 /// U_μ(x) ← exp(ε P_μ(x)) U_μ(x), and unitary again if asked for, in double.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct MoveLinks<T> {
+pub struct MoveLinks {
     /// U on the sites of `parity` of the bordered lattice.
-    pub links: ThinLinks<T>,
+    pub links: ThinLinks,
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
@@ -83,14 +83,13 @@ pub struct MoveLinks<T> {
     pub step: f64,
 }
 // SAFETY: call (i, μ) reads and writes U_μ at site i only.
-unsafe impl<T: Element> Kernel for MoveLinks<T> {
-    const NAME: &'static [&'static str] = &["move_links", T::NAME];
+unsafe impl<T: Element> Kernel<T> for MoveLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let at = self.lattice.site(i, self.parity).index;
         unsafe {
-            let p = self.momenta.load(i, mu, Access::Shared).scale(T::from_f64(self.step));
-            let moved = p.exp() * self.links.load(at, mu, Access::Own);
+            let p = self.momenta.load::<T>(i, mu, Access::Shared).scale(T::from_f64(self.step));
+            let moved = p.exp() * self.links.load::<T>(at, mu, Access::Own);
             let moved = if self.unitarise != 0 { moved.cast::<f64>().unitarised().cast() } else { moved };
             self.links.store(at, mu, &moved);
         }
@@ -100,24 +99,23 @@ unsafe impl<T: Element> Kernel for MoveLinks<T> {
 /// P_μ(x) ← a P_μ(x) + b Q_μ(x)
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct AddMomenta<T> {
+pub struct AddMomenta {
     /// P on the sites of one parity.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// Q. May be P itself.
-    pub other: Momenta<T>,
+    pub other: Momenta,
     /// a
     pub a: f64,
     /// b
     pub b: f64,
 }
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
-unsafe impl<T: Element> Kernel for AddMomenta<T> {
-    const NAME: &'static [&'static str] = &["add_momenta", T::NAME];
+unsafe impl<T: Element> Kernel<T> for AddMomenta {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe {
-            let q = self.other.load(i, mu, Access::Own);
-            let p = self.momenta.load(i, mu, Access::Own).scale(T::from_f64(self.a));
+            let q = self.other.load::<T>(i, mu, Access::Own);
+            let p = self.momenta.load::<T>(i, mu, Access::Own).scale(T::from_f64(self.a));
             self.momenta.store(i, mu, &p.add_scaled(T::from_f64(self.b), q));
         }
     }
@@ -126,13 +124,13 @@ unsafe impl<T: Element> Kernel for AddMomenta<T> {
 /// P_μ(x) ← P_μ(x) + ε A, A the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct AddForce<F, T> {
+pub struct AddForce {
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// U on the sites of `parity` of the bordered lattice.
-    pub links: ThinLinks<F>,
+    pub links: ThinLinks,
     /// G in the same way.
-    pub gradient: ThinLinks<F>,
+    pub gradient: ThinLinks,
     /// Their lattice.
     pub lattice: Bordered,
     /// Parity of the sites.
@@ -141,28 +139,27 @@ pub struct AddForce<F, T> {
     pub step: f64,
 }
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
-unsafe impl<F: Element, T: Element> Kernel for AddForce<F, T> {
-    const NAME: &'static [&'static str] = &["add_force", F::NAME, T::NAME];
+unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let at = self.lattice.site(i, self.parity).index;
         unsafe {
-            let product =
-                self.links.load(at, mu, Access::Shared) * self.gradient.load(at, mu, Access::Shared).adjoint();
-            self.momenta.add(i, mu, self.step, AntiHermitian::part_of(product));
+            let product = self.links.load::<F>(at, mu, Access::Shared)
+                * self.gradient.load::<F>(at, mu, Access::Shared).adjoint();
+            self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
         }
     }
 }
 
-impl<T: Element> Momenta<T> {
+impl Momenta {
     /// P_μ(x) ← P_μ(x) + ε A
     ///
     /// # Safety
     /// The site exists, and nobody else writes the momentum.
     #[inline(always)]
-    pub unsafe fn add<F: Real>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<F>) {
+    pub unsafe fn add<T: Element>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<impl Real>) {
         unsafe {
-            let p = self.load(i, mu, Access::Own).add_scaled(T::from_f64(step), a.cast());
+            let p = self.load::<T>(i, mu, Access::Own).add_scaled(T::from_f64(step), a.cast());
             self.store(i, mu, &p);
         }
     }
@@ -171,37 +168,35 @@ impl<T: Element> Momenta<T> {
 /// Links in another precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct ConvertThin<F, T> {
+pub struct ConvertThin {
     /// From here.
-    pub input: ThinLinks<F>,
+    pub input: ThinLinks,
     /// To there.
-    pub out: ThinLinks<T>,
+    pub out: ThinLinks,
 }
 // SAFETY: call (i, μ) writes link μ of site i only.
-unsafe impl<F: Element, T: Element> Kernel for ConvertThin<F, T> {
-    const NAME: &'static [&'static str] = &["convert_thin", F::NAME, T::NAME];
+unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for ConvertThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
-        unsafe { self.out.store(i, mu, &self.input.load(i, mu, Access::Once).cast()) }
+        unsafe { self.out.store(i, mu, &self.input.load::<F>(i, mu, Access::Once).cast::<T>()) }
     }
 }
 
 /// \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\], with ‖X‖² = Σ_jk |X_jk|²: how far two states are apart.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Distance<T> {
+pub struct Distance {
     /// U and V on the sites of `parity` of the bordered lattice.
-    pub links: [ThinLinks<T>; 2],
+    pub links: [ThinLinks; 2],
     /// P and Q on the sites of `parity`.
-    pub momenta: [Momenta<T>; 2],
+    pub momenta: [Momenta; 2],
     /// The lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
 }
 // SAFETY: reads only.
-unsafe impl<T: Element> Reduction for Distance<T> {
-    const NAME: &'static [&'static str] = &["distance", T::NAME];
+unsafe impl<T: Element> Reduction<T> for Distance {
     type Values = [f64; 2];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
@@ -209,8 +204,8 @@ unsafe impl<T: Element> Reduction for Distance<T> {
         let mut sums = [0.0; 2];
         let mut mu = 0;
         while mu < 4 {
-            let link = |k: usize| unsafe { self.links[k].load(at, mu, Access::Shared) }.cast::<f64>();
-            let momentum = |k: usize| unsafe { self.momenta[k].load(i, mu, Access::Shared) }.cast::<f64>();
+            let link = |k: usize| unsafe { self.links[k].load::<T>(at, mu, Access::Shared) }.cast::<f64>();
+            let momentum = |k: usize| unsafe { self.momenta[k].load::<T>(i, mu, Access::Shared) }.cast::<f64>();
             let off = link(0) - link(1);
             sums[0] += (off.adjoint() * off).re_trace();
             sums[1] += momentum(0).add_scaled(-1.0, momentum(1)).norm2();
@@ -226,7 +221,7 @@ unsafe impl<T: Element> Reduction for Distance<T> {
 #[repr(C)]
 pub struct DrawNoise {
     /// The field on the sites of `parity`.
-    pub out: Field<Sites<OneSpin, Double>>,
+    pub out: Field,
     /// The local lattice.
     pub geometry: Geometry,
     /// Where it is.
@@ -243,8 +238,7 @@ pub struct DrawNoise {
     pub seed: u64,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
-unsafe impl Kernel for DrawNoise {
-    const NAME: &'static [&'static str] = &["draw_noise"];
+unsafe impl Kernel<()> for DrawNoise {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
@@ -255,32 +249,31 @@ unsafe impl Kernel for DrawNoise {
             complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2)
         };
         let value = Colour([number(), number(), number()]);
-        unsafe { self.out.store(i, rhs, &value) }
+        unsafe { self.out.store::<Colours<Double>>(i, rhs, &value) }
     }
 }
 
 /// The traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackMomenta<T> {
+pub struct PackMomenta {
     /// `[site][4][3][3]`
     pub host: HostArray,
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The local lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
 }
 // SAFETY: call (i, μ) writes P_μ at site i only.
-unsafe impl<T: Element> Kernel for PackMomenta<T> {
-    const NAME: &'static [&'static str] = &["pack_momenta", T::NAME];
+unsafe impl<T: Element> Kernel<T> for PackMomenta {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
         unsafe {
             let matrix = host_link(&self.host, site, mu as usize);
-            self.momenta.store(i, mu, &AntiHermitian::part_of(matrix).cast());
+            self.momenta.store(i, mu, &AntiHermitian::part_of(matrix).cast::<T>());
         }
     }
 }
@@ -288,49 +281,37 @@ unsafe impl<T: Element> Kernel for PackMomenta<T> {
 /// The momenta of one parity as host matrices.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct UnpackMomenta<T> {
+pub struct UnpackMomenta {
     /// `[site][4][3][3]`
     pub host: HostArray,
     /// P on the sites of `parity`.
-    pub momenta: Momenta<T>,
+    pub momenta: Momenta,
     /// The local lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
 }
 // SAFETY: call (i, μ) writes the elements of its own link only.
-unsafe impl<T: Element> Kernel for UnpackMomenta<T> {
-    const NAME: &'static [&'static str] = &["unpack_momenta", T::NAME];
+unsafe impl<T: Element> Kernel<T> for UnpackMomenta {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
         unsafe {
-            let matrix = self.momenta.load(i, mu, Access::Shared).cast::<f64>().matrix();
+            let matrix = self.momenta.load::<T>(i, mu, Access::Shared).cast::<f64>().matrix();
             put_host_link(&self.host, site, mu as usize, &matrix);
         }
     }
 }
 
-crate::entry! { INSTANCES of "momenta":
-    setup "momenta" pack_momenta_double: PackMomenta<f64>, registers 0;
-    setup "momenta" pack_momenta_single: PackMomenta<f32>, registers 0;
-    setup "momenta" unpack_momenta_double: UnpackMomenta<f64>, registers 0;
-    setup "momenta" unpack_momenta_single: UnpackMomenta<f32>, registers 0;
-    setup "momenta" draw_momenta_double: DrawMomenta<f64>, registers 0;
-    setup "momenta" draw_momenta_single: DrawMomenta<f32>, registers 0;
-    setup "momenta" draw_noise: DrawNoise, registers 0;
-    observe "momenta" kinetic_energy_double: KineticEnergy<f64>, registers 0;
-    observe "momenta" kinetic_energy_single: KineticEnergy<f32>, registers 0;
-    kernel "momenta" move_links_double: MoveLinks<f64>, registers 0;
-    kernel "momenta" move_links_single: MoveLinks<f32>, registers 0;
-    kernel "momenta" add_momenta_double: AddMomenta<f64>, registers 0;
-    kernel "momenta" add_momenta_single: AddMomenta<f32>, registers 0;
-    kernel "momenta" add_force_double_double: AddForce<f64, f64>, registers 0;
-    kernel "momenta" add_force_single_double: AddForce<f32, f64>, registers 0;
-    kernel "momenta" add_force_double_single: AddForce<f64, f32>, registers 0;
-    kernel "momenta" add_force_single_single: AddForce<f32, f32>, registers 0;
-    setup "momenta" convert_thin_double_single: ConvertThin<f64, f32>, registers 0;
-    setup "momenta" convert_thin_single_double: ConvertThin<f32, f64>, registers 0;
-    observe "momenta" distance_double: Distance<f64>, registers 0;
-    observe "momenta" distance_single: Distance<f32>, registers 0;
+crate::kernels! { FAMILY = "momenta";
+    setup PACK_MOMENTA "pack_momenta": [PackMomenta] => real_numbers;
+    setup UNPACK_MOMENTA "unpack_momenta": [UnpackMomenta] => real_numbers;
+    setup DRAW_MOMENTA "draw_momenta": [DrawMomenta] => real_numbers;
+    setup DRAW_NOISE "draw_noise": [DrawNoise] => once;
+    observe KINETIC_ENERGY "kinetic_energy": [KineticEnergy] => real_numbers;
+    kernel MOVE_LINKS "move_links": [MoveLinks] => real_numbers;
+    kernel ADD_MOMENTA "add_momenta": [AddMomenta] => real_numbers;
+    kernel ADD_FORCE "add_force": [AddForce] => force_pairs;
+    setup CONVERT_THIN "convert_thin": [ConvertThin] => mixed_pairs;
+    observe DISTANCE "distance": [Distance] => real_numbers;
 }

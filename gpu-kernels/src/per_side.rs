@@ -1,52 +1,64 @@
 //! Numbers that differ between right-hand sides, among the arguments of a kernel.
 use crate::algebra::{Complex, Real, complex};
 
-/// Most right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers in double
-/// precision for each side, the most there are, take 1024.
+/// Most right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for each
+/// side, the most there are, take 1536.
 pub const MOST_SIDES: usize = 16;
 
-/// A number for each right-hand side of a launch.
+/// A real number for each right-hand side of a launch, rounded to each precision before it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct PerSide<T>([T; MOST_SIDES]);
-
-/// Real or complex.
-pub trait Number: Copy {
-    /// As [`Real::or`].
-    fn or(self, other: Self, condition: u32) -> Self;
-}
-impl<T: Real> Number for T {
-    #[inline(always)]
-    fn or(self, other: Self, condition: u32) -> Self {
-        Real::or(self, other, condition)
-    }
-}
-impl<T: Real> Number for Complex<T> {
-    #[inline(always)]
-    fn or(self, other: Self, condition: u32) -> Self {
-        complex(Real::or(self.re, other.re, condition), Real::or(self.im, other.im, condition))
-    }
+pub struct PerSide {
+    f64: [f64; MOST_SIDES],
+    f32: [f32; MOST_SIDES],
 }
 
-impl<T: Number> PerSide<T> {
+/// A complex number for each.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ComplexPerSide {
+    re: PerSide,
+    im: PerSide,
+}
+
+/// Real numbers that [`PerSide`] has.
+pub trait Rounded: Real {
+    /// In this precision.
+    fn numbers(all: &PerSide) -> &[Self; MOST_SIDES];
+}
+impl Rounded for f64 {
+    #[inline(always)]
+    fn numbers(all: &PerSide) -> &[f64; MOST_SIDES] {
+        &all.f64
+    }
+}
+impl Rounded for f32 {
+    #[inline(always)]
+    fn numbers(all: &PerSide) -> &[f32; MOST_SIDES] {
+        &all.f32
+    }
+}
+
+impl PerSide {
     /// Number `number(rhs)` for each; those of sides that are not launched are never used.
-    pub fn new(number: impl FnMut(usize) -> T) -> Self {
-        PerSide(core::array::from_fn(number))
+    pub fn new(number: impl FnMut(usize) -> f64) -> Self {
+        let f64: [f64; MOST_SIDES] = core::array::from_fn(number);
+        PerSide { f64, f32: f64.map(|x| x as f32) }
     }
     /// The number of right-hand side `rhs`, one of the first [`MOST_SIDES`].
     #[inline(always)]
-    pub fn at(&self, rhs: u32) -> T {
+    pub fn at<T: Rounded>(&self, rhs: u32) -> T {
         // Arguments that are indexed at run time would be copied to local memory.
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
         #[cfg(not(target_arch = "nvptx64"))]
-        return self.0[rhs as usize % MOST_SIDES];
+        return T::numbers(self)[rhs as usize % MOST_SIDES];
     }
     /// The same by choices between two numbers: one for each bit of `rhs` lies on the way to the result.
     #[cfg(any(test, target_arch = "nvptx64"))]
     #[inline(always)]
-    fn chosen(&self, rhs: u32) -> T {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.0;
+    fn chosen<T: Rounded>(&self, rhs: u32) -> T {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *T::numbers(self);
         macro_rules! choose {
             ($bit:literal: $($x:ident $y:ident)*) => {($($x.or($y, rhs & $bit),)*)};
         }
@@ -57,17 +69,32 @@ impl<T: Number> PerSide<T> {
     }
 }
 
+impl ComplexPerSide {
+    /// Number `number(rhs)` for each; those of sides that are not launched are never used.
+    pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
+        let all: [Complex<f64>; MOST_SIDES] = core::array::from_fn(&mut number);
+        ComplexPerSide { re: PerSide::new(|k| all[k].re), im: PerSide::new(|k| all[k].im) }
+    }
+    /// As [`PerSide::at`].
+    #[inline(always)]
+    pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
+        complex(self.re.at(rhs), self.im.at(rhs))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn choices_lead_to_the_number() {
-        let numbers = PerSide::new(|rhs| complex(100.0 + rhs as f64, -(rhs as f64)));
+        let numbers = ComplexPerSide::new(|rhs| complex(100.1 + rhs as f64, -(rhs as f64)));
         for rhs in 0..MOST_SIDES {
-            let expected = complex(100.0 + rhs as f64, -(rhs as f64));
-            assert_eq!(numbers.at(rhs as u32), expected);
-            assert_eq!(numbers.chosen(rhs as u32), expected);
+            let expected = complex(100.1 + rhs as f64, -(rhs as f64));
+            assert_eq!(numbers.at::<f64>(rhs as u32), expected);
+            assert_eq!(numbers.at::<f32>(rhs as u32), complex(expected.re as f32, expected.im as f32));
+            assert_eq!(numbers.re.chosen::<f64>(rhs as u32), expected.re);
+            assert_eq!(numbers.re.chosen::<f32>(rhs as u32), expected.re as f32);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::algebra::{Complex, complex};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Site};
 use crate::row::dot;
-use crate::storage::{Double, Fp16, Half, Precision, Single, SiteFormat, Spinors};
+use crate::storage::{NumberFormat, SiteFormat, Spinors};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
@@ -23,6 +23,11 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// None, for arguments that are not used.
+    pub const NONE: Blocks = {
+        let one = Divisor::new(1);
+        Blocks { half_x: one, y: one, z: one, t: one, counts: [one; 3], all: one }
+    };
     /// Blocks of `extents`, all even, which divide the lattice.
     pub fn new(geometry: &Geometry, extents: [u32; 4]) -> Self {
         let size = geometry.size();
@@ -92,11 +97,11 @@ impl Blocks {
 /// side j.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct BlockDot<F: SiteFormat> {
+pub struct BlockDot {
     /// r
-    pub r: Field<F>,
+    pub r: Field,
     /// t
-    pub t: Field<F>,
+    pub t: Field,
     /// The blocks.
     pub blocks: Blocks,
     /// The lattice.
@@ -105,14 +110,13 @@ pub struct BlockDot<F: SiteFormat> {
     pub first: u32,
 }
 // SAFETY: reads only.
-unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
-    const NAME: &'static [&'static str] = &["block_dot", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         let (rhs, block) = self.blocks.all.divide(self.first + rhs);
         let i = self.blocks.index(i, block, &self.geometry);
-        unsafe { dot(self.t.load(i, rhs), self.r.load(i, rhs)) }
+        unsafe { dot(self.t.load::<F>(i, rhs), self.r.load::<F>(i, rhs)) }
     }
 }
 
@@ -120,13 +124,13 @@ unsafe impl<F: SiteFormat> Reduction for BlockDot<F> {
 /// α = (t, r) / ‖t‖² of the site's block. A block whose numbers have gone astray stays as it is.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct MrUpdate<P: Precision> {
+pub struct MrUpdate {
     /// x
-    pub x: Field<Spinors<P>>,
+    pub x: Field,
     /// r
-    pub r: Field<Spinors<P>>,
+    pub r: Field,
     /// t before, the new residual after.
-    pub t: Field<Spinors<P>>,
+    pub t: Field,
     /// (r, t) and ‖t‖²
     pub sums: DeviceSums,
     /// The blocks of the sums.
@@ -141,8 +145,7 @@ pub struct MrUpdate<P: Precision> {
     pub relaxation: f64,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<P: Precision> Kernel for MrUpdate<P> {
-    const NAME: &'static [&'static str] = &["mr_update", P::NAME];
+unsafe impl<P: NumberFormat> Kernel<P> for MrUpdate {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
@@ -153,27 +156,21 @@ unsafe impl<P: Precision> Kernel for MrUpdate<P> {
             let alpha = complex(factor * re, -factor * im);
             let sane = (alpha.re * 0.0 == 0.0) && (alpha.im * 0.0 == 0.0);
             let alpha: Complex<P::Real> = if sane { alpha.cast() } else { Complex::ZERO };
-            let r = self.r.load(i, rhs);
+            let r = self.r.load::<Spinors<P>>(i, rhs);
             let x = if self.first != 0 {
                 r.map(|r| alpha * r)
             } else {
-                r.zip(self.x.load_own(i, rhs), |r, x| alpha.mul_add(r, x))
+                r.zip(self.x.load_own::<Spinors<P>>(i, rhs), |r, x| alpha.mul_add(r, x))
             };
-            self.x.store(i, rhs, &x);
+            self.x.store::<Spinors<P>>(i, rhs, &x);
             // NaN must not stay in a field of many blocks.
-            let t = if sane { self.t.load_own(i, rhs).zip(r, |t, r| (-alpha).mul_add(t, r)) } else { r };
-            self.t.store(i, rhs, &t);
+            let t = if sane { self.t.load_own::<Spinors<P>>(i, rhs).zip(r, |t, r| (-alpha).mul_add(t, r)) } else { r };
+            self.t.store::<Spinors<P>>(i, rhs, &t);
         }
     }
 }
 
-crate::entry! { INSTANCES of "schwarz":
-    reduce "schwarz" block_dot_spinor_double: BlockDot<Spinors<Double>>, registers 0;
-    reduce "schwarz" block_dot_spinor_single: BlockDot<Spinors<Single>>, registers 0;
-    reduce "schwarz" block_dot_spinor_half: BlockDot<Spinors<Half>>, registers 0;
-    reduce "schwarz" block_dot_spinor_fp16: BlockDot<Spinors<Fp16>>, registers 0;
-    kernel "schwarz" mr_update_double: MrUpdate<Double>, registers 0;
-    kernel "schwarz" mr_update_single: MrUpdate<Single>, registers 0;
-    kernel "schwarz" mr_update_half: MrUpdate<Half>, registers 0;
-    kernel "schwarz" mr_update_fp16: MrUpdate<Fp16>, registers 0;
+crate::kernels! { FAMILY = "schwarz";
+    reduce BLOCK_DOT "block_dot": [BlockDot] => spinors;
+    kernel MR_UPDATE "mr_update": [MrUpdate] => precisions;
 }

@@ -43,8 +43,6 @@ pub struct Variant {
     pub name: &'static str,
     /// How.
     pub way: Way,
-    /// As [`Instance::registers`](crate::Instance::registers).
-    pub registers: u32,
     /// Bytes of links that a block keeps.
     pub shared: u32,
 }
@@ -53,7 +51,7 @@ pub struct Variant {
 ///
 /// # Safety
 /// As for [`Kernel`]: `sides` does what `site` does for each of `first..first + N`.
-pub unsafe trait Together: Kernel {
+pub unsafe trait Together<F>: Kernel<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
@@ -65,7 +63,7 @@ pub unsafe trait Together: Kernel {
 ///
 /// # Safety
 /// As for [`Reduction`]: `sides` does what `site` does for each of `first..first + N`.
-pub unsafe trait SumTogether: Reduction {
+pub unsafe trait SumTogether<F>: Reduction<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
@@ -74,19 +72,20 @@ pub unsafe trait SumTogether: Reduction {
 }
 
 /// What reads links that can be kept in memory of the block.
-pub trait Stage: Copy {
-    /// The same with links that are kept.
-    type Staged: Copy;
+pub trait Stage<F>: Copy {
+    /// The format with links that are kept.
+    type Staged;
     /// Bytes that a thread keeps.
     const BYTES: usize;
-    /// Keeps the links of site `i` for the thread. On a CPU they stay where they are, which is in its caches.
+    /// The arguments with the links of site `i`, which it keeps for the thread: they are for that site alone. On a CPU links
+    /// stay where they are, which is in its caches.
     ///
     /// # Safety
     /// The site exists. On a GPU the block has [`LOOPED_THREADS`] threads in a row and memory for what they keep.
-    unsafe fn stage(&self, i: u32) -> Self::Staged;
+    unsafe fn stage(&self, i: u32) -> Self;
     /// The same for the right-hand sides from `first` on. Compilers do not know that it is: else they take decoding out of
     /// the loop over right-hand sides, and all links into registers that are not there.
-    fn turned(staged: Self::Staged, first: u32) -> Self::Staged;
+    fn turned(staged: Self, first: u32) -> Self;
 }
 
 /// A block of statements for each k below N ≤ 4, with k as a constant: loops over arrays that are not unrolled would put
@@ -104,30 +103,3 @@ macro_rules! each_side {
     };
 }
 pub(crate) use each_side;
-
-/// The order in which threads take sites: that of a field of the kernel.
-macro_rules! in_order_of {
-    ($field:ident) => {
-        #[inline(always)]
-        fn place(&self, i: u32) -> u32 {
-            self.$field.place(i)
-        }
-        #[inline(always)]
-        fn place_together(&self, i: u32) -> u32 {
-            self.$field.place_together(i)
-        }
-    };
-}
-pub(crate) use in_order_of;
-
-/// [`Kernel::site`] of a kernel that is [`Together`].
-macro_rules! one_of_its_sides {
-    () => {
-        #[inline(always)]
-        unsafe fn site(&self, i: u32, rhs: u32) {
-            // SAFETY: the same contract.
-            unsafe { self.sides::<1>(i, rhs) }
-        }
-    };
-}
-pub(crate) use one_of_its_sides;

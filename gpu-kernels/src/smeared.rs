@@ -9,25 +9,22 @@ use crate::algebra::{Colour, Complex, Su3};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
-use crate::storage::{
-    Double, Element, Fp16, Half, LinkFormat, Precision, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
-    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single,
-};
+use crate::storage::{Element, LinkFormat, NumberFormat, Recon8};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
 /// S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), V a path from x to x+μ̂, and F_μ(x) ← F_μ(x) + c S(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Staple<T = f64> {
+pub struct Staple {
     /// U on the even and on the odd sites.
-    pub links: [ThinLinks<T>; 2],
+    pub links: [ThinLinks; 2],
     /// V on the even and on the odd sites.
-    pub input: [Matrices<T>; 2],
+    pub input: [Matrices; 2],
     /// S on the sites of `parity`.
-    pub out: Matrices<T>,
+    pub out: Matrices,
     /// F_μ on the sites of `parity`.
-    pub sum: Matrices<T>,
+    pub sum: Matrices,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
@@ -43,8 +40,7 @@ pub struct Staple<T = f64> {
 }
 
 // SAFETY: call i writes S and F_μ at site i only, and reads neither at another site.
-unsafe impl<T: Element> Kernel for Staple<T> {
-    const NAME: &'static [&'static str] = &["staple", T::NAME];
+unsafe impl<T: Element> Kernel<T> for Staple {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let Staple { geometry: g, mu, nu, parity: here, .. } = *self;
@@ -53,15 +49,15 @@ unsafe impl<T: Element> Kernel for Staple<T> {
         let (ahead, up, down) = (step(&g, &x, mu, true), step(&g, &x, nu, true), step(&g, &x, nu, false));
         let below = g.site(down, there);
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load(at, nu, Access::Shared);
-            let v = |at: u32| of(&self.input, there).load(at, Access::Shared);
+            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, nu, Access::Shared);
+            let v = |at: u32| of(&self.input, there).load::<T>(at, Access::Shared);
             let over = u(here, i) * v(up) * u(there, ahead).adjoint();
             let under = u(there, down).adjoint() * v(down) * u(here, step(&g, &below, mu, true));
             let staple = over + under;
             if self.keep != 0 {
                 self.out.store(i, &staple);
             }
-            self.sum.store(i, &(self.sum.load(i, Access::Own) + staple.scale(T::from_f64(self.coefficient))));
+            self.sum.store(i, &(self.sum.load::<T>(i, Access::Own) + staple.scale(T::from_f64(self.coefficient))));
         }
     }
 }
@@ -79,22 +75,21 @@ pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
 /// F_μ(x) = c U_μ(x) for all μ: what sums of staples begin with.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct ScaleLinks<T = f64> {
+pub struct ScaleLinks {
     /// U
-    pub input: ThinLinks<T>,
+    pub input: ThinLinks,
     /// F
-    pub out: ThinLinks<T>,
+    pub out: ThinLinks,
     /// c
     pub factor: f64,
 }
 // SAFETY: call i writes the links of site i only.
-unsafe impl<T: Element> Kernel for ScaleLinks<T> {
-    const NAME: &'static [&'static str] = &["scale_links", T::NAME];
+unsafe impl<T: Element> Kernel<T> for ScaleLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         for mu in 0..4 {
             let factor = T::from_f64(self.factor);
-            unsafe { self.out.store(i, mu, &self.input.load(i, mu, Access::Shared).scale(factor)) }
+            unsafe { self.out.store(i, mu, &self.input.load::<T>(i, mu, Access::Shared).scale(factor)) }
         }
     }
 }
@@ -115,8 +110,7 @@ pub struct LongLinks {
     pub factor: f64,
 }
 // SAFETY: call i writes the links of site i only.
-unsafe impl Kernel for LongLinks {
-    const NAME: &'static [&'static str] = &["long_links"];
+unsafe impl Kernel<()> for LongLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let (g, there) = (self.geometry, 1 - self.parity);
@@ -125,7 +119,7 @@ unsafe impl Kernel for LongLinks {
             let next = step(&g, &x, mu, true);
             let second = step(&g, &g.site(next, there), mu, true);
             unsafe {
-                let u = |parity, at| of(&self.links, parity).load(at, mu, Access::Shared);
+                let u = |parity, at| of(&self.links, parity).load::<f64>(at, mu, Access::Shared);
                 let product = u(self.parity, i) * u(there, next) * u(self.parity, second);
                 self.out.store(i, mu, &product.scale(self.factor));
             }
@@ -194,8 +188,7 @@ impl MapRows for [[Complex<f64>; 3]; 3] {
 }
 
 // SAFETY: call i reads and writes the links of site i only.
-unsafe impl Kernel for ProjectU3 {
-    const NAME: &'static [&'static str] = &["project_u3"];
+unsafe impl Kernel<()> for ProjectU3 {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         for mu in 0..4 {
@@ -216,15 +209,14 @@ pub struct UnitarityViolation {
     pub parity: u32,
 }
 // SAFETY: reads only.
-unsafe impl Reduction for UnitarityViolation {
-    const NAME: &'static [&'static str] = &["unitarity_violation"];
+unsafe impl Reduction<()> for UnitarityViolation {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
         let at = self.lattice.site(i, self.parity).index;
         let mut sum = 0.0;
         for mu in 0..4 {
-            let u = unsafe { self.links.load(at, mu, Access::Shared) };
+            let u = unsafe { self.links.load::<f64>(at, mu, Access::Shared) };
             sum += norm2(&(u.adjoint() * u - Su3::unit()));
         }
         [sum]
@@ -245,8 +237,7 @@ pub struct ComponentsAbove {
     pub bound: f64,
 }
 // SAFETY: reads only.
-unsafe impl Reduction for ComponentsAbove {
-    const NAME: &'static [&'static str] = &["components_above"];
+unsafe impl Reduction<()> for ComponentsAbove {
     type Values = [f64; 8];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 8] {
@@ -258,7 +249,7 @@ unsafe impl Reduction for ComponentsAbove {
         let at = self.lattice.site(i, self.parity).index;
         let mut counts = [0.0; 8];
         for mu in 0..4 {
-            let u = unsafe { self.links.load(at, mu, Access::Shared) };
+            let u = unsafe { self.links.load::<f64>(at, mu, Access::Shared) };
             macro_rules! count {
                 ($($element:literal)*) => {$(
                     let z = u.0[$element / 3][$element % 3];
@@ -277,36 +268,51 @@ unsafe impl Reduction for ComponentsAbove {
 }
 
 /// Links kept once to the links around the sites of one parity, divided by a factor: one link forward and the one that
-/// ends at the site, `STEPS` sites behind it.
+/// ends at the site, one site long or, for [`ThreeSites`], three.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackThin<P, R, const STEPS: usize> {
+pub struct PackThin {
     /// The links on the even and on the odd sites of the bordered lattice.
     pub input: [ThinLinks; 2],
     /// The links around the sites of the local lattice.
-    pub links: Links<P, R>,
+    pub links: Links,
     /// The lattice of the input.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
     /// One over the factor.
     pub scale: f64,
-    /// Precision and reconstruction.
-    pub format: PhantomData<(P, R)>,
 }
+/// A format, for links and hops that are three sites long.
+pub struct ThreeSites<F>(PhantomData<F>);
+
 // SAFETY: call i writes the links of site i only. Right-hand sides do not exist for links.
-unsafe impl<P: Precision, R: LinkFormat<P>, const STEPS: usize> Kernel for PackThin<P, R, STEPS> {
-    const NAME: &'static [&'static str] = &[if STEPS == 3 { "pack_long" } else { "pack_links" }, P::NAME, R::NAME];
+unsafe impl<P: NumberFormat, R: LinkFormat<P>> Kernel<(P, R)> for PackThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe { self.pack::<P, R, 1>(i) }
+    }
+}
+// SAFETY: likewise.
+unsafe impl<P: NumberFormat, R: LinkFormat<P>> Kernel<ThreeSites<(P, R)>> for PackThin {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe { self.pack::<P, R, 3>(i) }
+    }
+}
+
+impl PackThin {
+    /// Of links `STEPS` sites long.
+    #[inline(always)]
+    unsafe fn pack<P: NumberFormat, R: LinkFormat<P>, const STEPS: usize>(&self, i: u32) {
         let (g, there) = (&self.lattice.geometry, 1 - self.parity);
         let x = self.lattice.site(i, self.parity);
         macro_rules! direction {
             ($($mu:literal)*) => {$(unsafe {
-                let here = of(&self.input, self.parity).load(x.index, $mu, Access::Once);
+                let here = of(&self.input, self.parity).load::<f64>(x.index, $mu, Access::Once);
                 let behind = if STEPS == 3 { g.third_neighbour(&x, $mu, false) } else { g.neighbour(&x, $mu, false) };
-                let there = of(&self.input, there).load(behind, $mu, Access::Once);
-                self.links.store(i, $mu, &here.scale(self.scale), &there.adjoint().scale(self.scale));
+                let there = of(&self.input, there).load::<f64>(behind, $mu, Access::Once);
+                self.links.store::<P, R>(i, $mu, &here.scale(self.scale), &there.adjoint().scale(self.scale));
             })*};
         }
         direction!(0 1 2 3);
@@ -314,7 +320,7 @@ unsafe impl<P: Precision, R: LinkFormat<P>, const STEPS: usize> Kernel for PackT
 }
 
 /// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that [`Recon8`] cannot keep,
-/// nor [`Recon9`].
+/// nor [`Recon9`](crate::storage::Recon9).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SingularThin {
@@ -332,8 +338,7 @@ pub struct SingularThin {
     pub scale: f64,
 }
 // SAFETY: reads only.
-unsafe impl Reduction for SingularThin {
-    const NAME: &'static [&'static str] = &["singular_thin"];
+unsafe impl Reduction<()> for SingularThin {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
@@ -342,7 +347,7 @@ unsafe impl Reduction for SingularThin {
         let mut count = 0.0;
         for mu in 0..4 {
             if mu < 3 || in_time {
-                let u = unsafe { self.links.load(at, mu, Access::Shared) }.scale(self.scale);
+                let u = unsafe { self.links.load::<f64>(at, mu, Access::Shared) }.scale(self.scale);
                 count += Recon8::is_singular(&u) as u32 as f64;
             }
         }
@@ -353,13 +358,13 @@ unsafe impl Reduction for SingularThin {
 /// Copies links from one lattice to another: to and from the memory that other processes' links pass through.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CopyThin<T = f64> {
+pub struct CopyThin {
     /// From here.
-    pub input: ThinLinks<T>,
+    pub input: ThinLinks,
     /// Site `i` of this region.
     pub from: Region,
     /// To there.
-    pub out: ThinLinks<T>,
+    pub out: ThinLinks,
     /// Site `i` of this region.
     pub to: Region,
     /// The lattice of the regions.
@@ -368,69 +373,26 @@ pub struct CopyThin<T = f64> {
     pub parity: u32,
 }
 // SAFETY: calls write different sites, as regions have each site once.
-unsafe impl<T: Element> Kernel for CopyThin<T> {
-    const NAME: &'static [&'static str] = &["copy_thin", T::NAME];
+unsafe impl<T: Element> Kernel<T> for CopyThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
         let (from, to) = (index(&self.from), index(&self.to));
         for mu in 0..4 {
-            unsafe { self.out.store(to, mu, &self.input.load(from, mu, Access::Shared)) }
+            unsafe { self.out.store(to, mu, &self.input.load::<T>(from, mu, Access::Shared)) }
         }
     }
 }
 
-crate::entry! { INSTANCES of "smeared":
-    kernel "smeared" staple_double: Staple<f64>, registers 0;
-    kernel "smeared" staple_single: Staple<f32>, registers 0;
-    setup "smeared" scale_links_double: ScaleLinks<f64>, registers 0;
-    setup "smeared" scale_links_single: ScaleLinks<f32>, registers 0;
-    setup "smeared" long_links: LongLinks, registers 0;
-    setup "smeared" project_u3: ProjectU3, registers 0;
-    observe "smeared" unitarity_violation: UnitarityViolation, registers 0;
-    observe "smeared" components_above: ComponentsAbove, registers 0;
-    observe "smeared" singular_thin: SingularThin, registers 0;
-    setup "smeared" copy_thin_double: CopyThin<f64>, registers 0;
-    setup "smeared" copy_thin_single: CopyThin<f32>, registers 0;
-    setup "smeared" pack_links_double_18: PackThin<Double, Recon18, 1>, registers 0;
-    setup "smeared" pack_links_double_12: PackThin<Double, Recon12, 1>, registers 0;
-    setup "smeared" pack_links_double_8: PackThin<Double, Recon8, 1>, registers 0;
-    setup "smeared" pack_links_double_12t: PackThin<Double, Recon12T, 1>, registers 0;
-    setup "smeared" pack_links_double_8t: PackThin<Double, Recon8T, 1>, registers 0;
-    setup "smeared" pack_links_single_18: PackThin<Single, Recon18, 1>, registers 0;
-    setup "smeared" pack_links_single_12: PackThin<Single, Recon12, 1>, registers 0;
-    setup "smeared" pack_links_single_8: PackThin<Single, Recon8, 1>, registers 0;
-    setup "smeared" pack_links_single_12t: PackThin<Single, Recon12T, 1>, registers 0;
-    setup "smeared" pack_links_single_8t: PackThin<Single, Recon8T, 1>, registers 0;
-    setup "smeared" pack_links_single_18h: PackThin<Single, Recon18H, 1>, registers 0;
-    setup "smeared" pack_links_single_12h: PackThin<Single, Recon12H, 1>, registers 0;
-    setup "smeared" pack_links_single_8h: PackThin<Single, Recon8H, 1>, registers 0;
-    setup "smeared" pack_links_half_18: PackThin<Half, Recon18, 1>, registers 0;
-    setup "smeared" pack_links_half_12: PackThin<Half, Recon12, 1>, registers 0;
-    setup "smeared" pack_links_half_8: PackThin<Half, Recon8, 1>, registers 0;
-    setup "smeared" pack_links_half_12t: PackThin<Half, Recon12T, 1>, registers 0;
-    setup "smeared" pack_links_fp16_18: PackThin<Fp16, Recon18, 1>, registers 0;
-    setup "smeared" pack_links_fp16_12: PackThin<Fp16, Recon12, 1>, registers 0;
-    setup "smeared" pack_links_fp16_8: PackThin<Fp16, Recon8, 1>, registers 0;
-    setup "smeared" pack_links_fp16_12t: PackThin<Fp16, Recon12T, 1>, registers 0;
-    setup "smeared" pack_long_single_18h: PackThin<Single, Recon18H, 3>, registers 0;
-    setup "smeared" pack_long_single_12h: PackThin<Single, Recon12H, 3>, registers 0;
-    setup "smeared" pack_long_single_8h: PackThin<Single, Recon8H, 3>, registers 0;
-    setup "smeared" pack_long_double_18: PackThin<Double, Recon18, 3>, registers 0;
-    setup "smeared" pack_long_double_12: PackThin<Double, Recon12, 3>, registers 0;
-    setup "smeared" pack_long_double_8: PackThin<Double, Recon8, 3>, registers 0;
-    setup "smeared" pack_long_single_18: PackThin<Single, Recon18, 3>, registers 0;
-    setup "smeared" pack_long_single_12: PackThin<Single, Recon12, 3>, registers 0;
-    setup "smeared" pack_long_single_8: PackThin<Single, Recon8, 3>, registers 0;
-    setup "smeared" pack_long_half_18: PackThin<Half, Recon18, 3>, registers 0;
-    setup "smeared" pack_long_half_12: PackThin<Half, Recon12, 3>, registers 0;
-    setup "smeared" pack_long_half_8: PackThin<Half, Recon8, 3>, registers 0;
-    setup "smeared" pack_long_double_13: PackThin<Double, Recon13, 3>, registers 0;
-    setup "smeared" pack_long_double_9: PackThin<Double, Recon9, 3>, registers 0;
-    setup "smeared" pack_long_single_13: PackThin<Single, Recon13, 3>, registers 0;
-    setup "smeared" pack_long_single_9: PackThin<Single, Recon9, 3>, registers 0;
-    setup "smeared" pack_long_half_13: PackThin<Half, Recon13, 3>, registers 0;
-    setup "smeared" pack_long_half_9: PackThin<Half, Recon9, 3>, registers 0;
-    setup "smeared" pack_long_single_13h: PackThin<Single, Recon13H, 3>, registers 0;
-    setup "smeared" pack_long_single_9h: PackThin<Single, Recon9H, 3>, registers 0;
+crate::kernels! { FAMILY = "smeared";
+    kernel STAPLE "staple": [Staple] => real_numbers;
+    setup SCALE_LINKS "scale_links": [ScaleLinks] => real_numbers;
+    setup LONG_LINKS "long_links": [LongLinks] => once;
+    setup PROJECT_U3 "project_u3": [ProjectU3] => once;
+    observe UNITARITY_VIOLATION "unitarity_violation": [UnitarityViolation] => once;
+    observe COMPONENTS_ABOVE "components_above": [ComponentsAbove] => once;
+    observe SINGULAR_THIN "singular_thin": [SingularThin] => once;
+    setup COPY_THIN "copy_thin": [CopyThin] => real_numbers;
+    setup PACK_LINKS "pack_links": [PackThin] => wide_links, narrow_links, temporal_links, half_staggered_links;
+    setup PACK_LONG "pack_long": [PackThin as ThreeSites] => staggered_links, unitary_links;
 }

@@ -7,9 +7,7 @@ use crate::algebra::{Colour, Complex, Real, Su3};
 use crate::field::{Field, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region};
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{
-    Colours, Double, FourSpins, Fp16, Half, OneSpin, Precision, Single, SiteFormat, SiteKind, SiteValue, Sites, Spinors,
-};
+use crate::storage::{NumberFormat, SiteFormat, SiteKind, SiteValue, Sites};
 
 /// Complex numbers of a host array.
 #[derive(Clone, Copy, Debug)]
@@ -47,25 +45,24 @@ impl HostArray {
 /// Host fields `[rhs][site]` of spinors `[spin][colour]` or colour vectors to one parity of a device field.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct PackField<K, P> {
+pub struct PackField {
     /// The host's fields.
     pub host: HostArray,
     /// The device's field.
-    pub field: Field<Sites<K, P>>,
+    pub field: Field,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the device's field.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
-unsafe impl<K: SiteKind, P: Precision> Kernel for PackField<K, P> {
-    const NAME: &'static [&'static str] = &["pack", K::NAME, P::NAME];
+unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for PackField {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
             let first = host_site(&self.geometry, i, self.parity, rhs) * 3 * K::SPINS;
             let value = K::from_host(|k| self.host.get(first + k));
-            self.field.store(i, rhs, &K::cast(value));
+            self.field.store::<Sites<K, P>>(i, rhs, &K::cast(value));
         }
     }
 }
@@ -73,24 +70,23 @@ unsafe impl<K: SiteKind, P: Precision> Kernel for PackField<K, P> {
 /// One parity of a device field to host fields.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct UnpackField<K, P> {
+pub struct UnpackField {
     /// The host's fields.
     pub host: HostArray,
     /// The device's field.
-    pub field: Field<Sites<K, P>>,
+    pub field: Field,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the device's field.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes the elements of its own site only.
-unsafe impl<K: SiteKind, P: Precision> Kernel for UnpackField<K, P> {
-    const NAME: &'static [&'static str] = &["unpack", K::NAME, P::NAME];
+unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
             let first = host_site(&self.geometry, i, self.parity, rhs) * 3 * K::SPINS;
-            K::to_host(K::cast(self.field.load(i, rhs)), |k, z| self.host.set(first + k, z));
+            K::to_host(K::cast(self.field.load::<Sites<K, P>>(i, rhs)), |k, z| self.host.set(first + k, z));
         }
     }
 }
@@ -118,8 +114,7 @@ pub struct PackThinLinks {
     pub parity: u32,
 }
 // SAFETY: call i writes the links of the local lattice's site i only.
-unsafe impl Kernel for PackThinLinks {
-    const NAME: &'static [&'static str] = &["pack_thin_links"];
+unsafe impl Kernel<()> for PackThinLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity));
@@ -146,8 +141,7 @@ pub struct UnpackThinLinks {
     pub parity: u32,
 }
 // SAFETY: call i writes the elements of its own site only.
-unsafe impl Kernel for UnpackThinLinks {
-    const NAME: &'static [&'static str] = &["unpack_thin_links"];
+unsafe impl Kernel<()> for UnpackThinLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let site = self.geometry.lexicographic(&self.geometry.site(i, self.parity)) as usize;
@@ -184,13 +178,13 @@ pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f6
 /// margin of its neighbours around it, and messages.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CopySites<F> {
+pub struct CopySites {
     /// From here.
-    pub input: Field<F>,
+    pub input: Field,
     /// Site `i` of this region.
     pub from: Region,
     /// To there.
-    pub out: Field<F>,
+    pub out: Field,
     /// Site `i` of this region.
     pub to: Region,
     /// The lattice of the regions; a field that is on another has the whole of its own.
@@ -201,40 +195,22 @@ pub struct CopySites<F> {
     pub factor: f64,
 }
 // SAFETY: calls write different sites, as regions have each site once.
-unsafe impl<F: SiteFormat> Kernel for CopySites<F> {
-    const NAME: &'static [&'static str] = &["copy_region", F::KIND, F::NAME];
+unsafe impl<F: SiteFormat> Kernel<F> for CopySites {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         let index = |region: &Region| region.index(i, &self.geometry, self.parity);
         let factor = F::Real::from_f64(self.factor);
         unsafe {
-            let value = self.input.load(index(&self.from), rhs).each(|z| z.scale(factor));
-            self.out.store(index(&self.to), rhs, &value);
+            let value = self.input.load::<F>(index(&self.from), rhs).each(|z| z.scale(factor));
+            self.out.store::<F>(index(&self.to), rhs, &value);
         }
     }
 }
 
-crate::entry! { INSTANCES of "transfer":
-    kernel "transfer" copy_region_spinor_double: CopySites<Spinors<Double>>, registers 0;
-    kernel "transfer" copy_region_spinor_single: CopySites<Spinors<Single>>, registers 0;
-    kernel "transfer" copy_region_spinor_half: CopySites<Spinors<Half>>, registers 0;
-    kernel "transfer" copy_region_spinor_fp16: CopySites<Spinors<Fp16>>, registers 0;
-    kernel "transfer" copy_region_colour_double: CopySites<Colours<Double>>, registers 0;
-    kernel "transfer" copy_region_colour_single: CopySites<Colours<Single>>, registers 0;
-    setup "transfer" pack_spinor_double: PackField<FourSpins, Double>, registers 0;
-    setup "transfer" pack_spinor_single: PackField<FourSpins, Single>, registers 0;
-    setup "transfer" pack_spinor_half: PackField<FourSpins, Half>, registers 0;
-    setup "transfer" pack_spinor_fp16: PackField<FourSpins, Fp16>, registers 0;
-    setup "transfer" pack_colour_double: PackField<OneSpin, Double>, registers 0;
-    setup "transfer" pack_colour_single: PackField<OneSpin, Single>, registers 0;
-    setup "transfer" pack_colour_half: PackField<OneSpin, Half>, registers 0;
-    setup "transfer" unpack_spinor_double: UnpackField<FourSpins, Double>, registers 0;
-    setup "transfer" unpack_spinor_single: UnpackField<FourSpins, Single>, registers 0;
-    setup "transfer" unpack_spinor_half: UnpackField<FourSpins, Half>, registers 0;
-    setup "transfer" unpack_spinor_fp16: UnpackField<FourSpins, Fp16>, registers 0;
-    setup "transfer" unpack_colour_double: UnpackField<OneSpin, Double>, registers 0;
-    setup "transfer" unpack_colour_single: UnpackField<OneSpin, Single>, registers 0;
-    setup "transfer" unpack_colour_half: UnpackField<OneSpin, Half>, registers 0;
-    setup "transfer" pack_thin_links: PackThinLinks, registers 0;
-    setup "transfer" unpack_thin_links: UnpackThinLinks, registers 0;
+crate::kernels! { FAMILY = "transfer";
+    kernel COPY_REGION "copy_region": [CopySites] => spinors, wide_colour_fields;
+    setup PACK "pack": [PackField] => spinors, colours;
+    setup UNPACK "unpack": [UnpackField] => spinors, colours;
+    setup PACK_THIN_LINKS "pack_thin_links": [PackThinLinks] => once;
+    setup UNPACK_THIN_LINKS "unpack_thin_links": [UnpackThinLinks] => once;
 }

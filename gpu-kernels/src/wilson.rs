@@ -1,25 +1,24 @@
-//! Wilson hopping term between the parities (Clark et al. 2009, eq. 1):
-//! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂), and the forms of it that solvers need.
-use crate::Kernel;
-use crate::algebra::{Axis, Projector, Real, Scaled, Spinor, complex};
+//! Rows of Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities
+//! (Clark et al. 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
+use crate::algebra::{Axis, Projector, Real, Scalar, Scaled, Spinor, complex};
+use crate::diagonal::{Diagonal, DiagonalArguments, Mass};
 use crate::field::{Field, Links};
-use crate::ghost::{Nothing, SpinorsBeyond};
+use crate::ghost::{Ghosts, Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
-use crate::row::{Row, RowDot, RowDots};
-use crate::sides::{Stage, Together, each_side, in_order_of, one_of_its_sides};
-use crate::storage::{
-    Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18, Single, Slots, Spinors,
-    Staged, staged_bytes,
-};
+use crate::memory::opaque;
+use crate::row::{Dot, Dots, Plain, Row};
+use crate::sides::{Stage, each_side};
+use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
+use core::marker::PhantomData;
 
 /// The hopping term from the other parity to the sites of `parity`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Hopping<P: Precision, R> {
+pub struct Hopping {
     /// ψ on the other parity.
-    pub input: Field<Spinors<P>>,
+    pub input: Field,
     /// Links around the sites of `parity`.
-    pub links: Links<P, R>,
+    pub links: Links,
     /// The lattice.
     pub geometry: Geometry,
     /// Which sites are computed.
@@ -27,42 +26,29 @@ pub struct Hopping<P: Precision, R> {
     /// Parity of the output.
     pub parity: u32,
     /// Factor of the hops in t: 1, or an anisotropy.
-    pub time: P::Real,
+    pub time: Scalar,
     /// Factor of the hops in t across the boundary: `time` times the sign of the boundary condition.
-    pub time_across: P::Real,
+    pub time_across: Scalar,
 }
 
-impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
-    /// As [`Kernel::place`].
-    #[inline(always)]
-    pub fn place(&self, i: u32) -> u32 {
-        self.region.index(i, &self.geometry, self.parity)
-    }
-    /// As [`Kernel::place_together`].
-    #[inline(always)]
-    pub fn place_together(&self, i: u32) -> u32 {
-        self.region.index_in_columns(i, &self.geometry, self.parity)
-    }
-    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, on a lattice that is not cut, for N
-    /// right-hand sides from `first` on.
+impl Hopping {
+    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from `first`
+    /// on. Hops that leave the local lattice find what is `beyond`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
     #[inline(always)]
-    pub unsafe fn apply<const DAGGER: bool, const N: usize>(&self, i: u32, first: u32) -> [Spinor<P::Real>; N] {
-        unsafe { self.apply_with::<DAGGER, N, _>(&Nothing, i, first) }
-    }
-    /// The same where hops that leave the local lattice find what is `beyond`.
-    ///
-    /// # Safety
-    /// As [`apply`](Self::apply).
-    #[inline(always)]
-    pub unsafe fn apply_with<const DAGGER: bool, const N: usize, B: SpinorsBeyond<P>>(
+    pub unsafe fn apply<P, R, B, const DAGGER: bool, const N: usize>(
         &self,
         beyond: &B,
         i: u32,
         first: u32,
-    ) -> [Spinor<P::Real>; N] {
+    ) -> [Spinor<P::Real>; N]
+    where
+        P: NumberFormat,
+        R: LinkFormat<P>,
+        B: SpinorsBeyond,
+    {
         let g = &self.geometry;
         let x = g.site(i, self.parity);
         let mut sums = [Spinor::ZERO; N];
@@ -74,24 +60,24 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
                 let mut hops = [Scaled::ZERO; N];
                 each_side!(k < N: {
                     let rhs = first + k as u32;
-                    hops[k] = match unsafe { beyond.projected(g, &x, rhs, ($mu, $forward), $projector) } {
+                    hops[k] = match unsafe { beyond.projected::<P>(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
-                        None => unsafe { self.input.projected(neighbour, rhs, $projector) },
+                        None => unsafe { self.input.projected::<P>(neighbour, rhs, $projector) },
                     };
                     if $mu == 3 {
-                        hops[k] = hops[k].times(self.time_factor(across));
+                        hops[k] = hops[k].times(self.time_factor::<P>(across));
                     }
                 });
                 let hops = unsafe { $links.$which(hops, across) };
                 each_side!(k < N: {
                     sums[k].add_projected(hops[k], $projector);
-                    sums[k] = beyond.settled(sums[k]);
+                    sums[k] = beyond.settled::<P>(sums[k]);
                 });
             };
         }
         macro_rules! direction {
             ($mu:literal, $axis:ident) => {
-                let links = unsafe { self.links.direction(i, $mu) };
+                let links = unsafe { self.links.direction::<P, R>(i, $mu) };
                 let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
                 if DAGGER {
                     (minus, plus) = (plus, minus);
@@ -107,241 +93,206 @@ impl<P: Precision, R: LinkFormat<P>> Hopping<P, R> {
         sums
     }
     #[inline(always)]
-    fn time_factor(&self, across: bool) -> P::Real {
-        if across { self.time_across } else { self.time }
+    fn time_factor<P: NumberFormat>(&self, across: bool) -> P::Real {
+        P::Real::of(if across { self.time_across } else { self.time })
     }
 }
 
-impl<P: Precision, R: LinkFormat<P, Pair: Slots>> Stage for Hopping<P, R> {
-    type Staged = Hopping<P, Staged<R>>;
-    const BYTES: usize = staged_bytes::<P, R>();
-    #[inline(always)]
-    unsafe fn stage(&self, i: u32) -> Self::Staged {
-        let Hopping { input, links, geometry, region, parity, time, time_across } = *self;
-        Hopping { input, links: unsafe { links.stage(i) }, geometry, region, parity, time, time_across }
-    }
-    #[inline(always)]
-    fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
-        Hopping { links: staged.links.turned(first), ..staged }
-    }
-}
-
-/// [`Stage`] for a kernel with a hopping term and nothing else that is kept.
-macro_rules! stage_hopping {
-    ($kernel:ident { $($field:ident),* }, P: $bound:ident, R $(, const $dagger:ident)?) => {
-        impl<P: $bound, R: LinkFormat<P, Pair: Slots> $(, const $dagger: bool)?> Stage for $kernel<P, R $(, $dagger)?> {
-            type Staged = $kernel<P, Staged<R> $(, $dagger)?>;
-            const BYTES: usize = Hopping::<P, R>::BYTES;
-            #[inline(always)]
-            unsafe fn stage(&self, i: u32) -> Self::Staged {
-                let hopping = unsafe { self.hopping.stage(i) };
-                $kernel { $($field: self.$field,)* hopping }
-            }
-            #[inline(always)]
-            fn turned(staged: Self::Staged, first: u32) -> Self::Staged {
-                $kernel { hopping: Hopping::<P, R>::turned(staged.hopping, first), ..staged }
-            }
-        }
-    };
-}
-pub(crate) use stage_hopping;
-
-/// out = D ψ, or D† ψ.
-#[derive(Clone, Copy)]
+/// One row of a Wilson-like operator, out of these, with A or A⁻¹ among the arguments of the diagonal:
+///
+/// | | without x | with x |
+/// |---|---|---|
+/// | A is the mass | D ψ | a x + b D ψ |
+/// | others, inverse | A⁻¹ D ψ | x + b A⁻¹ D ψ |
+/// | others | – | A x + b D ψ |
+///
+/// or with D† instead of D.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct WilsonDslash<P: Precision, R, const DAGGER: bool> {
+pub struct WilsonRow {
     /// The result, on the sites of one parity.
-    pub out: Field<Spinors<P>>,
-    /// The hopping term.
-    pub hopping: Hopping<P, R>,
-}
-
-// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only.
-unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslash<P, R, DAGGER> {
-    const NAME: &'static [&'static str] =
-        &[if DAGGER { "wilson_dslash_dagger" } else { "wilson_dslash" }, P::NAME, R::NAME];
-    in_order_of!(hopping);
-    one_of_its_sides!();
-}
-// SAFETY: as for one.
-unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslash<P, R, DAGGER> {
-    #[inline(always)]
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
-        let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
-        each_side!(k < N: {
-            unsafe { self.out.store(i, first + k as u32, &hops[k]) }
-        });
-    }
-}
-stage_hopping!(WilsonDslash { out }, P: Precision, R, const DAGGER);
-
-/// out = a x + b D ψ, or with D†: one factor of the even-odd Schur complement, or the full operator's row.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct WilsonDslashAdd<P: Precision, R, const DAGGER: bool> {
-    /// The result, on the sites of one parity.
-    pub out: Field<Spinors<P>>,
+    pub out: Field,
     /// x, on the same parity. May be `out` itself.
-    pub x: Field<Spinors<P>>,
-    /// Factor of x.
-    pub a: P::Real,
+    pub x: Field,
+    /// For sums, on the same parity. May be x.
+    pub w: Field,
+    /// 0: the row has no x.
+    pub sum: u32,
+    /// 1: with D†.
+    pub dagger: u32,
     /// Factor of the hopping term.
-    pub b: P::Real,
+    pub b: Scalar,
+    /// A or A⁻¹ on that parity.
+    pub diagonal: DiagonalArguments,
     /// The hopping term.
-    pub hopping: Hopping<P, R>,
+    pub hopping: Hopping,
+    /// What it reads beyond the ends of the local lattice, or of a block.
+    pub ghosts: Ghosts,
 }
 
-// SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
-unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Kernel for WilsonDslashAdd<P, R, DAGGER> {
-    const NAME: &'static [&'static str] =
-        &[if DAGGER { "wilson_dslash_add_dagger" } else { "wilson_dslash_add" }, P::NAME, R::NAME];
-    in_order_of!(hopping);
-    one_of_its_sides!();
+/// Which sites a row is compiled for.
+pub trait SitePart: 'static {
+    /// What hops that leave the local lattice find.
+    type Beyond: SpinorsBeyond;
+    /// As [`Row::LOOPS`].
+    const LOOPS: bool;
+    /// Of the arguments.
+    fn beyond(row: &WilsonRow) -> &Self::Beyond;
 }
-// SAFETY: as for one.
-unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Together for WilsonDslashAdd<P, R, DAGGER> {
+/// Those whose hops stay within the local lattice.
+pub struct Interior;
+/// Those at its ends, whose hops find ghosts. A site near a cut is computed here as a whole, with its hops in the order in
+/// which they are made elsewhere, so that a cut lattice gives the same bits as a whole one; in half precision to rounding,
+/// for projected spinors travel with norms of their own.
+pub struct Exterior;
+
+impl SitePart for Interior {
+    type Beyond = Nothing;
+    const LOOPS: bool = true;
     #[inline(always)]
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
-        unsafe { self.store::<N>(i, first) }
+    fn beyond(_: &WilsonRow) -> &Nothing {
+        &Nothing
     }
 }
-stage_hopping!(WilsonDslashAdd { out, x, a, b }, P: Precision, R, const DAGGER);
+impl SitePart for Exterior {
+    type Beyond = Ghosts;
+    const LOOPS: bool = false;
+    #[inline(always)]
+    fn beyond(row: &WilsonRow) -> &Ghosts {
+        &row.ghosts
+    }
+}
+
+/// Rows in format `F` of an operator with diagonal `A`, for sites `S`, in the forms that `W` says.
+pub struct Rows<F, A, S, W>(PhantomData<(F, A, S, W)>);
+
+/// Which of the forms of [`WilsonRow`] a kernel has. Those that it is not compiled for take no registers.
+pub trait Forms: 'static {
+    /// Whether rows are of A⁻¹, where the diagonal is no number; `None`: as the arguments say.
+    const INVERSE: Option<bool> = Some(true);
+    /// Whether rows always have x, and D, not D†.
+    const FIXED: bool = false;
+}
+/// D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
+pub struct HopForms;
+/// A x + b D ψ.
+pub struct SumForms;
+/// All of them.
+pub struct AllForms;
+/// a x + b D ψ, or x + b A⁻¹ D ψ: what sums are of.
+pub struct FixedForms;
+
+impl Forms for HopForms {}
+impl Forms for SumForms {
+    const INVERSE: Option<bool> = Some(false);
+}
+impl Forms for AllForms {
+    const INVERSE: Option<bool> = None;
+}
+impl Forms for FixedForms {
+    const FIXED: bool = true;
+}
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
-unsafe impl<P: Precision, R: LinkFormat<P>, const DAGGER: bool> Row for WilsonDslashAdd<P, R, DAGGER> {
-    type Format = Spinors<P>;
-    const DOT: &'static [&'static str] = &["wilson_dslash_add_dot", P::NAME, R::NAME];
-    const DOTS: &'static [&'static str] = &["wilson_dslash_add_dots", P::NAME, R::NAME];
-    fn out(&self) -> &Field<Spinors<P>> {
+unsafe impl<P, R, A, S, W> Row<Rows<(P, R), A, S, W>> for WilsonRow
+where
+    P: CloverFormat,
+    R: LinkFormat<P>,
+    A: Diagonal,
+    S: SitePart,
+    W: Forms,
+{
+    type Sites = Spinors<P>;
+    const LOOPS: bool = S::LOOPS;
+    #[inline(always)]
+    fn out(&self) -> &Field {
         &self.out
     }
-    in_order_of!(hopping);
+    #[inline(always)]
+    fn w(&self) -> &Field {
+        &self.w
+    }
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        self.hopping.region.index(i, &self.hopping.geometry, self.hopping.parity)
+    }
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
+    }
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
-        let hops = unsafe { self.hopping.apply::<DAGGER, N>(i, first) };
-        let (a, b) = (self.a, self.b);
-        let mut rows = [[Spinor::ZERO; 2]; N];
-        each_side!(k < N: {
-            let x = unsafe { self.x.load_own(i, first + k as u32) };
-            let out = x.zip(hops[k], |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
-            rows[k] = [out, x];
-        });
-        rows
+        unsafe {
+            let beyond = S::beyond(self);
+            let hops = if W::FIXED || self.dagger == 0 {
+                self.hopping.apply::<P, R, S::Beyond, false, N>(beyond, i, first)
+            } else {
+                // Other addresses for compilers: else they take the loads of both ways in front of the branch, and all links
+                // into registers that are not there.
+                let hopping = Hopping { links: self.hopping.links.turned(opaque(0)), ..self.hopping };
+                hopping.apply::<P, R, S::Beyond, true, N>(beyond, opaque(i), first)
+            };
+            A::combine::<P, W, N>(self, i, first, hops)
+        }
     }
 }
 
-/// [`WilsonDslashAdd`] with the sums that CG and the first half step of BiCGstab need.
-pub type WilsonDslashAddDot<P, R> = RowDot<WilsonDslashAdd<P, R, false>>;
-/// [`WilsonDslashAdd`] with the sums that the second half step of BiCGstab needs.
-pub type WilsonDslashAddDots<P, R> = RowDots<WilsonDslashAdd<P, R, false>>;
+impl WilsonRow {
+    /// x at site `i`.
+    #[inline(always)]
+    pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+        unsafe { self.x.load_own::<Spinors<P>>(i, rhs) }
+    }
+    /// The same for N right-hand sides.
+    #[inline(always)]
+    pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(&self, i: u32, first: u32) -> [Spinor<P::Real>; N] {
+        let mut x = [Spinor::ZERO; N];
+        each_side!(k < N: {
+            x[k] = unsafe { self.x::<P>(i, first + k as u32) };
+        });
+        x
+    }
+}
 
-crate::entry! { INSTANCES of "wilson":
-    kernel "wilson_double" wilson_dslash_double_18: WilsonDslash<Double, Recon18, false>, registers 232, looped 1 at 204;
-    kernel "wilson_double" wilson_dslash_dagger_double_18: WilsonDslash<Double, Recon18, true>, registers 232, looped 1 at 204;
-    kernel "wilson_double" wilson_dslash_add_double_18: WilsonDslashAdd<Double, Recon18, false>, registers 232, looped 1 at 208;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_18: WilsonDslashAdd<Double, Recon18, true>, registers 232, looped 1 at 208;
-    kernel "wilson_double" wilson_dslash_double_12: WilsonDslash<Double, Recon12, false>, registers 232, looped 1 at 200;
-    kernel "wilson_double" wilson_dslash_dagger_double_12: WilsonDslash<Double, Recon12, true>, registers 232, looped 1 at 192;
-    kernel "wilson_double" wilson_dslash_add_double_12: WilsonDslashAdd<Double, Recon12, false>, registers 232, looped 1 at 168;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_12: WilsonDslashAdd<Double, Recon12, true>, registers 232, looped 1 at 176;
-    kernel "wilson_single" wilson_dslash_single_18: WilsonDslash<Single, Recon18, false>, registers 168, looped 1 at 140;
-    kernel "wilson_single" wilson_dslash_dagger_single_18: WilsonDslash<Single, Recon18, true>, registers 168, looped 1 at 140;
-    kernel "wilson_single" wilson_dslash_add_single_18: WilsonDslashAdd<Single, Recon18, false>, registers 168, looped 1 at 140;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_18: WilsonDslashAdd<Single, Recon18, true>, registers 168, looped 1 at 140;
-    kernel "wilson_single" wilson_dslash_single_12: WilsonDslash<Single, Recon12, false>, registers 168, looped 1 at 122;
-    kernel "wilson_single" wilson_dslash_dagger_single_12: WilsonDslash<Single, Recon12, true>, registers 168, looped 1 at 126;
-    kernel "wilson_single" wilson_dslash_add_single_12: WilsonDslashAdd<Single, Recon12, false>, registers 168, looped 1 at 119;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_12: WilsonDslashAdd<Single, Recon12, true>, registers 168, looped 1 at 119;
-    kernel "wilson_half" wilson_dslash_half_18: WilsonDslash<Half, Recon18, false>, registers 96, sides 2 at 120;
-    kernel "wilson_half" wilson_dslash_dagger_half_18: WilsonDslash<Half, Recon18, true>, registers 96, sides 2 at 120;
-    kernel "wilson_half" wilson_dslash_add_half_18: WilsonDslashAdd<Half, Recon18, false>, registers 96, sides 2 at 116;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_18: WilsonDslashAdd<Half, Recon18, true>, registers 96, sides 2 at 116;
-    kernel "wilson_half" wilson_dslash_half_12: WilsonDslash<Half, Recon12, false>, registers 96, sides 2 at 128;
-    kernel "wilson_half" wilson_dslash_dagger_half_12: WilsonDslash<Half, Recon12, true>, registers 96, sides 2 at 112;
-    kernel "wilson_half" wilson_dslash_add_half_12: WilsonDslashAdd<Half, Recon12, false>, registers 96, sides 2 at 112;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_12: WilsonDslashAdd<Half, Recon12, true>, registers 96, sides 2 at 112;
-    kernel "wilson_fp16" wilson_dslash_fp16_18: WilsonDslash<Fp16, Recon18, false>, registers 100, sides 2 at 144;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_18: WilsonDslash<Fp16, Recon18, true>, registers 100, sides 2 at 144;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_18: WilsonDslashAdd<Fp16, Recon18, false>, registers 112, sides 2 at 116;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_18: WilsonDslashAdd<Fp16, Recon18, true>, registers 112, sides 2 at 132;
-    kernel "wilson_fp16" wilson_dslash_fp16_12: WilsonDslash<Fp16, Recon12, false>, registers 96, sides 2 at 120;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_12: WilsonDslash<Fp16, Recon12, true>, registers 96, sides 2 at 120;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_12: WilsonDslashAdd<Fp16, Recon12, false>, registers 97, sides 2 at 124;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_12: WilsonDslashAdd<Fp16, Recon12, true>, registers 97, sides 2 at 115;
-    kernel "wilson_double" wilson_dslash_double_8: WilsonDslash<Double, Recon8, false>, registers 255, looped 1 at 188;
-    kernel "wilson_double" wilson_dslash_dagger_double_8: WilsonDslash<Double, Recon8, true>, registers 255, looped 1 at 188;
-    kernel "wilson_double" wilson_dslash_add_double_8: WilsonDslashAdd<Double, Recon8, false>, registers 255, looped 1 at 192;
-    kernel "wilson_double" wilson_dslash_add_dagger_double_8: WilsonDslashAdd<Double, Recon8, true>, registers 255, looped 1 at 192;
-    kernel "wilson_single" wilson_dslash_single_8: WilsonDslash<Single, Recon8, false>, registers 128, looped 1 at 136;
-    kernel "wilson_single" wilson_dslash_dagger_single_8: WilsonDslash<Single, Recon8, true>, registers 128, looped 1 at 136;
-    kernel "wilson_single" wilson_dslash_add_single_8: WilsonDslashAdd<Single, Recon8, false>, registers 128, looped 1 at 144;
-    kernel "wilson_single" wilson_dslash_add_dagger_single_8: WilsonDslashAdd<Single, Recon8, true>, registers 128, looped 1 at 144;
-    kernel "wilson_half" wilson_dslash_half_8: WilsonDslash<Half, Recon8, false>, registers 96, sides 2 at 112;
-    kernel "wilson_half" wilson_dslash_dagger_half_8: WilsonDslash<Half, Recon8, true>, registers 96, sides 2 at 112;
-    kernel "wilson_half" wilson_dslash_add_half_8: WilsonDslashAdd<Half, Recon8, false>, registers 96, sides 2 at 116;
-    kernel "wilson_half" wilson_dslash_add_dagger_half_8: WilsonDslashAdd<Half, Recon8, true>, registers 96, sides 2 at 112;
-    kernel "wilson_fp16" wilson_dslash_fp16_8: WilsonDslash<Fp16, Recon8, false>, registers 112, sides 2 at 128;
-    kernel "wilson_fp16" wilson_dslash_dagger_fp16_8: WilsonDslash<Fp16, Recon8, true>, registers 96, sides 2 at 128;
-    kernel "wilson_fp16" wilson_dslash_add_fp16_8: WilsonDslashAdd<Fp16, Recon8, false>, registers 112, sides 2 at 124;
-    kernel "wilson_fp16" wilson_dslash_add_dagger_fp16_8: WilsonDslashAdd<Fp16, Recon8, true>, registers 96, sides 2 at 124;
-    reduce "wilson_double" wilson_dslash_add_dot_double_18: WilsonDslashAddDot<Double, Recon18>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_18: WilsonDslashAddDots<Double, Recon18>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dot_double_12: WilsonDslashAddDot<Double, Recon12>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_12: WilsonDslashAddDots<Double, Recon12>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dot_double_8: WilsonDslashAddDot<Double, Recon8>, registers 255;
-    reduce "wilson_double" wilson_dslash_add_dots_double_8: WilsonDslashAddDots<Double, Recon8>, registers 255;
-    reduce "wilson_single" wilson_dslash_add_dot_single_18: WilsonDslashAddDot<Single, Recon18>, registers 176, looped 1 at 148;
-    reduce "wilson_single" wilson_dslash_add_dots_single_18: WilsonDslashAddDots<Single, Recon18>, registers 168, looped 1 at 156;
-    reduce "wilson_single" wilson_dslash_add_dot_single_12: WilsonDslashAddDot<Single, Recon12>, registers 168, looped 1 at 136;
-    reduce "wilson_single" wilson_dslash_add_dots_single_12: WilsonDslashAddDots<Single, Recon12>, registers 168, looped 1 at 123;
-    reduce "wilson_single" wilson_dslash_add_dot_single_8: WilsonDslashAddDot<Single, Recon8>, registers 168, looped 1 at 140;
-    reduce "wilson_single" wilson_dslash_add_dots_single_8: WilsonDslashAddDots<Single, Recon8>, registers 168, looped 1 at 148;
-    reduce "wilson_half" wilson_dslash_add_dot_half_18: WilsonDslashAddDot<Half, Recon18>, registers 112, sides 2 at 128;
-    reduce "wilson_half" wilson_dslash_add_dots_half_18: WilsonDslashAddDots<Half, Recon18>, registers 112, sides 2 at 120;
-    reduce "wilson_half" wilson_dslash_add_dot_half_12: WilsonDslashAddDot<Half, Recon12>, registers 112, sides 2 at 128;
-    reduce "wilson_half" wilson_dslash_add_dots_half_12: WilsonDslashAddDots<Half, Recon12>, registers 120, sides 2 at 128;
-    reduce "wilson_half" wilson_dslash_add_dot_half_8: WilsonDslashAddDot<Half, Recon8>, registers 112, sides 2 at 124;
-    reduce "wilson_half" wilson_dslash_add_dots_half_8: WilsonDslashAddDots<Half, Recon8>, registers 112, sides 2 at 120;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_18: WilsonDslashAddDot<Fp16, Recon18>, registers 112, sides 2 at 120;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_18: WilsonDslashAddDots<Fp16, Recon18>, registers 120, sides 2 at 160;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_12: WilsonDslashAddDot<Fp16, Recon12>, registers 112, sides 2 at 128;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_12: WilsonDslashAddDots<Fp16, Recon12>, registers 120, sides 2 at 112;
-    reduce "wilson_fp16" wilson_dslash_add_dot_fp16_8: WilsonDslashAddDot<Fp16, Recon8>, registers 112, sides 2 at 112;
-    reduce "wilson_fp16" wilson_dslash_add_dots_fp16_8: WilsonDslashAddDots<Fp16, Recon8>, registers 120, sides 2 at 160;
-    kernel "wilson_double_t" wilson_dslash_double_12t: WilsonDslash<Double, Recon12T, false>, registers 232;
-    kernel "wilson_double_t" wilson_dslash_dagger_double_12t: WilsonDslash<Double, Recon12T, true>, registers 232;
-    kernel "wilson_double_t" wilson_dslash_add_double_12t: WilsonDslashAdd<Double, Recon12T, false>, registers 240;
-    kernel "wilson_double_t" wilson_dslash_add_dagger_double_12t: WilsonDslashAdd<Double, Recon12T, true>, registers 240;
-    kernel "wilson_single_t" wilson_dslash_single_12t: WilsonDslash<Single, Recon12T, false>, registers 176;
-    kernel "wilson_single_t" wilson_dslash_dagger_single_12t: WilsonDslash<Single, Recon12T, true>, registers 168;
-    kernel "wilson_single_t" wilson_dslash_add_single_12t: WilsonDslashAdd<Single, Recon12T, false>, registers 168;
-    kernel "wilson_single_t" wilson_dslash_add_dagger_single_12t: WilsonDslashAdd<Single, Recon12T, true>, registers 168;
-    kernel "wilson_half_t" wilson_dslash_half_12t: WilsonDslash<Half, Recon12T, false>, registers 96;
-    kernel "wilson_half_t" wilson_dslash_dagger_half_12t: WilsonDslash<Half, Recon12T, true>, registers 96;
-    kernel "wilson_half_t" wilson_dslash_add_half_12t: WilsonDslashAdd<Half, Recon12T, false>, registers 96;
-    kernel "wilson_half_t" wilson_dslash_add_dagger_half_12t: WilsonDslashAdd<Half, Recon12T, true>, registers 96;
-    kernel "wilson_fp16_t" wilson_dslash_fp16_12t: WilsonDslash<Fp16, Recon12T, false>, registers 96;
-    kernel "wilson_fp16_t" wilson_dslash_dagger_fp16_12t: WilsonDslash<Fp16, Recon12T, true>, registers 96;
-    kernel "wilson_fp16_t" wilson_dslash_add_fp16_12t: WilsonDslashAdd<Fp16, Recon12T, false>, registers 112;
-    kernel "wilson_fp16_t" wilson_dslash_add_dagger_fp16_12t: WilsonDslashAdd<Fp16, Recon12T, true>, registers 96;
-    kernel "wilson_double_t" wilson_dslash_double_8t: WilsonDslash<Double, Recon8T, false>, registers 255;
-    kernel "wilson_double_t" wilson_dslash_dagger_double_8t: WilsonDslash<Double, Recon8T, true>, registers 255;
-    kernel "wilson_double_t" wilson_dslash_add_double_8t: WilsonDslashAdd<Double, Recon8T, false>, registers 255;
-    kernel "wilson_double_t" wilson_dslash_add_dagger_double_8t: WilsonDslashAdd<Double, Recon8T, true>, registers 255;
-    kernel "wilson_single_t" wilson_dslash_single_8t: WilsonDslash<Single, Recon8T, false>, registers 128;
-    kernel "wilson_single_t" wilson_dslash_dagger_single_8t: WilsonDslash<Single, Recon8T, true>, registers 128;
-    kernel "wilson_single_t" wilson_dslash_add_single_8t: WilsonDslashAdd<Single, Recon8T, false>, registers 136;
-    kernel "wilson_single_t" wilson_dslash_add_dagger_single_8t: WilsonDslashAdd<Single, Recon8T, true>, registers 136;
-    reduce "wilson_double_t" wilson_dslash_add_dot_double_12t: WilsonDslashAddDot<Double, Recon12T>, registers 255;
-    reduce "wilson_double_t" wilson_dslash_add_dots_double_12t: WilsonDslashAddDots<Double, Recon12T>, registers 255;
-    reduce "wilson_double_t" wilson_dslash_add_dot_double_8t: WilsonDslashAddDot<Double, Recon8T>, registers 255;
-    reduce "wilson_double_t" wilson_dslash_add_dots_double_8t: WilsonDslashAddDots<Double, Recon8T>, registers 255;
-    reduce "wilson_single_t" wilson_dslash_add_dot_single_12t: WilsonDslashAddDot<Single, Recon12T>, registers 168;
-    reduce "wilson_single_t" wilson_dslash_add_dots_single_12t: WilsonDslashAddDots<Single, Recon12T>, registers 168;
-    reduce "wilson_single_t" wilson_dslash_add_dot_single_8t: WilsonDslashAddDot<Single, Recon8T>, registers 168;
-    reduce "wilson_single_t" wilson_dslash_add_dots_single_8t: WilsonDslashAddDots<Single, Recon8T>, registers 168;
-    reduce "wilson_half_t" wilson_dslash_add_dot_half_12t: WilsonDslashAddDot<Half, Recon12T>, registers 112;
-    reduce "wilson_half_t" wilson_dslash_add_dots_half_12t: WilsonDslashAddDots<Half, Recon12T>, registers 120;
-    reduce "wilson_fp16_t" wilson_dslash_add_dot_fp16_12t: WilsonDslashAddDot<Fp16, Recon12T>, registers 112;
-    reduce "wilson_fp16_t" wilson_dslash_add_dots_fp16_12t: WilsonDslashAddDots<Fp16, Recon12T>, registers 120;
+/// a x + b h
+#[inline(always)]
+pub(crate) fn linear<T: Real>(a: T, x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
+    x.zip(h, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)))
+}
+/// x + b h
+#[inline(always)]
+pub(crate) fn add<T: Real>(x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
+    x.zip(h, |x, h| complex(b.mul_add(h.re, x.re), b.mul_add(h.im, x.im)))
+}
+
+impl<P, R, A, S, W> Stage<Rows<(P, R), A, S, W>> for WilsonRow
+where
+    P: NumberFormat,
+    R: LinkFormat<P, Pair: Slots>,
+{
+    type Staged = Rows<(P, Staged<R>), A, S, W>;
+    const BYTES: usize = staged_bytes::<P, R>();
+    #[inline(always)]
+    unsafe fn stage(&self, i: u32) -> Self {
+        let links = unsafe { self.hopping.links.stage::<P, R>(i) };
+        WilsonRow { hopping: Hopping { links, ..self.hopping }, ..*self }
+    }
+    #[inline(always)]
+    fn turned(staged: Self, first: u32) -> Self {
+        let links = staged.hopping.links.turned(first);
+        WilsonRow { hopping: Hopping { links, ..staged.hopping }, ..staged }
+    }
+}
+
+type WithMass<F> = Plain<Rows<F, Mass, Interior, HopForms>>;
+type WithMassDot<F> = Dot<Rows<F, Mass, Interior, FixedForms>>;
+type WithMassDots<F> = Dots<Rows<F, Mass, Interior, FixedForms>>;
+
+crate::kernels! { FAMILY = "wilson";
+    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass]
+        => wide_links(looped 1), narrow_links(sides 2), temporal_links;
+    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot]
+        => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
+    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots]
+        => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
 }

@@ -1,21 +1,23 @@
 //! Several right-hand sides in a thread give the bits of each alone: every row of the operators, every format, links read
 //! from the field and links that were kept. Fields hold random numbers; what a kernel makes of them is another test's.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
-use gpu_kernels::algebra::Real;
-use gpu_kernels::clover::{CloverDslash, CloverDslashAdd, CloverRow};
+use gpu_kernels::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments, Mass};
 use gpu_kernels::field::{Clover, Field, Links};
-use gpu_kernels::ghost::Nothing;
+use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::random::Philox;
-use gpu_kernels::row::{RowDot, RowDots};
+use gpu_kernels::row::{Dot, Dots, Plain, Row};
 use gpu_kernels::sides::{Stage, SumTogether, Together};
-use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Number, Phases};
+use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
 use gpu_kernels::storage::{
-    CloverFormat, Double, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12H, Recon12T, Recon13,
-    Recon18, Single, SiteFormat, Slots, Spinors, TILE,
+    CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, Recon8, Recon8T, Recon12, Recon12H, Recon12T, Recon13,
+    Recon18, Single, Slots, TILE,
 };
-use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd};
+use gpu_kernels::wilson::{
+    AllForms, Exterior, FixedForms, Forms, HopForms, Hopping, Interior, Rows, SumForms, WilsonRow,
+};
+use gpu_kernels::{Kernel, Reduction};
 
 /// Odd extents, and a last tile that is not full.
 const GEOMETRY: Geometry = Geometry::new([2, 6, 4, 6]);
@@ -45,7 +47,7 @@ fn tiles() -> u32 {
 fn field_bytes(site: usize) -> usize {
     SIDES * tiles() as usize * TILE * site
 }
-fn links<P: Precision, R: LinkFormat<P>>(seed: u64) -> Memory {
+fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> Memory {
     Memory::new(seed, tiles() as usize * TILE * R::SITE_BYTES)
 }
 
@@ -79,159 +81,219 @@ macro_rules! several {
     })*};
 }
 
-/// A kernel.
-fn kernel<K: Together>(out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome {
-    let (name, kernel) = (K::NAME.join("_"), make(out.address()));
+/// A row by itself.
+fn row<F, K: Row<F>>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome {
+    let kernel = make(out.address());
     // SAFETY: here and below, every pointer of a kernel is to memory of its test, of the size of its field.
     let one = outcome::<1>(out, |i, rhs| unsafe {
-        kernel.site(i, rhs);
+        Kernel::<Plain<F>>::site(&kernel, i, rhs);
         vec![]
     });
     several!(name, out, one, N => |i, first| unsafe {
-        kernel.sides::<N>(i, first);
+        Together::<Plain<F>>::sides::<N>(&kernel, i, first);
         vec![]
     });
     one
 }
 
-/// A kernel whose links can be kept.
-fn staged<K: Together + Stage<Staged: Together>>(out: &mut Memory, make: impl Fn(*mut u8) -> K) {
-    let one = kernel(out, &make);
-    let (name, kernel) = (K::NAME.join("_"), make(out.address()));
-    assert!(K::BYTES.is_multiple_of(64), "whole slots for four directions");
+/// A row whose links can be kept.
+fn staged_row<F, K>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
+where
+    K: Row<F> + Stage<F> + Row<<K as Stage<F>>::Staged>,
+{
+    let one = row::<F, K>(name, out, &make);
+    let kernel = make(out.address());
+    assert!(<K as Stage<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
-        K::turned(kernel.stage(i), first).sides::<N>(i, first);
+        let staged = <K as Stage<F>>::turned(Stage::<F>::stage(&kernel, i), first);
+        Together::<Plain<<K as Stage<F>>::Staged>>::sides::<N>(&staged, i, first);
         vec![]
     });
 }
 
-/// A row with sums.
-fn sums<K: SumTogether<Values = [f64; V]>, const V: usize>(out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome {
-    let (name, kernel) = (K::NAME.join("_"), make(out.address()));
-    let one = outcome::<1>(out, |i, rhs| unsafe { kernel.site(i, rhs).to_vec() });
+/// A row with sums in format `S`, which has V of them.
+fn sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome
+where
+    K: SumTogether<S> + Reduction<S, Values = [f64; V]>,
+{
+    let kernel = make(out.address());
+    let one = outcome::<1>(out, |i, rhs| unsafe { Reduction::<S>::site(&kernel, i, rhs).to_vec() });
     assert!(one.1.len() == V * SIDES * sites() as usize && one.1.iter().all(|x| *x != 0.0), "{name}");
-    several!(name, out, one, N => |i, first| unsafe { kernel.sides::<N>(i, first).concat() });
+    several!(name, out, one, N => |i, first| unsafe { SumTogether::<S>::sides::<N>(&kernel, i, first).concat() });
     one
 }
 
 /// The same with links that can be kept.
-fn staged_sums<K, const V: usize>(out: &mut Memory, make: impl Fn(*mut u8) -> K)
+fn staged_sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
 where
-    K: SumTogether<Values = [f64; V]> + Stage<Staged: SumTogether<Values = [f64; V]>>,
+    K: SumTogether<S> + Reduction<S, Values = [f64; V]> + Stage<S>,
+    K: SumTogether<<K as Stage<S>>::Staged> + Reduction<<K as Stage<S>>::Staged, Values = [f64; V]>,
 {
-    let one = sums(out, &make);
-    let (name, kernel) = (K::NAME.join("_"), make(out.address()));
+    let one = sums::<S, K, V>(name, out, &make);
+    let kernel = make(out.address());
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
-        K::turned(kernel.stage(i), first).sides::<N>(i, first).concat()
+        let staged = <K as Stage<S>>::turned(Stage::<S>::stage(&kernel, i), first);
+        SumTogether::<<K as Stage<S>>::Staged>::sides::<N>(&staged, i, first).concat()
     });
 }
 
-/// What rows of the Wilson operators read, and the memory of all that.
-struct Operands<P: CloverFormat, R> {
-    hopping: [Hopping<P, R>; 2],
-    x: Field<Spinors<P>>,
-    w: Field<Spinors<P>>,
-    clover: Clover<P>,
+/// What rows of Wilson-like operators read.
+struct Operands {
+    rows: [WilsonRow; 2],
+    clover: Clover,
     _memory: [Memory; 5],
 }
 
 /// Memory for results, and operands.
-fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (Memory, Operands<P, R>) {
+fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (Memory, Operands) {
     let bytes = field_bytes(P::SPINOR_BYTES);
     let [mut input, mut x, mut w, out] = [2, 3, 4, 1].map(|seed| Memory::new(seed, bytes));
     let mut clover = Memory::new(5, field_bytes(P::CLOVER_BYTES) / SIDES);
     let mut packed = links::<P, R>(6);
-    let real = |x: f64| <P::Real as Real>::from_f64(x);
-    let (geometry, region, time, time_across) = (GEOMETRY, Region::WHOLE, real(1.5), real(-1.5));
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
         let (links, read) = (Links::new(packed.address()), Field::new(input.address(), tiles()));
-        Operands {
-            hopping: [0, 1].map(|parity| Hopping { input: read, links, geometry, region, parity, time, time_across }),
+        let rows = [0, 1].map(|parity| WilsonRow {
+            out: Field::none(),
             x: Field::new(x.address(), tiles()),
             w: Field::new(w.address(), tiles()),
-            clover: Clover::new(clover.address()),
-            _memory: [input, x, w, clover, packed],
-        }
+            sum: 0,
+            dagger: 0,
+            b: (-0.4).into(),
+            diagonal: DiagonalArguments::mass(0.75),
+            hopping: Hopping {
+                input: read,
+                links,
+                geometry: GEOMETRY,
+                region: Region::WHOLE,
+                parity,
+                time: 1.5.into(),
+                time_across: (-1.5).into(),
+            },
+            ghosts: Ghosts::NONE,
+        });
+        Operands { rows, clover: Clover::new(clover.address()), _memory: [input, x, w, clover, packed] }
     };
     (out, operands)
 }
-fn field<F: SiteFormat>(address: *mut u8) -> Field<F> {
+fn field(address: *mut u8) -> Field {
     unsafe { Field::new(address, tiles()) }
 }
 
-/// All rows of the Wilson and the Wilson-clover operator.
-fn all_rows<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
-    let (mut out, Operands { hopping, x, w, clover, _memory }) = operands::<P, R>();
-    let (a, b) = (<P::Real as Real>::from_f64(0.75), <P::Real as Real>::from_f64(-0.4));
-    let (out, inverse) = (&mut out, clover);
-    for hopping in hopping {
-        staged(out, |out| WilsonDslash::<P, R, false> { out: field(out), hopping });
-        staged(out, |out| WilsonDslash::<P, R, true> { out: field(out), hopping });
-        let row = |out| WilsonDslashAdd::<P, R, false> { out: field(out), x, a, b, hopping };
-        staged(out, row);
-        staged_sums(out, |out| RowDot { row: row(out), w });
-        staged_sums(out, |out| RowDots { row: row(out), w });
-        // In place.
-        staged(out, |out| WilsonDslashAdd::<P, R, false> { out: field(out), x: field(out), a, b, hopping });
+type Inside<P, R, A, W> = Rows<(P, R), A, Interior, W>;
+type Ends<P, R, W> = Rows<(P, R), AnyDiagonal, Exterior, W>;
 
-        staged(out, |out| CloverDslash::<P, R, false> { out: field(out), inverse, hopping });
-        let row = |out| CloverDslashAdd::<P, R> { out: field(out), x, b, inverse, hopping };
-        staged(out, row);
-        staged_sums(out, |out| RowDots { row: row(out), w });
-        staged(out, |out| CloverRow::<P, R, false> { out: field(out), x, b, clover, hopping });
-        staged(out, |out| CloverRow::<P, R, true> { out: field(out), x, b, clover, hopping });
+/// Rows with a diagonal in the forms of `W`: inside, and by the kernel for the ends, which sees no ghosts here and has to
+/// give the same.
+fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: Diagonal, W: Forms>(
+    out: &mut Memory,
+    rows: [WilsonRow; 2],
+    diagonal: DiagonalArguments,
+    sums: &[u32],
+) {
+    for row in rows {
+        for sum in sums.iter().copied() {
+            for dagger in [0, 1] {
+                let row = WilsonRow { sum, dagger, diagonal, ..row };
+                let name = format!("{diagonal:?}, sum {sum}, dagger {dagger}");
+                let make = |out| WilsonRow { out: field(out), ..row };
+                staged_row::<Inside<P, R, A, W>, _>(&name, out, make);
+                let inside = self::row::<Inside<P, R, A, W>, _>(&name, out, make);
+                assert!(inside == self::row::<Ends<P, R, AllForms>, _>(&name, out, make), "{name}: ends");
+                // In place.
+                let in_place = |out| WilsonRow { out: field(out), x: field(out), ..row };
+                staged_row::<Inside<P, R, A, W>, _>(&name, out, in_place);
+            }
+        }
+    }
+}
+
+/// Rows with sums.
+fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: Diagonal>(
+    out: &mut Memory,
+    rows: [WilsonRow; 2],
+    diagonal: DiagonalArguments,
+) {
+    for row in rows {
+        let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
+        staged_sums::<Dot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, make);
+        staged_sums::<Dots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
+        let inside = sums::<Dots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
+        assert!(inside == sums::<Dots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, make), "ends");
     }
 }
 
 /// One that reads everything: links, the clover term, x and w.
 fn one_row<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
-    let (mut out, Operands { hopping, x, w, clover: inverse, _memory }) = operands::<P, R>();
-    let b = <P::Real as Real>::from_f64(-0.4);
-    for hopping in hopping {
-        let row = |out| CloverDslashAdd::<P, R> { out: field(out), x, b, inverse, hopping };
-        staged_sums(&mut out, |out| RowDots { row: row(out), w });
+    let (mut out, Operands { rows, clover, _memory }) = operands::<P, R>();
+    for row in rows {
+        let diagonal = DiagonalArguments::clover(clover, true);
+        let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
+        staged_sums::<Dots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, make);
     }
 }
 
 /// Rows of a staggered operator.
-fn rows<H: Hops>(hops: H, (a, b): (Number<H>, Number<H>)) {
-    let bytes = field_bytes(<H::Precision as Precision>::COLOUR_BYTES);
+fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
+    let bytes = field_bytes(P::COLOUR_BYTES);
     let [mut x, mut w, mut out] = [3, 4, 1].map(|seed| Memory::new(seed, bytes));
-    let (x, w) = (field(x.address()), field(w.address()));
-    kernel(&mut out, |out| Dslash { out: field(out), hops });
-    let row = |out| DslashAdd { out: field(out), x, a, b, hops };
-    kernel(&mut out, row);
-    sums(&mut out, |out| RowDot { row: row(out), w });
+    let row = StaggeredRow { x: field(x.address()), w: field(w.address()), ..row };
+    for sum in [0, 1] {
+        let make = |out| StaggeredRow { out: field(out), sum, ..row };
+        let inside = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, make);
+        assert!(inside == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, make), "ends");
+    }
+    let make = |out| StaggeredRow { out: field(out), ..row };
+    let inside = sums::<Dot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, make);
+    assert!(inside == sums::<Dot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, make), "ends");
 }
 
 /// All rows of the staggered operators, with links of thin links' format for the naive one, and long ones for the other.
-fn staggered<P: Precision, R: LinkFormat<P>>()
+fn staggered<P: NumberFormat, R: LinkFormat<P>>()
 where
     R::Full: LinkFormat<P>,
 {
     let mut input = Memory::new(2, field_bytes(P::COLOUR_BYTES));
     let (mut fat, mut long) = (links::<P, R::Full>(5), links::<P, R>(6));
-    let real = |x: f64| <P::Real as Real>::from_f64(x);
-    let phases = Phases::new([0b1000, 0b1001, 0b1011, 0]);
     // SAFETY: as above.
     unsafe {
-        let input = Field::new(input.address(), tiles());
-        let (fat, long) = (Links::<P, R::Full>::new(fat.address()), Links::<P, R>::new(long.address()));
-        let (geometry, region, beyond) = (GEOMETRY, Region::WHOLE, Nothing);
+        let (fat, long) = (Links::new(fat.address()), Links::new(long.address()));
         for parity in [0, 1] {
-            let (factor, across) = (real(0.9), real(-1.0));
-            let near = Naive { input, links: fat, geometry, region, phases, parity, factor, across, beyond };
-            let naive = Naive { input, links: long, geometry, region, phases, parity, factor, across, beyond };
-            rows(naive, (real(0.75), real(-0.4)));
-            rows(Improved { near, long, factor: real(-0.04) }, (real(0.75), real(-0.4)));
+            let row = StaggeredRow {
+                out: Field::none(),
+                x: Field::none(),
+                w: Field::none(),
+                sum: 1,
+                parity,
+                a: 0.75.into(),
+                b: (-0.4).into(),
+                input: Field::new(input.address(), tiles()),
+                geometry: GEOMETRY,
+                region: Region::WHOLE,
+                phases: Phases::new([0b1000, 0b1001, 0b1011, 0]),
+                across: (-1.0).into(),
+                links: fat,
+                factor: 0.9.into(),
+                long,
+                long_factor: (-0.04).into(),
+                ghosts: Ghosts::NONE,
+            };
+            rows::<P, Naive<R>>(StaggeredRow { links: long, ..row });
+            rows::<P, Improved<R>>(row);
         }
     }
 }
 
 #[test]
 fn rows_of_wilson_operators() {
-    all_rows::<Single, Recon12>();
+    let (mut out, Operands { rows, clover, _memory }) = operands::<Single, Recon12>();
+    let (mass, out) = (DiagonalArguments::mass(0.75), &mut out);
+    let [inverse, term] = [true, false].map(|inverse| DiagonalArguments::clover(clover, inverse));
+    rows_with::<Single, Recon12, Mass, HopForms>(out, rows, mass, &[0, 1]);
+    sums_with::<Single, Recon12, Mass>(out, rows, mass);
+    rows_with::<Single, Recon12, CloverBlocks, HopForms>(out, rows, inverse, &[0, 1]);
+    rows_with::<Single, Recon12, CloverBlocks, SumForms>(out, rows, term, &[1]);
+    sums_with::<Single, Recon12, CloverBlocks>(out, rows, inverse);
 }
 #[test]
 fn formats_of_wilson_operators() {

@@ -2,6 +2,7 @@
 //! action, which stay on the device.
 //!
 //! `cargo run --release --example own_hmc`
+use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
@@ -21,12 +22,12 @@ const LENGTH: f64 = 1.0;
 const STEPS: usize = 20;
 
 /// H = S(U) + ½ Σ |P|².
-fn energy(action: &GaugeAction, links: &MovingLinks<f64>, momenta: &MomentumField) -> Result<f64, Error> {
+fn energy(action: &GaugeAction, links: &MovingLinks, momenta: &MomentumField) -> Result<f64, Error> {
     Ok(action.value(links.own())? + momenta.kinetic_energy()?)
 }
 
 /// Follows the equations of motion by leapfrog.
-fn leapfrog(force: &impl Force<f64>, links: &mut MovingLinks<f64>, momenta: &mut MomentumField) -> Result<(), Error> {
+fn leapfrog(force: &impl Force, links: &mut MovingLinks, momenta: &mut MomentumField) -> Result<(), Error> {
     let step = LENGTH / STEPS as f64;
     force.push(links, 0.5 * step, momenta)?;
     for n in 1..=STEPS {
@@ -39,8 +40,9 @@ fn leapfrog(force: &impl Force<f64>, links: &mut MovingLinks<f64>, momenta: &mut
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lattice = Lattice::new([4, 4, 4, 4])?;
     let domain = Domain::single(Cpu::new(None), lattice)?;
-    let mut links = MovingLinks::new(&ThinGauge::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?)?;
-    let mut momenta = MomentumField::zero(&domain)?;
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?;
+    let mut links = MovingLinks::new(&thin, Precision::Double)?;
+    let mut momenta = MomentumField::zero(&domain, Precision::Double)?;
     let action = GaugeAction::wilson(5.6);
     let force = GaugeDrive { action, single: false };
 

@@ -1,12 +1,13 @@
 //! Solves the Wilson-Dirac equation for a random source on a small weak-field configuration, on the CPU.
 //!
 //! `cargo run --release --example solve`
+use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Request, solve_wilson};
+use ferrite::solve::{Request, solve_wilson};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lattice = Lattice::new([8, 8, 8, 16])?;
@@ -15,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let domain = Domain::single(Cpu::new(None), lattice)?;
 
     let operator = WilsonParams::from_mass(0.05, TimeBoundary::Antiperiodic);
-    let request = Request { precision: IterationPrecision::Single, ..Request::new(operator) };
+    let request = Request { precision: Precision::Single, ..Request::new(operator) };
     let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
 
     println!("{} iterations, true residual {:.1e}", report.info.iterations, report.true_residual[0]);

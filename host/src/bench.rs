@@ -8,9 +8,8 @@ pub use halo::timeline;
 
 use crate::domain::{Domain, Result};
 use crate::lattice::Lattice;
-use crate::solve::{IterationPrecision, Reconstruction};
 use crate::workload::{self, Extent, Visit};
-use gpu_kernels::storage::{FourSpins, OneSpin};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 
 /// One measured operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,9 +40,9 @@ pub struct Options {
     /// The lattice.
     pub lattice: Lattice,
     /// Precisions.
-    pub precisions: Vec<IterationPrecision>,
+    pub precisions: Vec<Precision>,
     /// How links are kept; what does not exist in a precision is left out.
-    pub reconstructions: Vec<Reconstruction>,
+    pub reconstructions: Vec<LinkStorage>,
     /// Right-hand sides.
     pub nrhs: usize,
 }
@@ -119,8 +118,8 @@ fn measure(
         let seconds = time(domain, call)?;
         rows.push(Row {
             operator: operation.name,
-            precision: operation.precision,
-            reconstruct: operation.reconstruct,
+            precision: operation.precision.name(),
+            reconstruct: operation.storage.map_or("", LinkStorage::name),
             lattice: domain.global().size(),
             nrhs: options.nrhs,
             microseconds: seconds * 1e6,
@@ -157,10 +156,14 @@ pub fn asqtad(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
 
 /// Linear algebra on spinors of one parity.
 pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::linear_algebra::<FourSpins>)
+    measure(domain, options, |domain, options, extent, visit| {
+        workload::linear_algebra(domain, FermionKind::Wilson, options, extent, visit)
+    })
 }
 
 /// Linear algebra on colour vectors of one parity.
 pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::linear_algebra::<OneSpin>)
+    measure(domain, options, |domain, options, extent, visit| {
+        workload::linear_algebra(domain, FermionKind::Staggered, options, extent, visit)
+    })
 }

@@ -5,8 +5,9 @@ use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
 use crate::measure::Exact;
 use crate::memory::Part;
-use crate::solve::{IterationPrecision, Reconstruction};
+use crate::solve::{LinkStorage, Precision};
 use comms::{CommError, GridError, ProcessGrid, Solo};
+use gpu_kernels::Format;
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use std::sync::Arc;
 
@@ -54,6 +55,14 @@ pub enum DeviceError {
         /// How many there are.
         expected: usize,
     },
+    /// A field in another format than that of the others.
+    #[error("a field in format '{found}' stands where one in '{expected}' has to be")]
+    OtherFormat {
+        /// Its format.
+        found: Format,
+        /// That of the others.
+        expected: Format,
+    },
     /// More sites than a device can count.
     #[error(
         "a part of {local} has with its border more than {MOST_LOCAL_SITES} sites, the most on one device: cut the lattice \
@@ -65,15 +74,15 @@ pub enum DeviceError {
     },
     /// A format of which no kernels of an operator are compiled.
     #[error(
-        "there are no kernels of the {operator} operator with links as {reconstruction:?} in {precision:?} precision"
+        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers"
     )]
     NoKernels {
         /// Of fermions.
         operator: &'static str,
         /// Of fields.
-        precision: IterationPrecision,
+        precision: Precision,
         /// Of links.
-        reconstruction: Reconstruction,
+        reconstruction: LinkStorage,
     },
     /// A clover term of another mass or anisotropy than the operator it is given to.
     #[error(

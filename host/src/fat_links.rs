@@ -4,7 +4,7 @@
 //! [`dirac`](crate::dirac) put in; so coefficients here have the signs for that. MILC's files hold both:
 //! [`with_phases`] goes between the two.
 use crate::backend::{Buffer, view};
-use crate::dirac::{ImprovedLinks, StaggeredPhases, TimeBoundary};
+use crate::dirac::{StaggeredLinks, StaggeredPhases, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
@@ -12,10 +12,13 @@ use crate::lattice::Section;
 use crate::measure::Exact;
 use crate::measure::{violation, violation_of_u3};
 use gpu_kernels::field::Matrices;
-use gpu_kernels::smeared::{ComponentsAbove, LongLinks, ProjectU3, ScaleLinks, Staple, UnitarityViolation};
-use gpu_kernels::storage::{Element, LinkFormat, Precision, TILE};
+use gpu_kernels::smeared::{
+    COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
+    Staple, UNITARITY_VIOLATION, UnitarityViolation,
+};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
-use std::marker::PhantomData;
 
 /// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
 /// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
@@ -95,33 +98,39 @@ pub enum FatLinkError {
 }
 
 /// One matrix for each site of a lattice with its border.
-pub(crate) struct MatrixField<T = f64> {
+pub(crate) struct MatrixField {
     halves: [Buffer; 2],
     sites: usize,
-    format: PhantomData<T>,
+    site_bytes: usize,
 }
 
-impl<T: Element> MatrixField<T> {
-    /// Zero, on `sites` sites of each parity; `what` is named when there is too little memory.
-    pub fn new(domain: &Domain, sites: usize, what: &str) -> Result<Self> {
-        let bytes = sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES;
-        let half = || domain.backend().allocate(bytes, what);
-        Ok(MatrixField { halves: [half()?, half()?], sites, format: PhantomData })
+impl MatrixField {
+    /// Zero, on the sites of links and in their precision; `what` is named when there is too little memory.
+    pub fn like(links: &ThinGauge, what: &str) -> Result<Self> {
+        let site_bytes = match links.precision() {
+            Precision::Double => Matrices::site_bytes::<f64>(),
+            Precision::Single => Matrices::site_bytes::<f32>(),
+            Precision::Half | Precision::Fp16 => unreachable!("links that are kept once have 64 or 32 bits"),
+        };
+        let sites = links.bordered_sites() as usize;
+        let half = || links.domain().backend().allocate(sites.div_ceil(TILE) * TILE * site_bytes, what);
+        Ok(MatrixField { halves: [half()?, half()?], sites, site_bytes })
     }
     /// Those on even and on odd sites. The views must not outlive the field.
-    pub fn views(&self) -> [Matrices<T>; 2] {
-        [view::matrices(&self.halves[0], self.sites), view::matrices(&self.halves[1], self.sites)]
+    pub fn views(&self) -> [Matrices; 2] {
+        self.halves.each_ref().map(|half| view::matrices(half, self.sites, self.site_bytes))
     }
 }
 
 /// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
 pub fn workspace_bytes(sites: usize) -> usize {
-    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::<f64>::SITE_BYTES
+    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>()
 }
 
-/// F_μ(x): the link and its staples. Thin links must be unitary.
+/// F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
 pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
-    let (domain, fat) = (thin.domain(), thin.empty_like()?);
+    thin.expect_in(Precision::Double)?;
+    let (domain, fat, format) = (thin.domain(), thin.empty_like()?, Format::of(Precision::Double));
     // In the border as well, but for its outermost sites, whose neighbours are not there.
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
     // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
@@ -129,10 +138,10 @@ pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
     let factor = c.one_link - 6.0 * c.lepage;
     for parity in 0..2 {
         let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
-        domain.backend().launch(&kernel, sites, 1)?;
+        domain.backend().launch(&SCALE_LINKS, format, &kernel, sites, 1)?;
     }
     let (first, second) = {
-        let field = || MatrixField::new(domain, sites as usize, "a staple of fat links");
+        let field = || MatrixField::like(thin, "a staple of fat links");
         (field()?, field()?)
     };
     // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
@@ -151,7 +160,7 @@ pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
                 keep: u32::from(out.is_some()),
                 coefficient,
             };
-            domain.backend().launch(&kernel, sites, 1)?;
+            domain.backend().launch(&STAPLE, format, &kernel, sites, 1)?;
         }
         Result::Ok(())
     };
@@ -178,8 +187,9 @@ pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
     Ok(fat)
 }
 
-/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
+/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
 pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
+    thin.expect_in(Precision::Double)?;
     let (domain, long) = (thin.domain(), thin.empty_like()?);
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
     for parity in 0..2 {
@@ -190,17 +200,18 @@ pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
             parity: parity as u32,
             factor: coefficient,
         };
-        domain.backend().launch(&kernel, sites, 1)?;
+        domain.backend().launch(&LONG_LINKS, Format::NONE, &kernel, sites, 1)?;
     }
     Ok(long)
 }
 
-/// W = V (V†V)^(−1/2): the links in U(3) next to `links`.
+/// W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
 pub fn project_u3(links: &ThinGauge) -> std::result::Result<ThinGauge, FatLinkError> {
+    links.expect_in(Precision::Double)?;
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
-        domain.backend().launch(&kernel, sites, 1).map_err(DeviceError::from)?;
+        domain.backend().launch(&PROJECT_U3, Format::NONE, &kernel, sites, 1).map_err(DeviceError::from)?;
     }
     let violation = unitarity_violation(&out)?;
     // Not "more than": NaN is no projection either.
@@ -213,7 +224,7 @@ fn unitarity_violation(links: &ThinGauge) -> Result<f64> {
     for parity in 0..2 {
         let kernel =
             UnitarityViolation { links: links.links(parity), lattice: links.bordered(), parity: parity as u32 };
-        domain.backend().reduce(&kernel, domain.half_sites(), 1, parity)?;
+        domain.backend().reduce(&UNITARITY_VIOLATION, Format::NONE, &kernel, (domain.half_sites(), 1), parity)?;
     }
     let mut sums = [0.0; 2];
     domain.sums(&mut sums)?;
@@ -227,7 +238,7 @@ fn largest_component(links: &ThinGauge, bound: f64) -> Result<f64> {
     for parity in 0..2 {
         let (lattice, links) = (links.bordered(), links.links(parity));
         let kernel = ComponentsAbove { links, lattice, parity: parity as u32, bound };
-        domain.backend().reduce(&kernel, domain.half_sites(), 1, 8 * parity)?;
+        domain.backend().reduce(&COMPONENTS_ABOVE, Format::NONE, &kernel, (domain.half_sites(), 1), 8 * parity)?;
     }
     let mut counts = [0.0; 16];
     domain.sums(&mut counts)?;
@@ -261,7 +272,7 @@ pub struct Improvement {
 }
 
 impl Improvement {
-    /// From paths over thin links in SU(3), such as those of asqtad.
+    /// From paths over thin links in SU(3) and in double precision, such as those of asqtad.
     pub fn from_paths(thin: &ThinGauge, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
@@ -286,14 +297,15 @@ impl Improvement {
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
-    /// A copy in precision `P` with long links in reconstruction `R`, which must be possible.
-    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<ImprovedLinks<P, R>>
-    where
-        R::Full: LinkFormat<P>,
-    {
-        let fat_scale = if R::UNIT { self.fat_scale } else { 1.0 };
-        let fat = DeviceGauge::from_thin::<1>(&self.fat, fat_scale)?;
-        ImprovedLinks::new(fat, DeviceGauge::from_thin::<3>(&self.long, self.long_scale)?)
+    /// A copy for operators on fields in a precision, with long links stored as `storage` says, which must be possible, and
+    /// all reals of fat ones.
+    pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
+        // In fixed point components have to lie between −1 and 1.
+        let fixed_point = precision == Precision::Half || storage.half;
+        let fat_scale = if fixed_point { self.fat_scale } else { 1.0 };
+        let full = LinkStorage::FULL.half(storage.half);
+        let fat = DeviceGauge::from_thin(&self.fat, precision, full, fat_scale, 1)?;
+        StaggeredLinks::improved(fat, DeviceGauge::from_thin(&self.long, precision, storage, self.long_scale, 3)?)
     }
     /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {

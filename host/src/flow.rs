@@ -10,6 +10,7 @@ use crate::rhmc::force::Force;
 use crate::rhmc::gauge::{FieldStrengths, GaugeAction, GaugeDrive, field_strengths};
 use crate::rhmc::links::MovingLinks;
 use crate::rhmc::momenta::MomentumField;
+use gpu_kernels::Precision;
 
 /// Whose gradient.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +33,10 @@ impl FlowAction {
     }
 }
 
-/// Links that flow.
+/// Links that flow, in double precision.
 pub struct Flow {
-    links: MovingLinks<f64>,
-    velocity: MomentumField<f64>,
+    links: MovingLinks,
+    velocity: MomentumField,
     drive: GaugeDrive,
     time: f64,
 }
@@ -68,8 +69,8 @@ impl Flow {
     /// *Collective.* From these links on.
     pub fn new(links: &ThinGauge, action: FlowAction) -> Result<Self> {
         let drive = GaugeDrive { action: action.action(), single: false };
-        let velocity = MomentumField::zero(links.domain())?;
-        Ok(Flow { links: MovingLinks::new(links)?, velocity, drive, time: 0.0 })
+        let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
+        Ok(Flow { links: MovingLinks::new(links, Precision::Double)?, velocity, drive, time: 0.0 })
     }
     /// t
     pub fn time(&self) -> f64 {

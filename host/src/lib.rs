@@ -46,7 +46,8 @@
 //! use ferrite::domain::Domain;
 //! use ferrite::generate;
 //! use ferrite::lattice::Lattice;
-//! use ferrite::solve::{IterationPrecision, Request, solve_wilson};
+//! use ferrite::solve::{Request, solve_wilson};
+//! use ferrite::Precision;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 7, 0.1); // or files::read_gauge
@@ -54,7 +55,7 @@
 //! let domain = Domain::single(Cpu::new(Some(1)), lattice)?; // or Cuda::new(0)?
 //!
 //! let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-//! let request = Request { precision: IterationPrecision::Single, tol: 1e-9, ..Request::new(operator) };
+//! let request = Request { precision: Precision::Single, tol: 1e-9, ..Request::new(operator) };
 //! let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
 //!
 //! // ‖b − M x‖ / ‖b‖ of the full system, computed from the solution in double precision.
@@ -62,6 +63,7 @@
 //! assert_eq!(solutions[0].lattice(), lattice);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+pub use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 pub use {comms, gpu_kernels, num_complex, rational, solvers};
 
 pub mod backend;

@@ -2,14 +2,15 @@
 //! exchange.
 //!
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
-use crate::field::{DeviceColour, ThinGauge};
+use crate::field::{DeviceField, ThinGauge};
 use crate::lattice::Lattice;
 use crate::rhmc::condensate::condensate_bytes;
 use crate::rhmc::momenta::MomentumField;
-use crate::solve::{BATCH_SIZES, IterationPrecision};
+use crate::solve::BATCH_SIZES;
 use comms::ProcessGrid;
 use gpu_kernels::ghost::zone_tiles;
-use gpu_kernels::storage::{Double, Element, Fp16, Half, Precision, Single, TILE};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{FermionKind, Precision};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -49,8 +50,8 @@ impl Part {
         (0..4).map(|mu| self.local.size()[mu] + 2 * border[mu] as usize).product::<usize>() / 2
     }
     /// Bytes of links that are kept once, on both parities and with their border.
-    pub fn links_bytes<T: Element>(&self) -> usize {
-        2 * ThinGauge::<T>::bytes_for(self.bordered_sites())
+    pub fn links_bytes(&self, precision: Precision) -> usize {
+        2 * ThinGauge::bytes_for(precision, self.bordered_sites())
     }
     /// Sites of one parity in the message that fills a border of this width, for each direction: those that are cut are
     /// filled one after the other, each with the borders that are there already.
@@ -103,10 +104,10 @@ impl Exchanges {
     }
     /// Those of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
     #[must_use]
-    pub fn hops(mut self, what: Travelling, precision: IterationPrecision, sides: &[usize]) -> Self {
+    pub fn hops(mut self, what: Travelling, precision: Precision, sides: &[usize]) -> Self {
         let (steps, bytes) = match what {
-            Travelling::Spinors => (1, half_spinor_bytes(precision)),
-            Travelling::Colours(steps) => (steps, colour_bytes(precision)),
+            Travelling::Spinors => (1, precision.half_spinor_bytes()),
+            Travelling::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
         };
         for nrhs in sides {
             let zone = |mu: usize| {
@@ -120,9 +121,9 @@ impl Exchanges {
     }
     /// Those that bring up to date the border of links that are kept once.
     #[must_use]
-    pub fn border<T: Element>(mut self) -> Self {
+    pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
-        self.slabs(slabs.map(|sites| 2 * ThinGauge::<T>::bytes_for(sites)));
+        self.slabs(slabs.map(|sites| 2 * ThinGauge::bytes_for(precision, sites)));
         self
     }
     /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
@@ -164,27 +165,6 @@ pub fn widths(nrhs: usize) -> Vec<usize> {
     std::iter::once(nrhs).chain(narrower).collect()
 }
 
-macro_rules! of_precision {
-    ($precision:expr, $constant:ident) => {
-        match $precision {
-            IterationPrecision::Double => <Double as Precision>::$constant,
-            IterationPrecision::Single => <Single as Precision>::$constant,
-            IterationPrecision::Half => <Half as Precision>::$constant,
-            IterationPrecision::Fp16 => <Fp16 as Precision>::$constant,
-        }
-    };
-}
-
-fn half_spinor_bytes(precision: IterationPrecision) -> usize {
-    of_precision!(precision, HALF_SPINOR_BYTES)
-}
-pub(crate) fn spinor_bytes(precision: IterationPrecision) -> usize {
-    of_precision!(precision, SPINOR_BYTES)
-}
-fn colour_bytes(precision: IterationPrecision) -> usize {
-    of_precision!(precision, COLOUR_BYTES)
-}
-
 /// What an [ensemble](crate::rhmc) is made of, as far as it takes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ensemble {
@@ -205,15 +185,16 @@ impl Ensemble {
     /// Device memory of a process with such a part of the lattice, with names for what takes it.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
-        let (thin, momenta) = (part.links_bytes::<f64>(), 2 * MomentumField::<f64>::bytes_for(sites));
+        let (thin, momenta) =
+            (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
         let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
-        let mut exchanges = Exchanges::of(part).border::<f64>();
+        let mut exchanges = Exchanges::of(part).border(Precision::Double);
         if self.single_links {
-            exchanges = exchanges.border::<f32>();
+            exchanges = exchanges.border(Precision::Single);
         }
         if self.pseudofermions > 0 {
             // Solutions and directions for all poles, and pairs of vectors with those of the neighbours around.
-            let vector = |sites| DeviceColour::<Double>::bytes_for(sites, 1);
+            let vector = |sites| DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, 1);
             let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
             // Condensates are measured when there is no force.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
@@ -222,9 +203,13 @@ impl Ensemble {
             let hops = Travelling::Colours(if self.improved { 3 } else { 1 });
             let sides: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
             let width = part.border().into_iter().max().unwrap_or(0);
-            for precision in [IterationPrecision::Double, IterationPrecision::Single] {
+            for precision in [Precision::Double, Precision::Single] {
                 let pairs = [POLES * self.pseudofermions];
-                exchanges = exchanges.hops(hops, precision, &sides).margin(width, colour_bytes(precision), &pairs);
+                exchanges = exchanges.hops(hops, precision, &sides).margin(
+                    width,
+                    FermionKind::Staggered.site_bytes(precision),
+                    &pairs,
+                );
             }
         }
         if self.improved {
@@ -263,15 +248,15 @@ mod tests {
     #[test]
     fn fields_of_equally_large_zones_share_them() {
         let part = part([4, 4, 4, 8], [1, 1, 1, 2]);
-        let double = |sides: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, IterationPrecision::Double, sides);
+        let double = |sides: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, Precision::Double, sides);
         // 32 sites of a face, one tile, of 96 bytes: two zones and a packed face at each of two ends.
         assert_eq!(double(&[1]).device_bytes(), 6 * 32 * 96 + 128);
         assert_eq!(double(&[1]).pinned_bytes(), 4 * 32 * 96);
-        let both = double(&[1]).hops(Travelling::Spinors, IterationPrecision::Single, &[2]);
+        let both = double(&[1]).hops(Travelling::Spinors, Precision::Single, &[2]);
         assert_eq!(both.device_bytes(), double(&[1]).device_bytes());
         assert_eq!(double(&[0]).needs(), None);
         // Nobody to talk to.
-        let alone = Exchanges::of(super::tests::part([4; 4], [1; 4])).border::<f64>();
-        assert_eq!(alone.hops(Travelling::Colours(3), IterationPrecision::Half, &[1, 2]).device_bytes(), 0);
+        let alone = Exchanges::of(super::tests::part([4; 4], [1; 4])).border(Precision::Double);
+        assert_eq!(alone.hops(Travelling::Colours(3), Precision::Half, &[1, 2]).device_bytes(), 0);
     }
 }

@@ -28,7 +28,8 @@ use crate::domain::{Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::HostGauge;
 use crate::{generate, measure};
-use gpu_kernels::heatbath::{Heatbath, Overrelax};
+use gpu_kernels::Format;
+use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
 
 /// The first configuration.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +74,14 @@ impl Generator {
                 let at = self.links.sublattice(parity, mu);
                 let (geometry, position) = (domain.geometry(), domain.position());
                 let kernel = Heatbath { at, geometry, position, beta, seed, pass };
-                domain.backend().launch(&kernel, domain.half_sites(), 1)?;
+                domain.backend().launch(&HEATBATH, Format::NONE, &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }
         for _ in 0..overrelax {
             for (parity, mu) in sublattices() {
                 let kernel = Overrelax { at: self.links.sublattice(parity, mu) };
-                domain.backend().launch(&kernel, domain.half_sites(), 1)?;
+                domain.backend().launch(&OVERRELAX, Format::NONE, &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }

@@ -1,5 +1,5 @@
 //! A lattice that is cut over ranks against the whole one: every operator, in every format.
-use crate::accuracy::Accuracy;
+use crate::formats::{self, LinkFormat};
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::dirac::{
@@ -8,18 +8,16 @@ use ferrite::dirac::{
 };
 use ferrite::domain::{Domain, Result};
 use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{Fermion, HostField, HostGauge};
-use ferrite::field::{DeviceGauge, FieldKind, FieldSpace, FullField, ThinGauge};
+use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::gauge_fixing::temporal_gauge;
 use ferrite::generate;
 use ferrite::halo::Network;
 use ferrite::lattice::{Lattice, Section};
-use gpu_kernels::storage::{
-    Double, FourSpins, Fp16, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H,
-    Recon12T, Recon13, Recon13H, Recon18, Recon18H, Single,
-};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A field that was computed.
@@ -92,31 +90,47 @@ impl<'a> Computing<'a> {
 }
 
 impl Computing<'_> {
-    fn field<K: FieldKind, P: Accuracy>(&self, block: u64) -> Result<FullField<K, P>> {
-        let first = self.seed + 10 * block;
-        let host = (0..self.nrhs as u64).map(|j| generate::random_source(self.domain.section(), first + j));
-        let mut field = FullField::zero(self.domain, self.nrhs)?;
-        field.upload(&host.collect::<Vec<HostField<K::Host>>>())?;
+    fn zero(&self, kind: FermionKind, precision: Precision) -> Result<FullField> {
+        FullField::zero(self.domain, kind, precision, self.nrhs)
+    }
+    fn field(&self, kind: FermionKind, precision: Precision, block: u64) -> Result<FullField> {
+        fn upload<F: Fermion>(field: &mut FullField, section: Section, seeds: Range<u64>) -> Result {
+            let host = seeds.map(|seed| generate::random_source(section, seed));
+            field.upload(&host.collect::<Vec<HostField<F>>>())
+        }
+        let (section, first) = (self.domain.section(), self.seed + 10 * block);
+        let (mut field, seeds) = (self.zero(kind, precision)?, first..first + self.nrhs as u64);
+        match kind {
+            FermionKind::Wilson => upload::<Spinor>(&mut field, section, seeds)?,
+            FermionKind::Staggered => upload::<ColourVector>(&mut field, section, seeds)?,
+        }
         Ok(field)
     }
-    fn keep<K: FieldKind, P: Accuracy>(&mut self, label: String, field: &FullField<K, P>, tolerance: f64) -> Result {
-        let fields = field.download()?.iter().map(|field| field.numbers().to_vec()).collect();
-        self.out.fields.push(Image { label, components: K::Host::COMPONENTS, fields, tolerance });
+    fn keep(&mut self, label: String, field: &FullField, tolerance: f64) -> Result {
+        fn numbers<F: Fermion>(field: &FullField) -> Result<Vec<Vec<Complex64>>> {
+            Ok(field.download::<F>()?.iter().map(|field| field.numbers().to_vec()).collect())
+        }
+        let (components, fields) = match field.even.kind() {
+            FermionKind::Wilson => (Spinor::COMPONENTS, numbers::<Spinor>(field)?),
+            FermionKind::Staggered => (ColourVector::COMPONENTS, numbers::<ColourVector>(field)?),
+        };
+        self.out.fields.push(Image { label, components, fields, tolerance });
         Ok(())
     }
     fn number(&mut self, label: String, value: f64, scale: f64, tolerance: f64) {
         self.out.numbers.push(Number { label, value, scale, tolerance });
     }
     /// A Schur complement with all its ways to be applied.
-    fn operator<K: FieldKind, P: Accuracy>(
+    fn operator(
         &mut self,
         label: &str,
-        operator: &impl LinearOperator<FieldSpace<K, P>>,
+        (kind, precision): (FermionKind, Precision),
+        operator: &impl LinearOperator<FieldSpace>,
         tolerance: f64,
     ) -> Result {
-        let (x, w) = (self.field::<K, P>(3)?, self.field::<K, P>(4)?);
-        let mut out = FullField::<K, P>::zero(self.domain, self.nrhs)?;
-        let space = FieldSpace::<K, P>::new(self.domain, self.nrhs);
+        let (x, w) = (self.field(kind, precision, 3)?, self.field(kind, precision, 4)?);
+        let mut out = self.zero(kind, precision)?;
+        let space = FieldSpace::new(self.domain, kind, precision, self.nrhs);
         operator.apply(&x.even, &mut out.even)?;
         self.keep(format!("{label} M"), &out, tolerance)?;
         operator.apply_dagger(&x.even, &mut out.even)?;
@@ -146,16 +160,15 @@ impl Computing<'_> {
         }
         Ok(())
     }
-    fn wilson<P: Accuracy, R: LinkFormat<P>>(&mut self, thin: &ThinGauge) -> Result {
-        let name = format!("{} {}", P::NAME, R::NAME);
+    fn wilson(&mut self, thin: &ThinGauge, (precision, storage): LinkFormat) -> Result {
+        let (name, kind) = (format!("{precision} {storage}"), FermionKind::Wilson);
         // Half precision rounds what comes from another process once more: a unit of 2⁻¹⁶ in each of the six hops in
         // space, of numbers up to twice as large, and the image is about as large as they are.
-        let tolerance = if P::NAME == "half" { 6.0 * 2.0 * 2f64.powi(-16) } else { 0.0 };
-        let links: Arc<DeviceGauge<P, R>> = Arc::new(thin.pack()?);
+        let tolerance = if precision == Precision::Half { 6.0 * 2.0 * 2f64.powi(-16) } else { 0.0 };
         let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-        let wilson = Wilson::new(links, params);
-        let (psi, x) = (self.field::<FourSpins, P>(1)?, self.field::<FourSpins, P>(2)?);
-        let mut out = FullField::<FourSpins, P>::zero(self.domain, self.nrhs)?;
+        let wilson = Wilson::new(Arc::new(thin.pack(precision, storage)?), params);
+        let (psi, x) = (self.field(kind, precision, 1)?, self.field(kind, precision, 2)?);
+        let mut out = self.zero(kind, precision)?;
         for dagger in [false, true] {
             for parity in 0..2 {
                 wilson.dslash(parity, dagger, psi.parity(1 - parity), out.parity_mut(parity))?;
@@ -167,13 +180,14 @@ impl Computing<'_> {
             }
             self.keep(format!("a x + b D {name} {dagger}"), &out, tolerance)?;
         }
-        self.operator(&format!("Wilson {name}"), &EvenOddWilson::new(wilson.clone(), self.nrhs)?, 2.0 * tolerance)?;
+        let (fields, even_odd) = ((kind, precision), EvenOddWilson::new(wilson.clone(), self.nrhs)?);
+        self.operator(&format!("Wilson {name}"), fields, &even_odd, 2.0 * tolerance)?;
         let params = CloverParams::isotropic(params, 1.2, 0.9);
-        let term = Arc::new(params.term(thin)?.convert::<P>()?);
+        let term = Arc::new(params.term(thin)?.convert(precision)?);
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
             let clover = EvenOddClover::new(wilson.clone(), term.clone(), schur, self.nrhs)?;
-            self.operator(&format!("clover {schur:?} {name}"), &clover, 2.0 * tolerance)?;
-            let mut even = FullField::<FourSpins, P>::zero(self.domain, self.nrhs)?;
+            self.operator(&format!("clover {schur:?} {name}"), fields, &clover, 2.0 * tolerance)?;
+            let mut even = self.zero(kind, precision)?;
             clover.prepare(&psi, &mut even.even)?;
             clover.reconstruct(&x, &mut even)?;
             clover.row(1, true, &psi, &mut out.odd)?;
@@ -182,10 +196,11 @@ impl Computing<'_> {
         }
         Ok(())
     }
-    fn staggered<P: Accuracy, L: StaggeredLinks<P>>(&mut self, name: String, links: L) -> Result {
+    fn staggered(&mut self, name: String, links: StaggeredLinks) -> Result {
+        let fields @ (kind, precision) = (FermionKind::Staggered, links.precision());
         let operator = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
-        let (psi, x) = (self.field::<OneSpin, P>(5)?, self.field::<OneSpin, P>(6)?);
-        let mut out = FullField::<OneSpin, P>::zero(self.domain, self.nrhs)?;
+        let (psi, x) = (self.field(kind, precision, 5)?, self.field(kind, precision, 6)?);
+        let mut out = self.zero(kind, precision)?;
         for parity in 0..2 {
             operator.dslash(parity, psi.parity(1 - parity), out.parity_mut(parity))?;
         }
@@ -195,7 +210,7 @@ impl Computing<'_> {
             operator.dslash_add(parity, x, input, out.parity_mut(parity))?;
         }
         self.keep(format!("a x + b D {name}"), &out, 0.0)?;
-        self.operator(&name, &EvenOddStaggered::<P, L>::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
+        self.operator(&name, fields, &EvenOddStaggered::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
     }
 }
 
@@ -211,20 +226,14 @@ pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
     }
     let counts = [thin.singular_links()?, temporal.singular_links()?, temporal.singular_links_in_temporal_gauge()?];
     counts.into_iter().for_each(|count| c.number("singular links".into(), count as f64, 1.0, 0.0));
-    macro_rules! wilson {
-        ($thin:ident: $($precision:ident $recon:ident),*) => {$(c.wilson::<$precision, $recon>(&$thin)?;)*};
+    for format in formats::wilson() {
+        let (_, storage) = format;
+        c.wilson(if storage.temporal { &temporal } else { &thin }, format)?;
     }
-    wilson!(thin: Double Recon18, Double Recon12, Double Recon8, Single Recon18, Single Recon12, Single Recon8);
-    wilson!(thin: Half Recon18, Half Recon12, Half Recon8, Fp16 Recon18, Fp16 Recon12, Fp16 Recon8);
-    wilson!(temporal: Double Recon12T, Double Recon8T, Single Recon12T, Single Recon8T, Half Recon12T, Fp16 Recon12T);
-    macro_rules! staggered {
-        ($($precision:ident $recon:ident),*) => {$({
-            let name = format!("naive {} {}", stringify!($precision), stringify!($recon));
-            c.staggered::<$precision, _>(name, thin.pack::<$precision, $recon>()?)?;
-        })*};
+    for (precision, storage) in formats::naive() {
+        let links = StaggeredLinks::naive(Arc::new(thin.pack(precision, storage)?));
+        c.staggered(format!("naive {precision} {storage}"), links)?;
     }
-    staggered!(Double Recon18, Double Recon12, Double Recon8, Single Recon18, Single Recon12, Single Recon8);
-    staggered!(Half Recon18, Half Recon12, Half Recon8, Single Recon18H, Single Recon12H, Single Recon8H);
     Ok(c.out)
 }
 
@@ -240,18 +249,16 @@ pub fn three_hops(domain: &Domain, input: &Input) -> Result<Images> {
         let numbers = bytemuck::cast_slice(host.links()).to_vec();
         c.out.fields.push(Image { label: name.into(), components: 36, fields: vec![numbers], tolerance: 0.0 });
     }
-    macro_rules! improved {
-        ($links:ident: $($precision:ident $recon:ident),*) => {$({
-            let name = format!("{} {} {}", stringify!($links), stringify!($precision), stringify!($recon));
-            c.staggered::<$precision, _>(name, $links.pack::<$precision, $recon>()?)?;
-        })*};
-    }
-    improved!(asqtad: Double Recon18, Double Recon12, Double Recon8, Single Recon18, Single Recon12, Single Recon8);
-    improved!(asqtad: Half Recon18, Half Recon12, Half Recon8, Single Recon18H, Single Recon12H, Single Recon8H);
+    let mut staggered = |name: &str, links: &Improvement, keeps: fn(LinkStorage) -> bool| {
+        for (precision, storage) in formats::improved().into_iter().filter(|(_, storage)| keeps(*storage)) {
+            c.staggered(format!("{name} {precision} {storage}"), links.pack(precision, storage)?)?;
+        }
+        Result::Ok(())
+    };
+    // Long links of asqtad are in SU(3), those of HISQ in U(3).
+    staggered("asqtad", &asqtad, |storage| !storage.keeps_phase())?;
     if let Ok(hisq) = Improvement::hisq(&thin, -0.1) {
-        improved!(hisq: Double Recon18, Single Recon18, Half Recon18);
-        improved!(hisq: Double Recon13, Double Recon9, Single Recon13, Single Recon9, Half Recon13, Half Recon9);
-        improved!(hisq: Single Recon13H, Single Recon9H);
+        staggered("hisq", &hisq, |storage| storage == storage.with_phase())?;
     }
     Ok(c.out)
 }

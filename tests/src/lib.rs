@@ -4,6 +4,7 @@
 //! * [`clover_reference`]: the Wilson-clover operator in the same way
 //! * [`staggered_reference`]: naive, asqtad and HISQ fermions in the same way
 //! * [`refdata`]: where the data of other codes is
+//! * [`formats`]: those that kernels are compiled for
 //! * [`accuracy`], [`links`]: what each precision and reconstruction can reach, and so the tolerances
 //! * [`report`]: outcomes, tables, comparison of backends
 //! * [`checks`]: every kernel against the reference, on any backend
@@ -20,6 +21,7 @@ pub mod accuracy;
 pub mod checks;
 pub mod clover_reference;
 pub mod cut;
+pub mod formats;
 pub mod gamma;
 #[cfg(feature = "cuda")]
 pub mod gpu;

@@ -7,7 +7,7 @@ use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{LinkStorage, Precision, Request, SolveFailure, solve_wilson};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{CacheError, Entry, Mode, Operations, Shape, Tuning, launch_all};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<La
     let domain = Domain::single(gpu.clone(), lattice)?;
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let request = Request {
-        precision: IterationPrecision::Half,
-        reconstruction: Reconstruction::Twelve,
+        precision: Precision::Half,
+        reconstruction: LinkStorage::of(12),
         ..Request::new(CloverParams::isotropic(wilson, 1.0, 1.0))
     };
     let source = generate::random_source(lattice, 3);
@@ -72,8 +72,8 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
     let path = folder.join("search.json");
     let options = Options {
         lattice,
-        precisions: vec![IterationPrecision::Double, IterationPrecision::Half],
-        reconstructions: vec![Reconstruction::Eighteen, Reconstruction::Twelve],
+        precisions: vec![Precision::Double, Precision::Half],
+        reconstructions: vec![LinkStorage::FULL, LinkStorage::of(12)],
         nrhs: 1,
     };
     for (first, name) in [(true, "tuning: a search measures"), (false, "tuning: and measures nothing again")] {

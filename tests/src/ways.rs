@@ -1,22 +1,22 @@
 //! The ways in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
 //! images have the bits of each right-hand side alone.
-use crate::checks::RECONSTRUCTIONS;
+use crate::formats::{self, LinkFormat};
 use crate::report::{Report, Scope, larger};
+use ferrite::Precision;
 use ferrite::backend::{Cuda, MAX_RHS};
-use ferrite::dirac::{CloverParams, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{CloverParams, EvenOdd, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{HostColour, HostField, HostSpinor};
-use ferrite::field::{AnyOperator, AnySpace, FieldKind, FieldSpace, FullField, ThinGauge};
+use ferrite::field::host::{Fermion, HostColour, HostField, HostSpinor};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, IterationPrecision, Operator, SolveFailure, StaggeredConfiguration};
+use ferrite::solve::{Configuration, Operator, SolveFailure, StaggeredConfiguration};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use gpu_kernels::sides::Way;
-use gpu_kernels::storage::Double;
 use num_complex::Complex64;
-use solvers::{Dots, LinearOperator, VectorSpace};
+use solvers::{Dots, VectorSpace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -26,9 +26,6 @@ const SIDES: [usize; 2] = [3, 12];
 const SUMMED: [usize; 6] = [2, 3, 6, 8, 12, 16];
 /// Odd extents in halves, and more rows than a block has.
 const LATTICE: [usize; 4] = [12, 4, 6, 8];
-
-const PRECISIONS: [IterationPrecision; 4] =
-    [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16];
 
 /// What a format made of the right-hand sides.
 #[derive(Clone, PartialEq)]
@@ -129,47 +126,40 @@ fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Imag
     let spinors: Vec<HostSpinor> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 10 + k)).collect();
     let colours: Vec<HostColour> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 50 + k)).collect();
     let mut images = Vec::new();
-    for precision in PRECISIONS {
-        for reconstruction in RECONSTRUCTIONS {
-            let name = |operator: &str| format!("{operator} {precision:?} {reconstruction:?}");
-            if reconstruction.exists_in(precision) {
-                for (operator, what) in [(Operator::from(wilson), "wilson"), (Operator::from(clover), "clover")] {
-                    let operator = configuration.operator(operator, precision, reconstruction, batch)?;
-                    images.push(image(name(what), &domain, (&operator, precision, batch), &spinors)?);
-                }
-            }
-            if reconstruction.exists_for_naive(precision) {
-                let operator = naive.operator(staggered, precision, reconstruction, batch)?;
-                images.push(image(name("naive"), &domain, (&operator, precision, batch), &colours)?);
-            }
-            if reconstruction.exists_for_improved(precision) {
-                let operator = improved.operator(staggered, precision, reconstruction, batch)?;
-                images.push(image(name("asqtad"), &domain, (&operator, precision, batch), &colours)?);
-            }
+    let name = |what: &str, format: LinkFormat| format!("{what} {}", formats::name(format));
+    for format @ (precision, storage) in formats::wilson().into_iter().filter(|(_, storage)| !storage.temporal) {
+        for (operator, what) in [(Operator::from(wilson), "wilson"), (Operator::from(clover), "clover")] {
+            let operator = configuration.operator(operator, precision, storage, batch)?;
+            images.push(image(name(what, format), &domain, (&*operator, precision, batch), &spinors)?);
         }
+    }
+    for format @ (precision, storage) in formats::naive() {
+        let operator = naive.operator(staggered, precision, storage, batch)?;
+        images.push(image(name("naive", format), &domain, (&*operator, precision, batch), &colours)?);
+    }
+    for format @ (precision, storage) in formats::improved() {
+        let operator = improved.operator(staggered, precision, storage, batch)?;
+        images.push(image(name("asqtad", format), &domain, (&*operator, precision, batch), &colours)?);
     }
     Ok(images)
 }
 
-fn image<K: FieldKind>(
+fn image<F: Fermion>(
     format: String,
     domain: &Domain,
-    (operator, precision, batch): (&AnyOperator<K>, IterationPrecision, usize),
-    sources: &[HostField<K::Host>],
-) -> Result<Image>
-where
-    AnyOperator<K>: LinearOperator<AnySpace<K>>,
-{
+    (operator, precision, batch): (&dyn EvenOdd, Precision, usize),
+    sources: &[HostField<F>],
+) -> Result<Image> {
     let mut image = Image { format, numbers: vec![Vec::new(); 3], sums: Vec::new() };
     for sources in sources.chunks(batch) {
         let nrhs = sources.len();
-        let space = AnySpace::new(domain, nrhs, precision);
-        let double = FieldSpace::<K, Double>::new(domain, nrhs);
-        let mut full = FullField::<K, Double>::zero(domain, nrhs)?;
+        let space = FieldSpace::new(domain, F::KIND, precision, nrhs);
+        let double = FieldSpace::new(domain, F::KIND, Precision::Double, nrhs);
+        let mut full = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
         full.upload(sources)?;
         let (mut x, mut w, mut out) = (space.allocate()?, space.allocate()?, space.allocate()?);
-        space.read(full.parity(0), &mut x)?;
-        space.read(full.parity(1), &mut w)?;
+        space.convert_from(full.parity(0), &mut x)?;
+        space.convert_from(full.parity(1), &mut w)?;
         let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
         let mut all = vec![Dots::default(); nrhs];
         for (step, numbers) in image.numbers.iter_mut().enumerate() {
@@ -178,8 +168,8 @@ where
                 1 => operator.apply_dagger(&x, &mut out)?,
                 _ => operator.apply_dot(&space, &x, &mut out, &w, &mut dots, &mut norms)?,
             }
-            space.write(&out, &double, full.parity_mut(0))?;
-            numbers.extend(full.download()?.iter().flat_map(|field| field.numbers().to_vec()));
+            double.convert_from(&out, full.parity_mut(0))?;
+            numbers.extend(full.download::<F>()?.iter().flat_map(|field| field.numbers().to_vec()));
         }
         operator.apply_dots(&space, &x, &mut out, &w, &mut all)?;
         image.sums.extend(dots.into_iter().zip(norms).zip(all).map(|((dot, norm), all)| {

@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::kernel_families::{self, Sources, Store};
 use crate::process::{self, plural};
 use crate::ptxas::{self, Ptxas, Report};
+use crate::registers::Caps;
 use crate::toolchain::{Kind, Toolchain};
 use crate::{linker, ptx_text};
 
@@ -42,6 +43,9 @@ are made; the driver then compiles the PTX when the program starts.
 ";
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
+/// The features of the kernel crate that say which formats are compiled: for GPUs all.
+const FORMATS: [&str; 7] =
+    ["single", "half", "fp16", "reconstruct-12", "reconstruct-8", "temporal-gauge", "half-links"];
 /// PTX 8.0: the first version with Hopper's bulk copies.
 const PTX_FEATURE: &str = "+ptx80";
 /// Local arrays stay in registers only where all loops over them are unrolled: a row of 18 numbers in double needs the third
@@ -104,14 +108,14 @@ pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
         copy_kernels(&store.of(hash), &fresh)?;
     }
     let entries: Vec<EntryPoint> = gpu_kernels::entry_points().collect();
-    let modules = modules(FAMILIES)?;
+    let (modules, caps) = (modules(FAMILIES)?, Caps::read(root)?);
     let manifest = json!({
         "source_hash": hash,
         "target": ptxas::ARCH,
         "toolchain": toolchain.to_string(),
         "ptxas": version,
         "modules": modules.iter().map(|module| module.name).collect::<Vec<_>>(),
-        "kernels": entries.iter().map(|kernel| entry(kernel, &reports)).collect::<Vec<_>>(),
+        "kernels": entries.iter().map(|kernel| entry(kernel, caps.of(kernel.name), &reports)).collect::<Vec<_>>(),
     });
     fs::write(fresh.join(SOURCE_FILE), gpu_kernels::SOURCE)?;
     fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
@@ -141,6 +145,7 @@ fn compile_families(
     missing: &[(&Family, &str)],
 ) -> Result<()> {
     let start = Instant::now();
+    let caps = Caps::read(root)?;
     let linked = compile(root, toolchain, scratch, missing.iter().map(|(family, _)| *family))?;
     println!("  rustc: {:.1} s", start.elapsed().as_secs_f64());
     let mut folders = BTreeMap::new();
@@ -150,12 +155,17 @@ fn compile_families(
     }
     let modules = modules(missing.iter().map(|(family, _)| *family))?;
     let reports = in_parallel(&modules, |module| {
-        let job =
-            Job { toolchain, ptxas, bitcode: &linked.bitcode(module.family), folder: &folders[module.family.name] };
+        let job = Job {
+            toolchain,
+            ptxas,
+            bitcode: &linked.bitcode(module.family),
+            folder: &folders[module.family.name],
+            caps: &caps,
+        };
         job.module(module)
     })?;
     for (family, hash) in missing {
-        let entries = family.instances.iter().flat_map(|instance| instance.entry_points());
+        let entries = family.instances().flat_map(|instance| instance.entry_points());
         let reports = entries.filter_map(|entry| Some((entry.name.to_string(), *reports.get(entry.name)?))).collect();
         store.finish(hash, &folders[family.name], &reports)?;
     }
@@ -205,10 +215,10 @@ pub fn reports_in(manifest: &Value) -> BTreeMap<String, Report> {
 
 /// For each family the hash of all that decides its code: source, compiler, assembler and this program.
 fn hashes(root: &Path, toolchain: &str, ptxas: &str) -> Result<Vec<String>> {
-    let sources = Sources::read(&root.join("gpu-kernels/src"))?;
+    let (sources, caps) = (Sources::read(&root.join("gpu-kernels/src"))?, Caps::read(root)?);
     let mut tools = vec![toolchain, ptxas];
     tools.extend(OUR_SOURCE);
-    FAMILIES.iter().map(|family| sources.hash(family, &tools)).collect()
+    FAMILIES.iter().map(|family| sources.hash(family, &caps, &tools)).collect()
 }
 
 /// Hash of all families, and of the source as we were compiled, which is what is noted beside the kernels.
@@ -231,7 +241,7 @@ fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<Mod
     let mut seen = BTreeSet::new();
     let mut modules: BTreeMap<&str, Module<'a>> = BTreeMap::new();
     for family in families {
-        for entry in family.instances.iter().flat_map(|instance| instance.entry_points()) {
+        for entry in family.instances().flat_map(|instance| instance.entry_points()) {
             if !seen.insert(entry.name) {
                 bail!("two kernels are called '{}' in gpu_kernels::FAMILIES", entry.name);
             }
@@ -279,11 +289,12 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     for name in &names {
         let folder = package.join(name);
         fs::create_dir_all(&folder)?;
-        let features: String = names.iter().map(|feature| format!("{feature} = []\n")).collect();
+        let features: String = names.iter().chain(&FORMATS).map(|feature| format!("{feature} = []\n")).collect();
+        let formats: String = FORMATS.iter().map(|format| format!(", \"{format}\"")).collect();
         let manifest = format!(
             "[package]\nname = \"kernels-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
              [lib]\nname = \"{}\"\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n\
-             [features]\ndefault = [\"{name}\"]\ncpu = []\n{features}",
+             [features]\ndefault = [\"{name}\"{formats}]\ncpu = []\n{features}",
             library(name),
         );
         write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
@@ -352,7 +363,7 @@ fn compile<'a>(
 fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
     let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
     let known: BTreeSet<&str> =
-        family.instances.iter().flat_map(|instance| instance.entry_points()).map(|entry| entry.name).collect();
+        family.instances().flat_map(|instance| instance.entry_points()).map(|entry| entry.name).collect();
     let mangled = |name: &str| name.starts_with('_') || name.starts_with("rust_");
     let strangers: Vec<&str> = text.lines().filter(|name| !known.contains(name) && !mangled(name)).collect();
     if !strangers.is_empty() {
@@ -367,6 +378,7 @@ struct Job<'a> {
     ptxas: Option<&'a Ptxas>,
     bitcode: &'a Path,
     folder: &'a Path,
+    caps: &'a Caps,
 }
 
 impl Job<'_> {
@@ -394,8 +406,7 @@ impl Job<'_> {
         fs::remove_file(&bitcode)?;
 
         let text = fs::read_to_string(&ptx)?;
-        let cap = |entry: &str| module.members.iter().find(|i| i.name == entry).map_or(0, |i| i.registers);
-        let text = ptx_text::with_register_caps(&text, cap);
+        let text = ptx_text::with_register_caps(&text, |entry| self.caps.of(entry));
         fs::write(&ptx, &text)?;
         let entries: BTreeSet<&str> = ptx_text::entries(&text).iter().map(|entry| entry.name).collect();
         let absent: Vec<&str> = names.iter().copied().filter(|name| !entries.contains(name)).collect();
@@ -416,13 +427,13 @@ impl Job<'_> {
 }
 
 /// A kernel's line in the manifest; what only ptxas knows is null without it.
-fn entry(kernel: &EntryPoint, reports: &BTreeMap<String, Report>) -> Value {
+fn entry(kernel: &EntryPoint, cap: Option<u32>, reports: &BTreeMap<String, Report>) -> Value {
     let report = reports.get(kernel.name);
     json!({
         "name": kernel.name,
         "module": kernel.module,
         "hot": kernel.hot,
-        "register_cap": kernel.registers,
+        "register_cap": cap,
         "registers": report.map(|r| r.registers),
         "stack": report.map(|r| r.stack),
         "spill_stores": report.map(|r| r.spill_stores),

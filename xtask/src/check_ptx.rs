@@ -9,6 +9,7 @@ use crate::build_ptx;
 use crate::process::{self, plural};
 use crate::ptx_text::{self, Counts};
 use crate::ptxas::Report;
+use crate::registers::Caps;
 
 /// `--help`.
 pub const HELP: &str = "\
@@ -35,7 +36,7 @@ pub fn run(args: &[String]) -> Result<()> {
              `cargo xtask build-ptx`"
         );
     };
-    let reports = build_ptx::reports_in(&manifest);
+    let (reports, caps) = (build_ptx::reports_in(&manifest), Caps::read(&root)?);
 
     let folder = build_ptx::output_folder(&root);
     let mut kernels = Vec::new();
@@ -47,15 +48,14 @@ pub fn run(args: &[String]) -> Result<()> {
             let (Some(known), Some(&report)) = (known, reports.get(entry.name)) else {
                 bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --no-cache`", entry.name);
             };
-            kernels.push((known, report, ptx_text::count(entry.body)));
+            kernels.push((Kernel { entry: known, cap: caps.of(entry.name) }, report, ptx_text::count(entry.body)));
         }
     }
 
     print_table(&kernels);
     println!("{} kernels; {}; ptxas {version}", kernels.len(), manifest["toolchain"].as_str().unwrap_or(""));
-    let hot = kernels.iter().filter(|(kernel, ..)| kernel.hot);
-    let findings: Vec<String> =
-        hot.flat_map(|(kernel, report, counts)| findings(kernel, is_variant(kernel), report, counts)).collect();
+    let hot = kernels.iter().filter(|(kernel, ..)| kernel.entry.hot);
+    let findings: Vec<String> = hot.flat_map(|(kernel, report, counts)| findings(kernel, report, counts)).collect();
     for finding in &findings {
         println!("{finding}");
     }
@@ -69,14 +69,17 @@ pub fn run(args: &[String]) -> Result<()> {
 /// (docs/measurements/many-rhs.md).
 const SPILLS_OF_VARIANTS: u32 = 16;
 
-fn is_variant(kernel: &EntryPoint) -> bool {
-    gpu_kernels::instances().any(|instance| instance.variants.iter().any(|variant| variant.name == kernel.name))
+/// A compiled kernel and its register cap.
+#[derive(Clone, Copy)]
+struct Kernel {
+    entry: EntryPoint,
+    cap: Option<u32>,
 }
 
 /// One sentence per thing that makes a hot kernel slow.
-fn findings(kernel: &EntryPoint, variant: bool, report: &Report, counts: &Counts) -> Vec<String> {
-    let (name, cap) = (kernel.name, if kernel.registers > 0 { kernel.registers } else { MOST_REGISTERS });
-    let allowed = if variant { SPILLS_OF_VARIANTS } else { 0 };
+fn findings(kernel: &Kernel, report: &Report, counts: &Counts) -> Vec<String> {
+    let (name, cap) = (kernel.entry.name, kernel.cap.unwrap_or(MOST_REGISTERS));
+    let allowed = if kernel.entry.variant { SPILLS_OF_VARIANTS } else { 0 };
     let checks = [
         (report.stack > allowed, format!("has a stack frame of {} bytes", report.stack)),
         (
@@ -91,8 +94,8 @@ fn findings(kernel: &EntryPoint, variant: bool, report: &Report, counts: &Counts
     checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
 }
 
-fn print_table(kernels: &[(EntryPoint, Report, Counts)]) {
-    let width = kernels.iter().map(|(kernel, ..)| kernel.name.len() + 1).max().unwrap_or(0).max("kernel".len());
+fn print_table(kernels: &[(Kernel, Report, Counts)]) {
+    let width = kernels.iter().map(|(kernel, ..)| kernel.entry.name.len() + 1).max().unwrap_or(0).max("kernel".len());
     println!(
         "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
         "kernel", "registers", "cap", "stack", "spills", "shared", "fma", "generic", "barriers"
@@ -100,9 +103,9 @@ fn print_table(kernels: &[(EntryPoint, Report, Counts)]) {
     for (kernel, report, counts) in kernels {
         println!(
             "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
-            format!("{}{}", kernel.name, if kernel.hot { "*" } else { "" }),
+            format!("{}{}", kernel.entry.name, if kernel.entry.hot { "*" } else { "" }),
             report.registers,
-            if kernel.registers > 0 { kernel.registers.to_string() } else { "-".to_string() },
+            kernel.cap.map_or("-".to_string(), |cap| cap.to_string()),
             report.stack,
             format!("{}/{}", report.spill_stores, report.spill_loads),
             report.shared,
@@ -119,22 +122,21 @@ mod tests {
 
     #[test]
     fn every_weakness_is_a_finding() {
-        let capped = EntryPoint { name: "dslash", module: "wilson", registers: 96, hot: true };
+        let entry = EntryPoint { name: "dslash", module: "wilson", hot: true, variant: false };
+        let capped = Kernel { entry, cap: Some(96) };
+        let variant = Kernel { entry: EntryPoint { variant: true, ..entry }, ..capped };
         let lean = Report { registers: 96, ..Report::default() };
-        assert_eq!(findings(&capped, false, &lean, &Counts::default()), Vec::<String>::new());
-        assert_eq!(
-            findings(&EntryPoint { registers: 0, ..capped }, false, &lean, &Counts::default()),
-            Vec::<String>::new()
-        );
+        assert_eq!(findings(&capped, &lean, &Counts::default()), Vec::<String>::new());
+        assert_eq!(findings(&Kernel { cap: None, ..capped }, &lean, &Counts::default()), Vec::<String>::new());
         let fat = Report { registers: 128, stack: 16, spill_stores: 4, ..lean };
         let counts = Counts { generic: 2, local: 1, calls: 1, ..Counts::default() };
-        let found = findings(&capped, false, &fat, &counts);
+        let found = findings(&capped, &fat, &counts);
         assert_eq!(found.len(), 6, "{found:?}");
         assert!(found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()), "{found:?}");
         let little = Report { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
-        assert_eq!(findings(&capped, true, &little, &Counts::default()), Vec::<String>::new());
-        assert_eq!(findings(&capped, false, &little, &Counts::default()).len(), 2);
+        assert_eq!(findings(&variant, &little, &Counts::default()), Vec::<String>::new());
+        assert_eq!(findings(&capped, &little, &Counts::default()).len(), 2);
         let much = Report { stack: 24, spill_stores: 20, ..lean };
-        assert_eq!(findings(&capped, true, &much, &Counts::default()).len(), 2);
+        assert_eq!(findings(&variant, &much, &Counts::default()).len(), 2);
     }
 }

@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::ptxas::Report;
+use crate::registers::Caps;
 
 /// Files at the root of the crate that belong to every family.
-const ROOT_FILES: [&str; 2] = ["lib.rs", "launch.rs"];
+const ROOT_FILES: [&str; 4] = ["lib.rs", "instances.rs", "kernel.rs", "format_lists.rs"];
 /// Names the folder of the cache.
 const CACHE_VARIABLE: &str = "FERRITE_KERNEL_CACHE";
 /// Written last into a family's folder: what the assembler says of each kernel.
@@ -75,7 +76,7 @@ impl Sources {
         reached
     }
     /// The hash of a family, with that of compiler, assembler and of how they are used, `tools`.
-    pub fn hash(&self, family: &Family, tools: &[&str]) -> Result<String> {
+    pub fn hash(&self, family: &Family, caps: &Caps, tools: &[&str]) -> Result<String> {
         if !self.modules.contains_key(family.name) {
             bail!("the family of kernels '{0}' is not in gpu-kernels/src/{0}.rs", family.name);
         }
@@ -92,8 +93,8 @@ impl Sources {
         }
         tools.iter().for_each(|tool| part(tool.as_bytes()));
         // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
-        let entries = family.instances.iter().flat_map(|instance| instance.entry_points());
-        entries.for_each(|entry| part(format!("{entry:?}").as_bytes()));
+        let entries = family.instances().flat_map(|instance| instance.entry_points());
+        entries.for_each(|entry| part(format!("{entry:?} {:?}", caps.of(entry.name)).as_bytes()));
         Ok(hex(&hash.finalize()))
     }
 }
@@ -269,9 +270,11 @@ mod tests {
         );
         assert!(!wilson.contains("heatbath") && !wilson.contains("fermion_force"));
         assert!(sources.reached("exterior").contains("wilson"), "faces use the hopping term");
+        let caps = Caps::read(&src.join("../..")).unwrap();
         // Every family can be hashed, and each hash depends on the tools.
         for family in gpu_kernels::FAMILIES {
-            assert_ne!(sources.hash(family, &["a"]).unwrap(), sources.hash(family, &["b"]).unwrap());
+            let hash = |tool| sources.hash(family, &caps, &[tool]).unwrap();
+            assert_ne!(hash("a"), hash("b"));
         }
     }
 

@@ -15,6 +15,7 @@ mod linker;
 mod process;
 mod ptx_text;
 mod ptxas;
+mod registers;
 mod setup;
 mod test;
 mod toolchain;

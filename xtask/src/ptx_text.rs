@@ -41,15 +41,14 @@ fn count_braces(depth: &mut i32, (_, c): (usize, char)) -> Option<i32> {
     Some(*depth)
 }
 
-/// Writes `.maxnreg` into each entry for which `cap` gives a number of registers above 0.
+/// Writes `.maxnreg` into each entry for which `cap` gives a number of registers.
 ///
 /// It stands after the parameter list and before the body, where PTX expects performance directives.
-pub fn with_register_caps(ptx: &str, cap: impl Fn(&str) -> u32) -> String {
+pub fn with_register_caps(ptx: &str, cap: impl Fn(&str) -> Option<u32>) -> String {
     let mut text = String::with_capacity(ptx.len() + 1024);
     let mut copied = 0;
     for entry in entries(ptx) {
-        let registers = cap(entry.name);
-        if registers > 0 {
+        if let Some(registers) = cap(entry.name) {
             text.push_str(&ptx[copied..entry.open]);
             text.push_str(&format!(".maxnreg {registers}\n"));
             copied = entry.open;
@@ -153,11 +152,11 @@ $L__BB0_2: ld.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];
 
     #[test]
     fn caps_stand_before_the_body() {
-        let text = with_register_caps(PTX, |name| if name == "sum" { 64 } else { 0 });
+        let text = with_register_caps(PTX, |name| (name == "sum").then_some(64));
         assert!(text.contains(".entry sum()\n.maxntid 256\n.maxnreg 64\n{\n\tret;\n}\n"), "{text}");
         assert_eq!(text.matches(".maxnreg").count(), 1);
-        assert_eq!(with_register_caps(PTX, |_| 0), PTX);
-        assert!(with_register_caps(PTX, |_| 96).contains("axpy_param_1\n)\n.maxnreg 96\n{\n"));
+        assert_eq!(with_register_caps(PTX, |_| None), PTX);
+        assert!(with_register_caps(PTX, |_| Some(96)).contains("axpy_param_1\n)\n.maxnreg 96\n{\n"));
     }
 
     #[test]

@@ -34,6 +34,22 @@ pub trait Real:
     /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
     /// it is made from in registers until then.
     fn settled(self) -> Self;
+    /// An argument in this precision.
+    fn of(x: Scalar) -> Self;
+}
+
+/// A number among the arguments of a kernel that is compiled for several precisions. It is rounded before the launch: a
+/// conversion in the kernel would take registers, where an argument is an operand as it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Scalar {
+    f64: f64,
+    f32: f32,
+}
+impl From<f64> for Scalar {
+    fn from(x: f64) -> Self {
+        Scalar { f64: x, f32: x as f32 }
+    }
 }
 
 macro_rules! real {
@@ -79,6 +95,10 @@ macro_rules! real {
                 }
                 #[cfg(not(target_arch = "nvptx64"))]
                 self
+            }
+            #[inline(always)]
+            fn of(x: Scalar) -> Self {
+                x.$t
             }
             #[inline(always)]
             fn from_f64(x: f64) -> Self {

@@ -1,5 +1,5 @@
 //! The clover term: two Hermitian 6×6 blocks per site, 72 reals.
-use super::{Double, Fp16, Half, Precision, STRIDE, Single, TILE};
+use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
 use crate::algebra::{Colour, Complex, Real, Spinor, complex};
 use crate::memory::{Access, Chunk, Global};
 use crate::sides::each_side;
@@ -98,7 +98,7 @@ impl<T: Real> Block<T> {
 }
 
 /// How a precision keeps the two blocks of a site.
-pub trait CloverFormat: Precision {
+pub trait CloverFormat: NumberFormat {
     /// Bytes per site.
     const CLOVER_BYTES: usize;
     /// Reads the block of `chirality` (0: upper spins of the DeGrand–Rossi basis, 1: lower) and the factor by which its
@@ -119,7 +119,7 @@ pub trait CloverFormat: Precision {
 /// Indices instead of iterators: a slice iterator ends with a null reference, and in the GPU's local memory the first
 /// variable of a function has address 0.
 #[inline(always)]
-unsafe fn store_records<P: Precision>(tile: Global, lane: usize, blocks: &[Block<f64>; 2], norm: f64) {
+unsafe fn store_records<P: NumberFormat>(tile: Global, lane: usize, blocks: &[Block<f64>; 2], norm: f64) {
     let inverse = norm.reciprocal();
     let mut j = 0;
     while j < 36 {
@@ -164,7 +164,7 @@ clover_format!(Single: 9 chunks a block);
 /// # Safety
 /// As [`CloverFormat::load_block`].
 #[inline(always)]
-unsafe fn load_words<P: Precision>(tile: Global, lane: usize, chirality: usize) -> Block<P::Real> {
+unsafe fn load_words<P: NumberFormat>(tile: Global, lane: usize, chirality: usize) -> Block<P::Real> {
     let mut chunks = [Chunk::default(); 5];
     let mut k = 0;
     while k < 5 {

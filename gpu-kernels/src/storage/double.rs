@@ -1,5 +1,6 @@
 //! Double precision: one complex number per chunk.
-use super::{Precision, STRIDE, double_words, one_double};
+use super::{NumberFormat, STRIDE, double_words, one_double};
+use crate::Precision;
 use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
@@ -7,9 +8,9 @@ use crate::memory::{Access, Chunk, Global};
 #[derive(Clone, Copy, Debug)]
 pub struct Double;
 
-impl Precision for Double {
+impl NumberFormat for Double {
     type Real = f64;
-    const NAME: &'static str = "double";
+    const PRECISION: Precision = Precision::Double;
     const SPINOR_BYTES: usize = 192;
 
     #[inline(always)]

@@ -1,13 +1,15 @@
 //! Links, momenta and their likes: complex numbers as they are, in the format of registers.
 use super::{TILE, double_words, one_double};
-use crate::algebra::{AntiHermitian, Complex, Real, Su3, complex};
+use crate::Precision;
+use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
+use crate::per_side::Rounded;
 
 /// A real number type as matrices and tables of coefficients are kept in, complex number by complex number; those of a
 /// tile's matrices in rows.
-pub trait Element: Real {
-    /// For entry points.
-    const NAME: &'static str;
+pub trait Element: Rounded {
+    /// As a value.
+    const PRECISION: Precision;
     /// Bytes of a complex number.
     const BYTES: usize;
     /// Reads a complex number.
@@ -23,7 +25,7 @@ pub trait Element: Real {
 }
 
 impl Element for f64 {
-    const NAME: &'static str = "double";
+    const PRECISION: Precision = Precision::Double;
     const BYTES: usize = 16;
     #[inline(always)]
     unsafe fn load(at: Global, bytes: usize, access: Access) -> Complex<f64> {
@@ -36,7 +38,7 @@ impl Element for f64 {
 }
 
 impl Element for f32 {
-    const NAME: &'static str = "single";
+    const PRECISION: Precision = Precision::Single;
     const BYTES: usize = 8;
     #[inline(always)]
     unsafe fn load(at: Global, bytes: usize, access: Access) -> Complex<f32> {

@@ -7,7 +7,8 @@
 //! There is no norm per site, hence a range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
 //! components of a site must stay below 65504 as well. Fields are to be kept near 1; what is too large becomes infinite,
 //! which every norm shows.
-use super::{Precision, TILE, words};
+use super::{NumberFormat, TILE, words};
+use crate::Precision;
 use crate::algebra::{
     Axis, Colour, Complex, Complex16, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
 };
@@ -34,9 +35,9 @@ fn join(w: &[u32; 12], s: usize, t: usize, phase: Phase) -> Colour<f32> {
     ])
 }
 
-impl Precision for Fp16 {
+impl NumberFormat for Fp16 {
     type Real = f32;
-    const NAME: &'static str = "fp16";
+    const PRECISION: Precision = Precision::Fp16;
     const SPINOR_BYTES: usize = words::BYTES;
     const HAS_RANGE: bool = true;
 

@@ -6,7 +6,8 @@
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
 //! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
 //! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision find.
-use super::{Precision, TILE, words};
+use super::{NumberFormat, TILE, words};
+use crate::Precision;
 use crate::algebra::{
     Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
 };
@@ -85,9 +86,9 @@ fn colour_code(z: Complex<f32>, inverse: f32) -> u32 {
     join_low_halves(code(z.re), code(z.im))
 }
 
-impl Precision for Half {
+impl NumberFormat for Half {
     type Real = f32;
-    const NAME: &'static str = "half";
+    const PRECISION: Precision = Precision::Half;
     const SPINOR_BYTES: usize = words::BYTES + 4;
 
     #[inline(always)]

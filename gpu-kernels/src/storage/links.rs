@@ -1,13 +1,13 @@
 //! Links in a precision and a reconstruction: pairs of links per direction, in chunks.
-use super::reconstruct::{Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Short, Temporal};
-use super::{Double, Fp16, Half, Precision, STRIDE, Single, TILE};
+use super::reconstruct::{InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
+use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// A reconstruction in a precision: how the pair of links of one direction is kept, U_μ(x) and U†_μ(x−μ̂). The kept
 /// numbers of the first are followed by those of the second, and these by a complex number made of their two phases, where
 /// phases are kept.
-pub trait LinkFormat<P: Precision>: Reconstruct {
+pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     /// The chunks of a pair.
     type Pair: Copy;
     /// Whether components have to lie between −1 and 1.
@@ -78,12 +78,12 @@ macro_rules! link_format {
                 (chunks, tail)
             }
             #[inline(always)]
-            fn forward(pair: &Self::Pair) -> Su3<<$precision as Precision>::Real> {
+            fn forward(pair: &Self::Pair) -> Su3<<$precision as NumberFormat>::Real> {
                 let phase = || number::<$precision, _>(pair, 2 * Self::KEPT).re;
                 Self::expand(|j| number::<$precision, _>(pair, j), phase)
             }
             #[inline(always)]
-            fn backward(pair: &Self::Pair) -> Su3<<$precision as Precision>::Real> {
+            fn backward(pair: &Self::Pair) -> Su3<<$precision as NumberFormat>::Real> {
                 let phase = || number::<$precision, _>(pair, 2 * Self::KEPT).im;
                 Self::expand(|j| number::<$precision, _>(pair, Self::KEPT + j), phase)
             }
@@ -142,7 +142,7 @@ link_format!(Fp16, Recon18: 4 chunks and 8 bytes);
 link_format!(Fp16, Recon12: 3 chunks and 0 bytes);
 link_format!(Fp16, Recon8: 2 chunks and 0 bytes);
 
-impl<P: Precision, R: LinkFormat<P>> LinkFormat<P> for Temporal<R>
+impl<P: NumberFormat, R: LinkFormat<P>> LinkFormat<P> for Temporal<R>
 where
     Temporal<R>: Reconstruct,
 {
@@ -166,9 +166,9 @@ where
     }
 }
 
-impl<R: LinkFormat<Half>> LinkFormat<Single> for Short<R>
+impl<R: LinkFormat<Half>> LinkFormat<Single> for InHalf<R>
 where
-    Short<R>: Reconstruct,
+    InHalf<R>: Reconstruct,
 {
     type Pair = R::Pair;
     const UNIT: bool = true;
@@ -193,7 +193,7 @@ where
 
 /// Complex number `j` of a pair.
 #[inline(always)]
-fn number<P: Precision, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
+fn number<P: NumberFormat, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
     P::decode_link(|i| word(pair, i), j)
 }
 /// Word `i` of a pair.

@@ -3,7 +3,7 @@
 //! Fields are kept in tiles of [`TILE`] consecutive sites: \[tile\]\[16-byte chunk\]\[site of the tile\], so that a warp
 //! reads whole cache lines. Links are kept per parity of the *output* of the hopping term with all eight links of a
 //! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
-//! (`shared` measurements: docs/measurements/dslash.md).
+//! (measured in docs/measurements/dslash.md).
 mod clover;
 mod double;
 mod element;
@@ -24,13 +24,14 @@ pub use fp16::Fp16;
 pub use half::Half;
 pub use links::LinkFormat;
 pub use reconstruct::{
-    Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18, Recon18H,
-    Reconstruct, Short, Temporal,
+    InHalf, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18,
+    Recon18H, Reconstruct, Temporal,
 };
 pub use single::Single;
 pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
 pub use staged::{Slots, Staged, stage, staged_bytes};
 
+use crate::Precision;
 use crate::algebra::{Colour, Complex, Projector, Scaled, ScaledColour, Spinor};
 use crate::memory::{Access, Chunk, Global};
 
@@ -40,11 +41,11 @@ pub const TILE: usize = 32;
 pub(crate) const STRIDE: usize = 16 * TILE;
 
 /// A precision of storage, with the arithmetic that goes with it.
-pub trait Precision: Copy + Send + Sync + 'static {
+pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Element;
-    /// `double`, `single`, `half`, `fp16`
-    const NAME: &'static str;
+    /// As a value.
+    const PRECISION: Precision;
     /// Bytes of one four-spin spinor.
     const SPINOR_BYTES: usize;
     /// Whether numbers can be too large or too small for the format in fields as they occur.

@@ -1,11 +1,12 @@
 //! Which numbers of a link are kept, and how the others come back.
+use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use core::marker::PhantomData;
 
 /// Which elements of a link are kept and how the others come back.
 pub trait Reconstruct: Copy + Send + Sync + 'static {
-    /// Real numbers kept per link, as a name: `18`, `12`.
-    const NAME: &'static str;
+    /// As a value.
+    const STORAGE: LinkStorage;
     /// Complex numbers kept per link.
     const KEPT: usize;
     /// Whether the phase φ of the determinant is kept too, as tan(φ/4): for links in U(3).
@@ -32,7 +33,7 @@ pub struct Recon13;
 
 impl Reconstruct for Recon18 {
     type Full = Recon18;
-    const NAME: &'static str = "18";
+    const STORAGE: LinkStorage = LinkStorage::of(18);
     const KEPT: usize = 9;
     #[inline(always)]
     fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
@@ -45,7 +46,7 @@ impl Reconstruct for Recon18 {
 }
 impl Reconstruct for Recon12 {
     type Full = Recon18;
-    const NAME: &'static str = "12";
+    const STORAGE: LinkStorage = LinkStorage::of(12);
     const KEPT: usize = 6;
     #[inline(always)]
     fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
@@ -58,7 +59,7 @@ impl Reconstruct for Recon12 {
 }
 impl Reconstruct for Recon13 {
     type Full = Recon18;
-    const NAME: &'static str = "13";
+    const STORAGE: LinkStorage = LinkStorage::of(13);
     const KEPT: usize = 6;
     const PHASE: bool = true;
     #[inline(always)]
@@ -130,7 +131,7 @@ fn from_row_and_column<T: Real>(
 
 impl Reconstruct for Recon8 {
     type Full = Recon18;
-    const NAME: &'static str = "8";
+    const STORAGE: LinkStorage = LinkStorage::of(8);
     const KEPT: usize = 4;
     #[inline(always)]
     fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
@@ -150,7 +151,7 @@ impl Reconstruct for Recon8 {
 }
 impl Reconstruct for Recon9 {
     type Full = Recon18;
-    const NAME: &'static str = "9";
+    const STORAGE: LinkStorage = LinkStorage::of(9);
     const KEPT: usize = 4;
     const PHASE: bool = true;
     #[inline(always)]
@@ -172,10 +173,10 @@ impl Reconstruct for Recon9 {
 pub struct Temporal<R>(PhantomData<R>);
 
 macro_rules! temporal {
-    ($recon:ident: $name:literal) => {
+    ($recon:ident) => {
         impl Reconstruct for Temporal<$recon> {
             type Full = Recon18;
-            const NAME: &'static str = $name;
+            const STORAGE: LinkStorage = $recon::STORAGE.in_temporal_gauge();
             const KEPT: usize = $recon::KEPT;
             const TEMPORAL: bool = true;
             #[inline(always)]
@@ -189,8 +190,8 @@ macro_rules! temporal {
         }
     };
 }
-temporal!(Recon12: "12t");
-temporal!(Recon8: "8t");
+temporal!(Recon12);
+temporal!(Recon8);
 
 /// [`Recon12`] in temporal gauge.
 pub type Recon12T = Temporal<Recon12>;
@@ -201,13 +202,13 @@ pub type Recon8T = Temporal<Recon8>;
 /// bits loses its way where an operator is ill conditioned, because its directions grow far larger than the residuals that
 /// are added to them; a matrix rounded to 16 bits is a matrix still. Links are most of what staggered operators read.
 #[derive(Clone, Copy, Debug)]
-pub struct Short<R>(PhantomData<R>);
+pub struct InHalf<R>(PhantomData<R>);
 
-macro_rules! short {
-    ($($recon:ident: $name:literal, $alias:ident;)*) => {$(
-        impl Reconstruct for Short<$recon> {
-            type Full = Short<Recon18>;
-            const NAME: &'static str = $name;
+macro_rules! in_half {
+    ($($recon:ident: $alias:ident;)*) => {$(
+        impl Reconstruct for InHalf<$recon> {
+            type Full = InHalf<Recon18>;
+            const STORAGE: LinkStorage = $recon::STORAGE.in_half();
             const KEPT: usize = $recon::KEPT;
             const PHASE: bool = $recon::PHASE;
             #[inline(always)]
@@ -220,13 +221,13 @@ macro_rules! short {
             }
         }
         #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside fields in single precision.")]
-        pub type $alias = Short<$recon>;
+        pub type $alias = InHalf<$recon>;
     )*};
 }
-short! {
-    Recon18: "18h", Recon18H;
-    Recon12: "12h", Recon12H;
-    Recon8: "8h", Recon8H;
-    Recon13: "13h", Recon13H;
-    Recon9: "9h", Recon9H;
+in_half! {
+    Recon18: Recon18H;
+    Recon12: Recon12H;
+    Recon8: Recon8H;
+    Recon13: Recon13H;
+    Recon9: Recon9H;
 }

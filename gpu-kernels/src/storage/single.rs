@@ -1,5 +1,6 @@
 //! Single precision: two complex numbers per chunk.
-use super::{Precision, STRIDE, two_singles};
+use super::{NumberFormat, STRIDE, two_singles};
+use crate::Precision;
 use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
@@ -12,9 +13,9 @@ fn chunk(a: Complex<f32>, b: Complex<f32>) -> Chunk {
     Chunk([a.re.to_bits(), a.im.to_bits(), b.re.to_bits(), b.im.to_bits()])
 }
 
-impl Precision for Single {
+impl NumberFormat for Single {
     type Real = f32;
-    const NAME: &'static str = "single";
+    const PRECISION: Precision = Precision::Single;
     const SPINOR_BYTES: usize = 96;
 
     #[inline(always)]

@@ -1,19 +1,17 @@
 //! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
-use super::{Element, Precision};
+use super::{Element, NumberFormat};
+use crate::FermionKind;
 use crate::algebra::{Colour, Complex, Real, Spinor, to_degrand_rossi, to_device_basis};
+use crate::format::KernelFormat;
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
 /// How one kind of field is kept.
-pub trait SiteFormat: Copy + Send + Sync + 'static {
+pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Element;
     /// What lives on a site.
     type Value: SiteValue<Self::Real>;
-    /// For entry points: `spinor`, `colour`.
-    const KIND: &'static str;
-    /// For entry points: the precision.
-    const NAME: &'static str;
     /// Bytes per site.
     const BYTES: usize;
     /// Reads a site of a tile.
@@ -46,8 +44,8 @@ pub trait SiteValue<T: Real>: Copy {
 
 /// What lives on a site of a fermion field, in any precision.
 pub trait SiteKind: Copy + Send + Sync + 'static {
-    /// For entry points: `spinor`, `colour`.
-    const NAME: &'static str;
+    /// As a value.
+    const FERMIONS: FermionKind;
     /// Three colours for each of them.
     const SPINS: usize;
     /// In registers.
@@ -62,23 +60,21 @@ pub trait SiteKind: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// As there.
-    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Self::Value<P::Real>;
+    unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> Self::Value<P::Real>;
     /// As [`SiteFormat::store`].
     ///
     /// # Safety
     /// As there.
-    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
+    unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
 }
 
 /// Fields of kind K in precision P.
 #[derive(Clone, Copy, Debug)]
 pub struct Sites<K, P>(PhantomData<(K, P)>);
 
-impl<K: SiteKind, P: Precision> SiteFormat for Sites<K, P> {
+impl<K: SiteKind, P: NumberFormat> SiteFormat for Sites<K, P> {
     type Real = P::Real;
     type Value = K::Value<P::Real>;
-    const KIND: &'static str = K::NAME;
-    const NAME: &'static str = P::NAME;
     const BYTES: usize = if K::SPINS == 1 { P::COLOUR_BYTES } else { P::SPINOR_BYTES };
     #[inline(always)]
     unsafe fn load(tile: Global, lane: usize, access: Access) -> Self::Value {
@@ -131,7 +127,7 @@ impl<T: Real> SiteValue<T> for Spinor<T> {
     }
 }
 impl SiteKind for FourSpins {
-    const NAME: &'static str = "spinor";
+    const FERMIONS: FermionKind = FermionKind::Wilson;
     const SPINS: usize = 4;
     type Value<T: Real> = Spinor<T>;
     #[inline(always)]
@@ -152,11 +148,11 @@ impl SiteKind for FourSpins {
         each!(0 0, 0 1, 0 2, 1 0, 1 1, 1 2, 2 0, 2 1, 2 2, 3 0, 3 1, 3 2);
     }
     #[inline(always)]
-    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Spinor<P::Real> {
+    unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> Spinor<P::Real> {
         unsafe { P::load_spinor(tile, lane, access) }
     }
     #[inline(always)]
-    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Spinor<P::Real>) {
+    unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Spinor<P::Real>) {
         unsafe { P::store_spinor(tile, lane, value) }
     }
 }
@@ -187,7 +183,7 @@ impl<T: Real> SiteValue<T> for Colour<T> {
     }
 }
 impl SiteKind for OneSpin {
-    const NAME: &'static str = "colour";
+    const FERMIONS: FermionKind = FermionKind::Staggered;
     const SPINS: usize = 1;
     type Value<T: Real> = Colour<T>;
     #[inline(always)]
@@ -206,11 +202,11 @@ impl SiteKind for OneSpin {
         put(2, c);
     }
     #[inline(always)]
-    unsafe fn load<P: Precision>(tile: Global, lane: usize, access: Access) -> Colour<P::Real> {
+    unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> Colour<P::Real> {
         unsafe { P::load_colour(tile, lane, access) }.value()
     }
     #[inline(always)]
-    unsafe fn store<P: Precision>(tile: Global, lane: usize, value: &Colour<P::Real>) {
+    unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Colour<P::Real>) {
         unsafe { P::store_colour(tile, lane, value) }
     }
 }

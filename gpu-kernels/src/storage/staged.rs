@@ -1,8 +1,9 @@
 //! Links of a site in the memory that threads of a block share: each thread's own, read from the field once and then for
 //! every right-hand side.
-use super::Precision;
+use super::NumberFormat;
 use super::links::LinkFormat;
 use super::reconstruct::Reconstruct;
+use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3};
 #[cfg(target_arch = "nvptx64")]
 use crate::memory::shared;
@@ -16,7 +17,7 @@ use core::marker::PhantomData;
 pub struct Staged<R>(PhantomData<R>);
 
 impl<R: Reconstruct> Reconstruct for Staged<R> {
-    const NAME: &'static str = R::NAME;
+    const STORAGE: LinkStorage = R::STORAGE;
     const KEPT: usize = R::KEPT;
     const PHASE: bool = R::PHASE;
     type Full = Staged<R::Full>;
@@ -88,15 +89,15 @@ pub fn first_slot() -> u32 {
 }
 
 /// Slots of 16 bytes for a pair.
-const fn slots<P: Precision, R: LinkFormat<P>>() -> usize {
+const fn slots<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     R::PAIR_BYTES.div_ceil(16)
 }
 /// Bytes that the four pairs of a site take.
-pub const fn staged_bytes<P: Precision, R: LinkFormat<P>>() -> usize {
+pub const fn staged_bytes<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     4 * 16 * slots::<P, R>()
 }
 
-impl<P: Precision, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R> {
+impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R> {
     type Pair = R::Pair;
     const UNIT: bool = R::UNIT;
     const PAIR_BYTES: usize = R::PAIR_BYTES;
@@ -136,7 +137,7 @@ impl<P: Precision, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R> {
 /// # Safety
 /// As [`Stage::stage`](crate::sides::Stage::stage).
 #[inline(always)]
-pub unsafe fn stage<P: Precision, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
+pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
     #[cfg(target_arch = "nvptx64")]
     unsafe {
         macro_rules! keep {

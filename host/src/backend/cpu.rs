@@ -3,14 +3,13 @@
 
 use super::profile::Totals;
 use super::{
-    Backend, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, MOST_VALUES, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS,
-    Result, Stream, SumCall, Summing,
+    Backend, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result,
+    Stream, Summing,
 };
-use gpu_kernels::cpu::{Entry, Run, Vectors};
+use gpu_kernels::MOST_VALUES;
+use gpu_kernels::cpu::{Run, Vectors};
 use gpu_kernels::memory::Chunk;
 use rayon::prelude::*;
-use std::any::TypeId;
-use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -29,8 +28,6 @@ struct Shared {
     pool: rayon::ThreadPool,
     /// None that kernels are compiled for.
     vectors: Option<Vectors>,
-    /// The instances of the kernels, compiled for these.
-    instances: HashMap<TypeId, Option<Run>>,
     sums: Mutex<Sums>,
     /// Times of launches, while they are taken.
     profile: Mutex<Option<Totals>>,
@@ -85,37 +82,34 @@ impl Cpu {
             .build()
             .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
         let vectors = Vectors::best();
-        let functions = |entry: &Entry| vectors.and_then(|vectors| entry.function(vectors));
-        let instances = gpu_kernels::instances().map(|i| ((i.cpu.kernel)(), functions(&i.cpu))).collect();
         let sums = Sums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
-        let shared = Shared { pool, vectors, instances, sums: Mutex::new(sums), profile: Mutex::default() };
+        let shared = Shared { pool, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Notes the time since `from` if launches are timed.
     fn took(&self, kernel: &Call<'_>, from: Instant) {
         if let Some(totals) = &mut *self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()) {
-            totals.add(&kernel.name(), from.elapsed().as_secs_f64());
+            totals.add(kernel.instance.name, from.elapsed().as_secs_f64());
         }
     }
     /// A kernel with its function, for the time of a launch.
     fn launched<'a>(&self, kernel: &Call<'a>) -> Result<Launched<'a>> {
-        let missing = || super::BackendError::NoInstance { kernel: kernel.name() };
-        let run = self.shared.instances.get(&kernel.kernel).copied().ok_or_else(missing)?;
+        let run = self.shared.vectors.and_then(|vectors| kernel.instance.cpu.of(vectors));
         let run = run.ok_or(super::BackendError::OtherProcessor)?;
         Ok(Launched { run, kernel: kernel.arguments, life: PhantomData })
     }
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
-    fn sum_up(&self, kernel: SumCall<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
-        let (count, from) = (kernel.values, Instant::now());
+    fn sum_up(&self, kernel: Call<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
+        let (count, from) = (kernel.values(), Instant::now());
         // As on a GPU, so that what runs here runs there.
         assert!(nrhs as usize * count <= LAUNCH_SUMS, "too many sums in one launch");
-        let partial = self.sum_blocks(self.launched(&kernel.call)?, n, nrhs);
+        let partial = self.sum_blocks(self.launched(&kernel)?, n, nrhs);
         for (rhs, blocks) in partial.chunks(n.div_ceil(BLOCK) as usize).enumerate() {
             for k in 0..count {
                 take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
             }
         }
-        self.took(&kernel.call, from);
+        self.took(&kernel, from);
         Ok(())
     }
     /// Runs a kernel on all blocks of sites.
@@ -232,8 +226,8 @@ impl Backend for Cpu {
         self.took(&kernel, from);
         Ok(())
     }
-    fn sum(&self, _: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
-        assert!(slot + nrhs as usize * kernel.values <= REDUCTION_SLOTS, "too many sums in one round");
+    fn sum(&self, _: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+        assert!(slot + nrhs as usize * kernel.values() <= REDUCTION_SLOTS, "too many sums in one round");
         let mut sums = self.shared.sums.lock().unwrap_or_else(|e| e.into_inner());
         sums.summing.check(|| self.device())?;
         self.sum_up(kernel, n, nrhs, |k, sum| sums.values[slot + k] = sum)?;
@@ -243,12 +237,12 @@ impl Backend for Cpu {
     fn sum_into(
         &self,
         _: Option<&Stream>,
-        kernel: SumCall<'_>,
+        kernel: Call<'_>,
         n: u32,
         nrhs: u32,
         (to, slot): (&Buffer, usize),
     ) -> Result {
-        assert!(8 * (slot + nrhs as usize * kernel.values) <= to.bytes(), "sums beyond the buffer");
+        assert!(8 * (slot + nrhs as usize * kernel.values()) <= to.bytes(), "sums beyond the buffer");
         self.sum_up(kernel, n, nrhs, |k, sum| {
             // SAFETY: inside the buffer, which nobody else uses: launches have run to their end.
             unsafe { to.address().cast::<f64>().add(slot + k).write(sum) }

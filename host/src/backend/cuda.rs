@@ -17,7 +17,7 @@ use peer::CudaPeer;
 
 use super::{
     Backend, BackendError, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned,
-    REDUCTION_SLOTS, Result, Stream, SumCall, Summing, foreign_kernels, kernel_image, kernel_images,
+    REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels, kernel_image, kernel_images,
 };
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
@@ -28,9 +28,8 @@ use cust::sys;
 use gpu_kernels::Instance;
 use gpu_kernels::device::Sums;
 use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
-use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, most_single_blocks, sum_threads, sum_way};
+use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, address, most_single_blocks, sum_threads, sum_way};
 use order::Queue;
-use std::any::TypeId;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +54,7 @@ pub struct Cuda {
 struct Shared {
     /// The main order of work.
     queue: Queue,
-    functions: Mutex<HashMap<(TypeId, Way), Function>>,
+    functions: Mutex<HashMap<(usize, Way), Function>>,
     launches: Mutex<HashMap<LaunchId, Launch>>,
     modules: Mutex<HashMap<String, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
@@ -254,14 +253,12 @@ impl Cuda {
     }
 
     /// The handle of an instance in a way in which it exists. Its module is loaded now if it was not before.
-    fn function(&self, id: TypeId, parts: &[&str], way: Way) -> Result<Function> {
+    fn function(&self, instance: &'static Instance, way: Way) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
-        if let Some(function) = functions.get(&(id, way)) {
+        if let Some(function) = functions.get(&(address(instance), way)) {
             return Ok(*function);
         }
-        let (name, start) = (parts.join("_"), Instant::now());
-        let instance = gpu_kernels::instances().find(|instance| instance.name == name);
-        let instance = instance.ok_or(BackendError::NoInstance { kernel: name })?;
+        let start = Instant::now();
         let variant = instance.variants.iter().find(|variant| variant.way == way);
         let (entry, shared) = match variant {
             Some(variant) => (variant.name, variant.shared),
@@ -280,7 +277,7 @@ impl Cuda {
         trace!("kernel {entry}: ready after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         let Instance { name, hot, variants, .. } = *instance;
         let function = Function { handle, name, hot, shared, variants };
-        functions.insert((id, way), function);
+        functions.insert((address(instance), way), function);
         Ok(function)
     }
 
@@ -339,23 +336,24 @@ impl Cuda {
     fn sum_up(
         &self,
         stream: Option<&Stream>,
-        (kernel, n, nrhs): (SumCall<'_>, u32, u32),
+        (kernel, n, nrhs): (Call<'_>, u32, u32),
         scratch: &Scratch,
         (result, ready, ticket): (*mut f64, *mut u32, u32),
     ) -> Result {
-        assert!(kernel.blocks as usize <= MAX_REDUCTION_BLOCKS, "too many blocks in one launch");
-        assert!(nrhs as usize * kernel.values <= LAUNCH_SUMS, "too many sums in one launch");
+        let Call { instance, arguments, .. } = kernel;
+        let sum = instance.sum.expect("reductions have values");
+        assert!(sum.blocks as usize <= MAX_REDUCTION_BLOCKS, "too many blocks in one launch");
+        assert!(nrhs as usize * sum.values <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
-        let Call { kernel: id, parts, arguments, .. } = kernel.call;
-        let way = sum_way(self.function(id, parts, Way::ONE)?.variants, nrhs, self.shared.most_shared);
-        let function = self.function(id, parts, way)?;
-        let most = if way.looped { LOOPED_BLOCKS } else { kernel.blocks };
-        let threads = sum_threads(way, nrhs, kernel.threads);
-        let in_block = if way.looped || kernel.warps { nrhs } else { way.sides * threads[1] };
-        let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), kernel.loops) {
+        let way = sum_way(instance.variants, nrhs, self.shared.most_shared);
+        let function = self.function(instance, way)?;
+        let most = if way.looped { LOOPED_BLOCKS } else { sum.blocks };
+        let threads = sum_threads(way, nrhs, sum.threads);
+        let in_block = if way.looped || sum.warps { nrhs } else { way.sides * threads[1] };
+        let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), sum.loops) {
             (blocks, true) => blocks.min(most),
             (blocks, false) => {
-                let most = most_single_blocks(nrhs, kernel.values);
+                let most = most_single_blocks(nrhs, sum.values);
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
                     let code = format!("{sites} sites at one face, {most} at most: cut the lattice otherwise");
@@ -375,15 +373,15 @@ impl Cuda {
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
         let arguments = arguments.cast_mut().cast::<c_void>();
         let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut sides).cast()];
-        let values = kernel.values as u32;
+        let values = sum.values as u32;
         let kept = match way {
-            _ if kernel.warps => warp_sum_bytes(nrhs, values, kernel.threads),
+            _ if sum.warps => warp_sum_bytes(nrhs, values, sum.threads),
             Way { looped: true, .. } => KEPT_SUM_BYTES as u32 * nrhs * values,
             Way { sides: 1, .. } => 0,
             Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
         };
         let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared: function.shared + kept };
-        // SAFETY: `entry!` declares these parameters.
+        // SAFETY: `kernels!` declares these parameters.
         unsafe { self.start(queue, function, grid, &mut parameters) }
     }
 
@@ -559,18 +557,18 @@ impl Backend for Cuda {
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
         let arguments = kernel.arguments.cast_mut().cast::<c_void>();
         let mut parameters = [arguments, (&raw mut sites).cast(), (&raw mut sides).cast()];
-        let id = (kernel.kernel, n, nrhs);
+        let id = (address(kernel.instance), n, nrhs);
         let known = lock(&self.shared.launches).get(&id).copied();
         let launch = match known {
             Some(launch) => launch,
-            // SAFETY: `entry!` declares these parameters.
-            None => unsafe { self.choose(id, kernel.parts, &mut parameters)? },
+            // SAFETY: `kernels!` declares these parameters.
+            None => unsafe { self.choose(kernel.instance, (n, nrhs), &mut parameters)? },
         };
         // SAFETY: as above.
         unsafe { self.start(queue, launch.function, launch.grid(n, nrhs), &mut parameters) }
     }
-    fn sum(&self, s: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
-        let count = kernel.values;
+    fn sum(&self, s: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+        let count = kernel.values();
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.check(|| self.device())?;
@@ -590,12 +588,12 @@ impl Backend for Cuda {
     fn sum_into(
         &self,
         s: Option<&Stream>,
-        kernel: SumCall<'_>,
+        kernel: Call<'_>,
         n: u32,
         nrhs: u32,
         (to, slot): (&Buffer, usize),
     ) -> Result {
-        let count = nrhs as usize * kernel.values;
+        let count = nrhs as usize * kernel.values();
         assert!(8 * (slot + count) <= to.bytes(), "sums beyond the buffer");
         let scratch = lock(&self.shared.partial);
         let result = to.address().cast::<f64>().wrapping_add(slot);

@@ -19,8 +19,7 @@ pub use memory::{Buffer, Event, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
 
-use gpu_kernels::{Kernel, Reduction, Values};
-use std::any::TypeId;
+use gpu_kernels::{Format, Instance, Instances, SumInstances, Table};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
@@ -75,11 +74,18 @@ pub enum BackendError {
         /// Where they are.
         folder: std::path::PathBuf,
     },
-    /// A kernel that the crate gpu-kernels does not list with `entry!`.
-    #[error("the kernel {kernel} is not among the compiled instances: add a line to its `entry!` list")]
-    NoInstance {
-        /// Its name.
-        kernel: String,
+    /// A kernel that is not compiled for such fields and links.
+    #[error(
+        "the kernel {kernel} is not compiled for '{format}'; this program has it for {}",
+        if formats.is_empty() { "no format: see the features of the crate gpu-kernels".into() } else { formats.join(", ") }
+    )]
+    NoFormat {
+        /// The kernel.
+        kernel: &'static str,
+        /// What was asked for.
+        format: String,
+        /// What there is.
+        formats: Vec<String>,
     },
     /// Kernels are compiled for other processors.
     #[error(
@@ -125,6 +131,13 @@ pub enum BackendError {
         /// The driver's own name of the error.
         code: String,
     },
+}
+
+impl BackendError {
+    fn no_format(table: &Table, format: Format) -> Self {
+        let formats = table.instances().map(|instance| instance.format.to_string()).collect();
+        BackendError::NoFormat { kernel: table.name, format: format.to_string(), formats }
+    }
 }
 
 /// The vector instructions that kernels are compiled for.
@@ -178,60 +191,42 @@ impl Summing {
 /// A result of a backend.
 pub type Result<T = ()> = std::result::Result<T, BackendError>;
 
-/// A kernel and its arguments for the time of a launch, without the kernel's type: what follows is compiled once.
+/// An instance of a kernel and its arguments, for the time of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    kernel: TypeId,
-    parts: &'static [&'static str],
+    instance: &'static Instance,
     arguments: *const u8,
     life: PhantomData<&'a ()>,
 }
 
 impl<'a> Call<'a> {
-    /// Of a kernel.
-    pub fn of<K: Kernel>(kernel: &'a K) -> Self {
-        Self::new(kernel, K::NAME)
+    /// A kernel in a format.
+    ///
+    /// # Errors
+    /// [`BackendError::NoFormat`].
+    pub fn of<A: Copy>(kernel: &Instances<A>, format: Format, arguments: &'a A) -> Result<Self> {
+        Self::new(kernel.0, format, arguments)
     }
-    fn new<K: 'static>(kernel: &'a K, parts: &'static [&'static str]) -> Self {
-        Call { kernel: TypeId::of::<K>(), parts, arguments: std::ptr::from_ref(kernel).cast(), life: PhantomData }
+    /// A reduction in a format.
+    ///
+    /// # Errors
+    /// [`BackendError::NoFormat`].
+    pub fn of_sum<A: Copy>(kernel: &SumInstances<A>, format: Format, arguments: &'a A) -> Result<Self> {
+        Self::new(kernel.0, format, arguments)
     }
-    /// The kernel's name.
-    pub fn name(&self) -> String {
-        self.parts.join("_")
+    fn new<A>(table: &'static Table, format: Format, arguments: &'a A) -> Result<Self> {
+        let instance = table.instance(format).ok_or_else(|| BackendError::no_format(table, format))?;
+        Ok(Call { instance, arguments: std::ptr::from_ref(arguments).cast(), life: PhantomData })
     }
-}
-
-/// The same of a reduction.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "blocks and threads are those of a GPU"))]
-pub struct SumCall<'a> {
-    call: Call<'a>,
-    /// Numbers that are summed.
-    values: usize,
-    /// As [`Reduction`] has them.
-    threads: u32,
-    blocks: u32,
-    loops: bool,
-    warps: bool,
-}
-
-impl<'a> SumCall<'a> {
-    /// Of a reduction.
-    pub fn of<K: Reduction>(kernel: &'a K) -> Self {
-        const { assert!(K::Values::COUNT <= MOST_VALUES && K::THREADS <= 256) };
-        SumCall {
-            call: Call::new(kernel, K::NAME),
-            values: K::Values::COUNT,
-            threads: K::THREADS,
-            blocks: K::BLOCKS,
-            loops: K::LOOPS,
-            warps: K::WARPS,
-        }
+    /// Numbers that a reduction sums.
+    fn values(&self) -> usize {
+        self.instance.sum.map_or(0, |sum| sum.values)
+    }
+    /// What is launched.
+    pub fn instance(&self) -> &'static Instance {
+        self.instance
     }
 }
-
-/// Most values that a reduction sums.
-const MOST_VALUES: usize = 16;
 
 /// Threads, memory and kernels of one device.
 ///
@@ -274,10 +269,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
     /// [`sums`](Self::sums) fetches it. Reductions on different streams must not run at the same time; one on a stream and
     /// one in the main order may.
-    fn sum(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
+    fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
     /// The same, to number `slot` + j K + k of a buffer of doubles, where kernels may read it.
-    fn sum_into(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, to: (&Buffer, usize))
-    -> Result;
+    fn sum_into(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, to: (&Buffer, usize)) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     ///
     /// # Panics
@@ -353,21 +347,20 @@ impl From<&dyn Backend> for Arc<dyn Backend> {
 }
 
 impl dyn Backend {
-    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`.
-    pub fn launch<K: Kernel>(&self, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.run(None, Call::of(kernel), n, nrhs)
-    }
-    /// The same on a stream, or in the main order.
-    pub fn launch_on<K: Kernel>(&self, stream: Option<&Stream>, kernel: &K, n: u32, nrhs: u32) -> Result {
-        self.run(stream, Call::of(kernel), n, nrhs)
+    /// Runs a kernel in a format for sites `0..n` and right-hand sides `0..nrhs`.
+    pub fn launch<A: Copy>(&self, kernel: &Instances<A>, format: Format, arguments: &A, n: u32, nrhs: u32) -> Result {
+        self.run(None, Call::of(kernel, format, arguments)?, n, nrhs)
     }
     /// Sums a reduction as [`Backend::sum`] does.
-    pub fn reduce<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, slot: usize) -> Result {
-        self.sum(None, SumCall::of(kernel), n, nrhs, slot)
-    }
-    /// Sums a reduction as [`Backend::sum_into`] does.
-    pub fn reduce_into<K: Reduction>(&self, kernel: &K, n: u32, nrhs: u32, to: &Buffer, slot: usize) -> Result {
-        self.sum_into(None, SumCall::of(kernel), n, nrhs, (to, slot))
+    pub fn reduce<A: Copy>(
+        &self,
+        kernel: &SumInstances<A>,
+        format: Format,
+        arguments: &A,
+        (n, nrhs): (u32, u32),
+        slot: usize,
+    ) -> Result {
+        self.sum(None, Call::of_sum(kernel, format, arguments)?, n, nrhs, slot)
     }
     /// Whether `other` is a clone of this one.
     pub fn is(&self, other: &dyn Backend) -> bool {
@@ -381,12 +374,13 @@ mod tests {
     use crate::domain::{DeviceError, Domain};
     use crate::lattice::Lattice;
     use crate::rhmc::momenta::MomentumField;
-    use gpu_kernels::momenta::KineticEnergy;
+    use gpu_kernels::Precision;
+    use gpu_kernels::momenta::{KINETIC_ENERGY, KineticEnergy};
 
     #[test]
     fn two_threads_do_not_mix_their_sums() {
         let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
-        let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
+        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
         momenta.draw(1, 1).unwrap();
         let energy = momenta.kinetic_energy().unwrap();
         let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());
@@ -394,7 +388,11 @@ mod tests {
         assert_eq!(elsewhere().unwrap(), energy);
 
         let backend = domain.backend();
-        backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.half_sites(), 1, 0).unwrap();
+        let reduce = || {
+            let (format, kernel) = (Format::of(Precision::Double), KineticEnergy { momenta: momenta.view(0) });
+            backend.reduce(&KINETIC_ENERGY, format, &kernel, (domain.half_sites(), 1), 0)
+        };
+        reduce().unwrap();
         let refused = elsewhere().unwrap_err();
         assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
         // The first thread's sums are untouched, and the other one can go on when they are fetched.
@@ -404,7 +402,6 @@ mod tests {
         assert_eq!(elsewhere().unwrap(), energy);
 
         // One that ends without its sums is in nobody's way.
-        let reduce = || backend.reduce(&KineticEnergy { momenta: momenta.view(0) }, domain.half_sites(), 1, 0);
         std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
         assert_eq!(elsewhere().unwrap(), energy);
     }

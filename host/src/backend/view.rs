@@ -2,8 +2,8 @@
 //!
 //! A view is an address and outlives the borrow it was made from. The contract that makes launching views safe is kept
 //! by `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field
-//! is borrowed, mutably if the kernel writes it; its size is checked here; and a backend frees memory only when no
-//! launched kernel can still use it.
+//! is borrowed, mutably if the kernel writes it; its size is checked here; the launch is in the field's format; and a
+//! backend frees memory only when no launched kernel can still use it.
 //!
 //! What backends do with memory that has other users at the same time is [`Ordered`].
 #![allow(unsafe_code)]
@@ -14,7 +14,7 @@ use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
 use gpu_kernels::schwarz::Blocks;
-use gpu_kernels::storage::{CloverFormat, Element, LinkFormat, Precision, SiteFormat, TILE};
+use gpu_kernels::storage::TILE;
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 
@@ -32,61 +32,70 @@ impl Ordered {
     }
 }
 
+/// No field, for arguments that a kernel does not use.
+// SAFETY: `crate::dirac` gives it to kernels of rows without sums as what sums are made with.
+pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
+/// No links, likewise.
+// SAFETY: `crate::dirac` gives it to kernels of the naive staggered operator as long links.
+pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
+/// No clover term, likewise.
+// SAFETY: `crate::dirac` gives it to kernels whose diagonal is a number.
+pub(crate) const NO_CLOVER: Clover = unsafe { Clover::none() };
+
+/// Bytes of `sites` sites in whole tiles.
+const fn in_tiles(sites: usize, site_bytes: usize) -> usize {
+    sites.div_ceil(TILE) * TILE * site_bytes
+}
+
 /// A field of `sites` sites and `nrhs` right-hand sides.
-pub(crate) fn field<F: SiteFormat>(buffer: &Buffer, sites: usize, nrhs: usize) -> Field<F> {
-    let tiles = sites.div_ceil(TILE);
-    assert!(tiles * TILE * F::BYTES * nrhs <= buffer.bytes(), "the buffer holds the field");
+pub(crate) fn field(buffer: &Buffer, sites: usize, nrhs: usize, site_bytes: usize) -> Field {
+    assert!(in_tiles(sites, site_bytes) * nrhs <= buffer.bytes(), "the buffer holds the field");
     // SAFETY: the size was checked, the rest is the contract above.
-    unsafe { Field::new(buffer.address(), tiles as u32) }
+    unsafe { Field::new(buffer.address(), sites.div_ceil(TILE) as u32) }
 }
 /// The links around `sites` sites.
-pub(crate) fn links<P: Precision, R: LinkFormat<P>>(buffer: &Buffer, sites: usize) -> Links<P, R> {
-    assert!(sites.div_ceil(TILE) * TILE * R::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
+pub(crate) fn links(buffer: &Buffer, sites: usize, site_bytes: usize) -> Links {
+    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
 }
 /// The links that start at `sites` sites.
-pub(crate) fn thin_links<T: Element>(buffer: &Buffer, sites: usize) -> ThinLinks<T> {
-    assert!(sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the links");
+pub(crate) fn thin_links(buffer: &Buffer, sites: usize, site_bytes: usize) -> ThinLinks {
+    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
 /// One matrix at each of `sites` sites.
-pub(crate) fn matrices<T: Element>(buffer: &Buffer, sites: usize) -> Matrices<T> {
-    assert!(sites.div_ceil(TILE) * TILE * Matrices::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the matrices");
+pub(crate) fn matrices(buffer: &Buffer, sites: usize, site_bytes: usize) -> Matrices {
+    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
 }
 /// The momenta of the links that start at `sites` sites.
-pub(crate) fn momenta<T: Element>(buffer: &Buffer, sites: usize) -> Momenta<T> {
-    assert!(sites.div_ceil(TILE) * TILE * Momenta::<T>::SITE_BYTES <= buffer.bytes(), "the buffer holds the momenta");
+pub(crate) fn momenta(buffer: &Buffer, sites: usize, site_bytes: usize) -> Momenta {
+    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the momenta");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Momenta::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
-pub(crate) fn clover<P: CloverFormat>(buffer: &Buffer, sites: usize) -> Clover<P> {
-    assert!(sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES <= buffer.bytes(), "the buffer holds the clover term");
+pub(crate) fn clover(buffer: &Buffer, sites: usize, site_bytes: usize) -> Clover {
+    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
 }
 /// Ghost zones of `tiles[μ]` tiles for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
 /// large as that.
-pub(crate) fn ghosts<P: Precision>(
-    zones: [[*mut u8; 2]; 4],
-    tiles: [u32; 4],
-    cut: u32,
-    geometry: &Geometry,
-) -> Ghosts<P> {
+pub(crate) fn ghosts(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, geometry: &Geometry) -> Ghosts {
     // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
     unsafe { Ghosts::new(zones, tiles, cut, Blocks::one(geometry)) }
 }
 /// Links in the memory of a message, which `crate::halo` makes as large as they need.
-pub(crate) fn message_links<T: Element>(zone: *mut u8) -> ThinLinks<T> {
+pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
 /// A field in the memory of a message, in the same way, with so many tiles for each right-hand side.
-pub(crate) fn message_field<F: SiteFormat>(zone: *mut u8, tiles: u32) -> Field<F> {
+pub(crate) fn message_field(zone: *mut u8, tiles: u32) -> Field {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, tiles) }
 }
@@ -95,20 +104,15 @@ pub(crate) fn device_sums(buffer: &Buffer, stride: u32, widths: [u32; 5]) -> Dev
     // SAFETY: `crate::dirac` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
-/// A clover term for rows that have none.
-pub(crate) fn no_clover<P: CloverFormat>() -> Clover<P> {
-    // SAFETY: it is not read.
-    unsafe { Clover::new(std::ptr::null_mut()) }
-}
 /// An array of `count` complex numbers.
 pub(crate) fn host_array(buffer: &Buffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
 }
-/// A table of `count` complex numbers.
-pub(crate) fn coefficients<T: Element>(buffer: &Buffer, count: usize) -> Coefficients<T> {
-    assert!(T::BYTES * count <= buffer.bytes(), "the buffer holds the table");
+/// A table of `count` complex numbers, of so many bytes.
+pub(crate) fn coefficients(buffer: &Buffer, count: usize, bytes: usize) -> Coefficients {
+    assert!(bytes * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }
 }

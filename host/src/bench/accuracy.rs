@@ -5,15 +5,15 @@ use crate::backend::{Backend, Cpu};
 use crate::dirac::{TimeBoundary, WilsonParams};
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
-use crate::field::{AnySpace, FullSpinor, SpinorSpace};
+use crate::field::{FieldSpace, FullField};
 use crate::generate;
 use crate::lattice::Lattice;
-use crate::solve::{Configuration, IterationPrecision, Reconstruction};
+use crate::solve::Configuration;
 use gpu_kernels::random::Philox;
-use gpu_kernels::storage::Double;
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::VectorSpace;
 
 /// The tolerances ε, four for each power of ten from 10⁻¹⁷ to 10.
 pub fn tolerances() -> Vec<f64> {
@@ -24,9 +24,9 @@ pub fn tolerances() -> Vec<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Precision of fields and links.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// Reals kept of a link.
-    pub reconstruction: Reconstruction,
+    pub reconstruction: LinkStorage,
     /// Δ(ε): the share of components that deviate by ε or more, for every ε of [`tolerances`].
     pub share: Vec<f64>,
     /// Mean deviation.
@@ -40,7 +40,7 @@ pub struct Curve {
 pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> {
     let gauge = generate::random(options.lattice, 1);
     let source = uniform(options.lattice, 2);
-    let exact = image(&Cpu::new(None), &gauge, &source, IterationPrecision::Double, Reconstruction::Eighteen)?;
+    let exact = image(&Cpu::new(None), &gauge, &source, Precision::Double, LinkStorage::FULL)?;
     let mut curves = Vec::new();
     for &precision in &options.precisions {
         for &reconstruction in &options.reconstructions {
@@ -56,24 +56,25 @@ fn image(
     backend: &dyn Backend,
     gauge: &HostGauge,
     source: &HostSpinor,
-    precision: IterationPrecision,
-    reconstruction: Reconstruction,
+    precision: Precision,
+    reconstruction: LinkStorage,
 ) -> Result<HostSpinor> {
     let domain = Domain::single(backend, gauge.lattice())?;
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let operator = Configuration::new(&domain, gauge).operator(params, precision, reconstruction, 1)?;
-    let (double, space) = (SpinorSpace::<Double>::new(&domain, 1), AnySpace::new(&domain, 1, precision));
-    let mut full = FullSpinor::zero(&domain, 1)?;
+    let space = |precision| FieldSpace::new(&domain, FermionKind::Wilson, precision, 1);
+    let (double, space) = (space(Precision::Double), space(precision));
+    let mut full = FullField::zero(&domain, FermionKind::Wilson, Precision::Double, 1)?;
     full.upload(std::slice::from_ref(source))?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
-    space.read(&full.even, &mut x)?;
+    space.convert_from(&full.even, &mut x)?;
     operator.apply(&x, &mut y)?;
-    space.write(&y, &double, &mut full.even)?;
+    double.convert_from(&y, &mut full.even)?;
     double.zero(&mut full.odd)?;
     Ok(full.download()?.swap_remove(0))
 }
 
-fn curve(precision: IterationPrecision, reconstruction: Reconstruction, got: &HostSpinor, exact: &HostSpinor) -> Curve {
+fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, exact: &HostSpinor) -> Curve {
     let pairs = got.sites().par_iter().zip(exact.sites()).enumerate();
     // Odd sites are zero in both.
     let even = pairs.filter(|(site, _)| got.lattice().parity(got.lattice().coordinates(*site)) == 0);

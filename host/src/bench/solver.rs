@@ -5,15 +5,15 @@ mod staggered;
 pub use staggered::{Several, staggered_cell, staggered_matrix_gflops, staggered_schemes};
 
 use super::time;
+use crate::dirac::EvenOdd;
 use crate::dirac::{TimeBoundary, WilsonParams};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::host::Fermion;
-use crate::field::{AnyOperator, AnySpace, FieldKind, FullField};
+use crate::field::host::{Fermion, Spinor};
+use crate::field::{FieldSpace, FullField};
 use crate::generate;
-use crate::solve::{
-    Configuration, Correction, IterationPrecision, Method, Reconstruction, Request, SolveFailure, Solved,
-};
-use solvers::{LinearOperator, Observer, SolveError, VectorSpace};
+use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Solved};
+use gpu_kernels::{LinkStorage, Precision};
+use solvers::{Observer, SolveError, VectorSpace};
 
 /// One way to solve: a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,9 +21,9 @@ pub struct Scheme {
     /// Krylov method.
     pub method: Method,
     /// Precision of the iteration.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// Reals kept of a link in the iteration.
-    pub reconstruction: Reconstruction,
+    pub reconstruction: LinkStorage,
     /// How true residuals, always in double, come in.
     pub correction: Correction,
 }
@@ -42,8 +42,8 @@ pub enum Table {
 impl Table {
     /// The table's columns, and more formats than the paper had.
     pub fn schemes(self) -> Vec<Scheme> {
-        use IterationPrecision::{Double, Fp16, Half, Single};
-        use Reconstruction::{Eight, Eighteen, Twelve};
+        use Precision::{Double, Fp16, Half, Single};
+        let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
         let scheme = |precision, reconstruction, correction| Scheme {
             method: Method::Bicgstab,
             precision,
@@ -56,23 +56,23 @@ impl Table {
         };
         match self {
             Table::Three => {
-                let plain = scheme(Double, Eighteen, Correction::default());
-                let twelve = scheme(Double, Twelve, Correction::default());
+                let plain = scheme(Double, eighteen, Correction::default());
+                let twelve = scheme(Double, twelve, Correction::default());
                 vec![Scheme { method: Method::Cg, ..twelve }, plain, twelve]
             }
             Table::Four => {
                 let defect = |inner_tol| Correction::Defect { inner_tol };
-                let mut all = over(Half, Twelve, &defect, &[1e-1, 1e-2]);
-                all.extend(over(Fp16, Twelve, &defect, &[1e-1]));
-                all.extend(over(Single, Eight, &defect, &[1e-3, 1e-4, 1e-5]));
-                all.extend(over(Single, Twelve, &defect, &[1e-5, 1e-6]));
+                let mut all = over(Half, twelve, &defect, &[1e-1, 1e-2]);
+                all.extend(over(Fp16, twelve, &defect, &[1e-1]));
+                all.extend(over(Single, eight, &defect, &[1e-3, 1e-4, 1e-5]));
+                all.extend(over(Single, twelve, &defect, &[1e-5, 1e-6]));
                 all
             }
             Table::Five => {
-                let mut all = over(Half, Twelve, &reliable, &[1e-1, 1e-2, 1e-3]);
-                all.extend(over(Fp16, Twelve, &reliable, &[1e-1, 1e-2]));
-                all.extend(over(Single, Eight, &reliable, &[1e-1, 1e-2, 1e-3]));
-                all.extend(over(Single, Twelve, &reliable, &[1e-2, 1e-3]));
+                let mut all = over(Half, twelve, &reliable, &[1e-1, 1e-2, 1e-3]);
+                all.extend(over(Fp16, twelve, &reliable, &[1e-1, 1e-2]));
+                all.extend(over(Single, eight, &reliable, &[1e-1, 1e-2, 1e-3]));
+                all.extend(over(Single, twelve, &reliable, &[1e-2, 1e-3]));
                 all
             }
         }
@@ -265,23 +265,19 @@ pub fn cell(
 }
 
 /// 10⁹ operations per second of the even-odd Wilson matrix by itself.
-pub fn matrix_gflops(
-    configuration: &Configuration,
-    precision: IterationPrecision,
-    reconstruction: Reconstruction,
-) -> Result<f64> {
+pub fn matrix_gflops(configuration: &Configuration, precision: Precision, reconstruction: LinkStorage) -> Result<f64> {
     let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let operator = configuration.operator(operator, precision, reconstruction, 1)?;
-    gflops_of(configuration.domain(), &operator, precision)
+    gflops_of::<Spinor>(configuration.domain(), &*operator, precision)
 }
 
-/// 10⁹ operations per second of an operator for one right-hand side.
-fn gflops_of<K: FieldKind>(domain: &Domain, operator: &AnyOperator<K>, precision: IterationPrecision) -> Result<f64> {
-    let space = AnySpace::new(domain, 1, precision);
-    let mut full = FullField::zero(domain, 1)?;
-    full.upload(&[generate::random_source(domain.section(), 1)])?;
+/// 10⁹ operations per second of an operator for one right-hand side on fields like `F`.
+fn gflops_of<F: Fermion>(domain: &Domain, operator: &dyn EvenOdd, precision: Precision) -> Result<f64> {
+    let space = FieldSpace::new(domain, F::KIND, precision, 1);
+    let mut full = FullField::zero(domain, F::KIND, Precision::Double, 1)?;
+    full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
-    space.read(&full.even, &mut x)?;
+    space.convert_from(&full.even, &mut x)?;
     // The input stays what it is: applied again and again to what came out, the matrix overflows.
     let seconds = time(domain, || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)

@@ -10,12 +10,11 @@ use clap::Args;
 use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
-use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::field::{DeviceClover, DeviceField, DeviceGauge, FullField, ThinGauge};
 use ferrite::memory::{Exchanges, Needs, Part, Travelling};
-use ferrite::solve::{IterationPrecision, Operator, Reconstruction};
-use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use ferrite::solve::Operator;
+use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::{Value, json};
-use solvers::LinearOperator;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -87,14 +86,14 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let fields = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
-        if reconstruction == Reconstruction::Eight && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
+        if reconstruction == LinkStorage::of(8) && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
             let path = plan.gauge.display();
             return Err(Failure::refused(format!(
                 "{path}: eight reals do not tell some of these links, unit ones for example; use --reconstruct 12"
             ))
             .shared());
         }
-        job.with_formats(&domain, &file.gauge, &sources, plan.precision, reconstruction)
+        job.apply(&domain, &file.gauge, &sources, (plan.precision, reconstruction))
     }?;
     let operator = plan.operator.wilson();
     let object = json!({
@@ -135,7 +134,7 @@ fn checked(settings: &mut Settings) -> Outcome<(Plan, PathBuf)> {
     settings.finish("the command line")?;
     let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
     let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
-    if plan.reconstruction.is_some_and(Reconstruction::is_temporal) {
+    if plan.reconstruction.is_some_and(|storage| storage.temporal) {
         return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
     }
     Ok((plan, output))
@@ -186,10 +185,10 @@ pub fn report<T: Fermion>(
 /// What the device has to hold at most.
 fn memory(plan: &Plan, cut: Cut) -> Needs {
     let (part, sites, nrhs) = (Part::new(cut.local, &cut.grid), cut.local.half_volume(), plan.sources.len());
-    let links = 2 * DeviceGauge::<Double, Recon18>::bytes_for(sites);
-    let field = DeviceSpinor::<Double>::bytes_for(sites, nrhs);
+    let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
+    let field = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
     let mut parts = vec![
-        ("links as read from the host", part.links_bytes::<f64>()),
+        ("links as read from the host", part.links_bytes(Precision::Double)),
         ("links", links),
         ("fields", 6 * field),
         ("transfer of a spinor field", 384 * sites * nrhs),
@@ -197,10 +196,10 @@ fn memory(plan: &Plan, cut: Cut) -> Needs {
     if let Operator::Clover(..) = plan.operator {
         // Both are made in double before they are rounded.
         parts.push(("links in double", links));
-        let term = 4 * DeviceClover::<Double>::bytes_for(sites);
+        let term = 4 * DeviceClover::bytes_for(Precision::Double, sites);
         parts.push(("clover term and its inverse", 2 * term));
     }
-    let exchanges = Exchanges::of(part).border::<f64>().hops(Travelling::Spinors, plan.precision, &[nrhs]);
+    let exchanges = Exchanges::of(part).border(Precision::Double).hops(Travelling::Spinors, plan.precision, &[nrhs]);
     parts.extend(exchanges.needs());
     parts
 }
@@ -213,42 +212,19 @@ struct Job {
 }
 
 impl Job {
-    fn with_formats(
+    fn apply(
         &self,
         domain: &Domain,
         gauge: &HostGauge,
         sources: &[HostSpinor],
-        precision: IterationPrecision,
-        reconstruction: Reconstruction,
+        (precision, storage): (Precision, LinkStorage),
     ) -> Result<Vec<HostSpinor>> {
-        use {IterationPrecision as P, Reconstruction as R};
-        match (precision, reconstruction) {
-            (P::Double, R::Eighteen) => self.apply::<Double, Recon18>(domain, gauge, sources),
-            (P::Double, R::Twelve) => self.apply::<Double, Recon12>(domain, gauge, sources),
-            (P::Single, R::Eighteen) => self.apply::<Single, Recon18>(domain, gauge, sources),
-            (P::Single, R::Twelve) => self.apply::<Single, Recon12>(domain, gauge, sources),
-            (P::Half, R::Eighteen) => self.apply::<Half, Recon18>(domain, gauge, sources),
-            (P::Half, R::Twelve) => self.apply::<Half, Recon12>(domain, gauge, sources),
-            (P::Double, R::Eight) => self.apply::<Double, Recon8>(domain, gauge, sources),
-            (P::Single, R::Eight) => self.apply::<Single, Recon8>(domain, gauge, sources),
-            (P::Half, R::Eight) => self.apply::<Half, Recon8>(domain, gauge, sources),
-            (P::Fp16, R::Eighteen) => self.apply::<Fp16, Recon18>(domain, gauge, sources),
-            (P::Fp16, R::Twelve) => self.apply::<Fp16, Recon12>(domain, gauge, sources),
-            (P::Fp16, R::Eight) => self.apply::<Fp16, Recon8>(domain, gauge, sources),
-            (_, _) => unreachable!("refused before"),
-        }
-    }
-    fn apply<P: CloverFormat, R: LinkFormat<P>>(
-        &self,
-        domain: &Domain,
-        gauge: &HostGauge,
-        sources: &[HostSpinor],
-    ) -> Result<Vec<HostSpinor>> {
+        let storage = if Wilson::exists(precision, storage) { storage } else { storage.with_two_rows() };
         let staged = ThinGauge::upload(domain, gauge)?;
-        let wilson = Wilson::new(Arc::new(staged.pack::<P, R>()?), self.operator.wilson());
-        let mut x = FullSpinor::<P>::zero(domain, sources.len())?;
+        let wilson = Wilson::new(Arc::new(staged.pack(precision, storage)?), self.operator.wilson());
+        let field = || FullField::zero(domain, FermionKind::Wilson, precision, sources.len());
+        let (mut x, mut out) = (field()?, field()?);
         x.upload(sources)?;
-        let mut out = FullSpinor::<P>::zero(domain, sources.len())?;
         match self.operator {
             Operator::Wilson(_) if !self.schur => {
                 self.once_or_twice(&mut x, &mut out, |dagger, x, out| wilson.full(dagger, x, out))?;
@@ -257,7 +233,7 @@ impl Job {
                 self.complement(&EvenOddWilson::new(wilson, sources.len())?, &mut x, &mut out)?;
             }
             Operator::Clover(params, schur) => {
-                let term = Arc::new(params.term(&staged)?.convert::<P>()?);
+                let term = Arc::new(params.term(&staged)?.convert(precision)?);
                 drop(staged);
                 let clover = EvenOddClover::new(wilson, term, schur, sources.len())?;
                 if self.schur {
@@ -272,12 +248,7 @@ impl Job {
         out.download()
     }
     /// The Schur complement in the form asked for; odd sites stay as they are.
-    fn complement<P: CloverFormat>(
-        &self,
-        schur: &impl LinearOperator<SpinorSpace<P>>,
-        x: &mut FullSpinor<P>,
-        out: &mut FullSpinor<P>,
-    ) -> Result {
+    fn complement(&self, schur: &dyn EvenOdd, x: &mut FullField, out: &mut FullField) -> Result {
         self.once_or_twice(&mut x.even, &mut out.even, |dagger, x, out| match dagger {
             true => schur.apply_dagger(x, out),
             false => schur.apply(x, out),

@@ -13,7 +13,7 @@ use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
-use ferrite::solve::Reconstruction;
+use ferrite::solve::LinkStorage;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -145,7 +145,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let possible = |cut: Cut| solve.scheme.check(cut).map(|()| cut);
         let cut = layout.plan(layout.processes(args.processes()), plan.lattice(), 1).and_then(possible)?;
         let device = solve.device.open_silently(&context.world)?;
-        let request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+        let request = solve.request(plan.reconstruction.unwrap_or(LinkStorage::FULL));
         let freely = |processes: usize| any_layout().plan(processes, plan.lattice(), 1).and_then(possible);
         let checked = Checked::new(device, (plan.lattice(), cut), freely, |cut, free| {
             let needs = |together: usize| request.memory(cut.local, &cut.grid, together);

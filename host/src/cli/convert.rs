@@ -5,7 +5,9 @@ use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
-use ferrite::files::{Format, Header, Precision, WriteOptions, inspect_with, read_fermion_part, write_fermion_part};
+use ferrite::files::{
+    FileFormat, FilePrecision, Header, WriteOptions, inspect_with, read_fermion_part, write_fermion_part,
+};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -47,14 +49,14 @@ pub struct Arguments {
     format: Option<Name>,
     /// Precision of the file to write: single or double [default: that of the input]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
-    precision: Option<Precision>,
+    precision: Option<FilePrecision>,
     #[command(flatten)]
     read: ReadFlags,
 }
 
 impl Arguments {
     /// What is in the file, and the format that it gets.
-    fn check(&self, header: &Header) -> Outcome<(&'static str, Format)> {
+    fn check(&self, header: &Header) -> Outcome<(&'static str, FileFormat)> {
         let field = match header.values_per_site() {
             36 => "gauge",
             12 => Spinor::NAME,
@@ -68,15 +70,15 @@ impl Arguments {
         let fermion = field != "gauge";
         let by_name = || if fermion { spinor_format(&self.output, 1) } else { gauge_format(&self.output) };
         let format = match self.format {
-            Some(Name::Nersc) => Format::Nersc,
-            Some(Name::Nersc3x3) => Format::Nersc3x3,
-            Some(Name::Ildg) => Format::Ildg,
-            Some(Name::Scidac) => Format::Scidac,
-            Some(Name::Milc) => Format::Milc,
-            Some(Name::Npy) => Format::Npy,
+            Some(Name::Nersc) => FileFormat::Nersc,
+            Some(Name::Nersc3x3) => FileFormat::Nersc3x3,
+            Some(Name::Ildg) => FileFormat::Ildg,
+            Some(Name::Scidac) => FileFormat::Scidac,
+            Some(Name::Milc) => FileFormat::Milc,
+            Some(Name::Npy) => FileFormat::Npy,
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
         };
-        if fermion && !matches!(format, Format::Scidac | Format::Npy) {
+        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy) {
             let input = self.input.display();
             let why = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
             return Err(Failure::refused(why));

@@ -6,7 +6,7 @@ use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::files::{self, Format, GaugeFile, Precision, ReadOptions, WriteOptions};
+use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use std::path::{Path, PathBuf};
@@ -209,14 +209,14 @@ impl std::fmt::Display for Source {
 }
 
 /// The format of a gauge file by its name.
-pub fn gauge_format(path: &Path) -> Result<Format, String> {
+pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
     match extension(path).as_str() {
-        "nersc" => Ok(Format::Nersc),
-        "nersc3x3" => Ok(Format::Nersc3x3),
-        "ildg" | "lime" => Ok(Format::Ildg),
-        "scidac" => Ok(Format::Scidac),
-        "milc" => Ok(Format::Milc),
-        "npy" => Ok(Format::Npy),
+        "nersc" => Ok(FileFormat::Nersc),
+        "nersc3x3" => Ok(FileFormat::Nersc3x3),
+        "ildg" | "lime" => Ok(FileFormat::Ildg),
+        "scidac" => Ok(FileFormat::Scidac),
+        "milc" => Ok(FileFormat::Milc),
+        "npy" => Ok(FileFormat::Npy),
         _ => Err(format!(
             "{}: the name does not tell the format; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy",
             path.display()
@@ -225,14 +225,14 @@ pub fn gauge_format(path: &Path) -> Result<Format, String> {
 }
 
 /// The format of a file of `count` spinor fields by its name.
-pub fn spinor_format(path: &Path, count: usize) -> Result<Format, String> {
+pub fn spinor_format(path: &Path, count: usize) -> Result<FileFormat, String> {
     match extension(path).as_str() {
-        "npy" => Ok(Format::Npy),
+        "npy" => Ok(FileFormat::Npy),
         "lime" | "scidac" if count > 1 => Err(format!(
             "{}: {count} right-hand sides go into one .npy file with a leading axis; LIME files hold one",
             path.display()
         )),
-        "lime" | "scidac" => Ok(Format::Scidac),
+        "lime" | "scidac" => Ok(FileFormat::Scidac),
         _ => Err(format!("{}: the name does not tell the format; end it in .npy or .lime", path.display())),
     }
 }
@@ -272,17 +272,21 @@ pub fn write_block<T: Fermion>(
 
 /// The precision of a gauge file: what was asked for, which the format must be able to hold, else what is at hand, as far
 /// as it can.
-pub fn gauge_precision(asked: Option<Precision>, at_hand: Precision, format: Format) -> Result<Precision, String> {
+pub fn gauge_precision(
+    asked: Option<FilePrecision>,
+    at_hand: FilePrecision,
+    format: FileFormat,
+) -> Result<FilePrecision, String> {
     match (asked, format) {
-        (Some(Precision::Double), Format::Milc) => {
+        (Some(FilePrecision::Double), FileFormat::Milc) => {
             Err("--precision double: MILC files hold single precision; leave it out, or choose ILDG or NERSC".into())
         }
         (Some(precision), _) => Ok(precision),
-        (None, Format::Milc) => {
-            if at_hand == Precision::Double {
+        (None, FileFormat::Milc) => {
+            if at_hand == FilePrecision::Double {
                 tracing::info!("MILC files hold single precision");
             }
-            Ok(Precision::Single)
+            Ok(FilePrecision::Single)
         }
         (None, _) => Ok(at_hand),
     }
@@ -325,10 +329,10 @@ pub fn require_host_memory(world: &World, lattice: Lattice, site_bytes: usize, w
 }
 
 /// `single` or `double` for files.
-pub fn file_precision(text: &str) -> Result<Precision, String> {
+pub fn file_precision(text: &str) -> Result<FilePrecision, String> {
     match text {
-        "single" => Ok(Precision::Single),
-        "double" => Ok(Precision::Double),
+        "single" => Ok(FilePrecision::Single),
+        "double" => Ok(FilePrecision::Double),
         other => Err(format!("'{other}' is none of single, double")),
     }
 }

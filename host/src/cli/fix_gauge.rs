@@ -4,6 +4,7 @@ use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
+use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, WriteOptions};
@@ -96,8 +97,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     require_host_memory(world, layout.local(), 2 * 576, &args.input.display().to_string())?;
     let device = choice.open(world)?;
     let mut needs =
-        vec![("links", part.links_bytes::<f64>()), ("their way to the host", 576 * layout.local().volume())];
-    needs.extend(Exchanges::of(part).border::<f64>().needs());
+        vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * layout.local().volume())];
+    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, "fixing the gauge")?;
     let file = read_gauge(&args.input, &reading, &layout, world)?;
     let precision = world.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;

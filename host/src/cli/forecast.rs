@@ -12,7 +12,7 @@ use ferrite::domain::Domain;
 use ferrite::field::host::Fermion;
 use ferrite::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Reconstruction, Report, Request, Schwarz, SolveFailure};
+use ferrite::solve::{Configuration, LinkStorage, Report, Request, Schwarz, SolveFailure};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ impl Forecast {
         let (plan, together) = (&solve.plan, checked.batches.largest());
         let on = smaller(checked.cut.local, SITES, &checked.device, together);
         let gauge = weak_field(on, 1, NOISE[0]);
-        let mut request = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Twelve));
+        let mut request = solve.request(plan.reconstruction.unwrap_or(LinkStorage::of(12)));
         // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
@@ -71,7 +71,7 @@ impl Forecast {
         let (plan, together) = (&solve.plan, checked.batches.largest());
         let on = smaller(checked.cut.local, SITES, &checked.device, together);
         let links = HostLinks::Thin(Box::new(weak_field(on, 1, NOISE[1])));
-        let format = plan.reconstruction.unwrap_or(Reconstruction::Twelve);
+        let format = plan.reconstruction.unwrap_or(LinkStorage::of(12));
         let request = solve.scheme.request(plan.params(), plan.precision, format);
         let seconds = {
             let backend = checked.device.backend();

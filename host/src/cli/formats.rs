@@ -2,7 +2,7 @@
 use super::plan::{PRECISIONS, RECONSTRUCTIONS};
 use super::{Failure, Outcome};
 use clap::Args;
-use ferrite::solve::{IterationPrecision, Reconstruction};
+use ferrite::{LinkStorage, Precision};
 
 /// Which formats, as typed.
 #[derive(Args)]
@@ -24,17 +24,17 @@ impl FormatFlags {
         flags.into_iter().find_map(|(name, value)| value.as_ref().map(|_| name))
     }
     /// `--precision`.
-    pub fn precisions(&self) -> Outcome<Vec<IterationPrecision>> {
+    pub fn precisions(&self) -> Outcome<Vec<Precision>> {
         choose("precision", self.precision.as_deref(), &PRECISIONS)
     }
     /// `--reconstruct`. What an operator does not have is left out later.
-    pub fn reconstructions(&self) -> Outcome<Vec<Reconstruction>> {
+    pub fn reconstructions(&self) -> Outcome<Vec<LinkStorage>> {
         choose("reconstruct", self.reconstruct.as_deref(), &RECONSTRUCTIONS)
     }
     /// `--reconstruct` for Wilson fermions where the gauge is not to be changed: those in temporal gauge are not among the
     /// choices.
-    pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<Reconstruction>> {
-        let fits = |format: Reconstruction| !format.is_temporal() && !format.is_short() && !format.keeps_phase();
+    pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<LinkStorage>> {
+        let fits = |format: LinkStorage| !format.temporal && !format.half && !format.keeps_phase();
         let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| fits(*format)).collect();
         choose("reconstruct", self.reconstruct.as_deref(), &choices)
     }

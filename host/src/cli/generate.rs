@@ -3,7 +3,7 @@ use super::fields::{file_precision, gauge_format, gauge_precision, require_host_
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
 use clap::{Args, ValueEnum};
-use ferrite::files::{Format, Precision, WriteOptions};
+use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::measure::plaquette_of_part;
@@ -54,7 +54,7 @@ pub struct Arguments {
     noise: Option<f64>,
     /// Precision of the numbers in the file: single or double [default: double; single for .milc]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
-    precision: Option<Precision>,
+    precision: Option<FilePrecision>,
     /// The file; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -71,7 +71,7 @@ fn noise(text: &str) -> Result<f64, String> {
 
 impl Arguments {
     /// What flags and file name say together: the format of the file, and its precision.
-    fn check(&self) -> Outcome<(Format, Precision)> {
+    fn check(&self) -> Outcome<(FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != Kind::WeakField {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));
         }
@@ -80,7 +80,7 @@ impl Arguments {
         if self.kind != Kind::Quenched {
             self.quenched.refuse()?;
         }
-        let precision = gauge_precision(self.precision, Precision::Double, format).map_err(Failure::refused)?;
+        let precision = gauge_precision(self.precision, FilePrecision::Double, format).map_err(Failure::refused)?;
         Ok((format, precision))
     }
 }

@@ -5,11 +5,12 @@ use super::staggered::{Kind, Tadpole, improvement};
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
+use ferrite::Precision;
 use ferrite::dirac::{StaggeredPhases, TimeBoundary};
 use ferrite::fat_links::{self, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, Precision, WriteOptions};
+use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::memory::{Exchanges, Part};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ struct Common {
     bc_time: String,
     /// Precision of the files: single or double
     #[arg(long, value_name = "NAME", value_parser = file_precision, default_value = "double")]
-    precision: Precision,
+    precision: FilePrecision,
     #[command(flatten)]
     read: ReadFlags,
 }
@@ -80,7 +81,7 @@ struct Job {
     kind: Kind,
     boundary: TimeBoundary,
     /// Of fat and long links.
-    formats: [Format; 2],
+    formats: [FileFormat; 2],
 }
 
 fn checked(args: Arguments) -> Outcome<Job> {
@@ -117,10 +118,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     // Thin, fat and long ones; fat ones of the first level, and these in U(3).
     let fields = if matches!(kind, Kind::Hisq(_)) { 5 } else { 3 };
     let mut needs = vec![
-        ("links, fat and long links in double", fields * part.links_bytes::<f64>()),
+        ("links, fat and long links in double", fields * part.links_bytes(Precision::Double)),
         ("staples", fat_links::workspace_bytes(part.bordered_sites())),
     ];
-    needs.extend(Exchanges::of(part).border::<f64>().needs());
+    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
     let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
     let (mut fat, mut long) = {
@@ -174,11 +175,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// A format that holds links off SU(3).
-fn format_of(path: &Path) -> Outcome<Format> {
+fn format_of(path: &Path) -> Outcome<FileFormat> {
     target::check(path).map_err(Failure::refused)?;
     let format = gauge_format(path).map_err(Failure::refused)?;
     match format {
-        Format::Scidac | Format::Ildg | Format::Npy => Ok(format),
+        FileFormat::Scidac | FileFormat::Ildg | FileFormat::Npy => Ok(format),
         other => Err(Failure::refused(format!(
             "{}: {other} files are for links in SU(3); end the name in .scidac or .npy",
             path.display()

@@ -10,7 +10,7 @@ use crate::config::Settings;
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction, Report, Request, Schwarz};
+use ferrite::solve::{Correction, LinkStorage, Method, Precision, Report, Request, Schwarz};
 
 /// Flags of the solver, as typed.
 #[derive(Args)]
@@ -85,7 +85,7 @@ pub struct Scheme {
     pub batch: BatchChoice,
     method: Method,
     max_iterations: usize,
-    outer: IterationPrecision,
+    outer: Precision,
     correction: Correction,
     schwarz: Schwarz,
     ladder: bool,
@@ -100,7 +100,7 @@ pub struct Wanted {
     /// How many sources.
     pub sources: usize,
     /// Precision of the iteration.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
 }
 
 impl Scheme {
@@ -125,9 +125,7 @@ impl Scheme {
         let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
         let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
         let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
-        if outer == IterationPrecision::Single
-            && wanted.as_ref().is_some_and(|w| w.precision == IterationPrecision::Double)
-        {
+        if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
             settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
         }
         Scheme {
@@ -152,7 +150,7 @@ impl Scheme {
         .map_err(|why| Failure::refused(why).shared())
     }
     /// For the library.
-    pub fn request<O>(&self, operator: O, precision: IterationPrecision, reconstruction: Reconstruction) -> Request<O> {
+    pub fn request<O>(&self, operator: O, precision: Precision, reconstruction: LinkStorage) -> Request<O> {
         Request {
             method: self.method,
             precision,
@@ -208,7 +206,7 @@ impl Scheme {
     pub fn describe(&self, report: &Report) -> String {
         let solver = self.title();
         let outer = match report.outer {
-            IterationPrecision::Double => String::new(),
+            Precision::Double => String::new(),
             other => format!(" in {}", name_of(&OUTER_PRECISIONS, other)),
         };
         let correction = match self.correction {
@@ -277,7 +275,7 @@ mod tests {
             batch: BatchChoice::default(),
             method: Method::Bicgstab,
             max_iterations: 10,
-            outer: IterationPrecision::Double,
+            outer: Precision::Double,
             correction,
             schwarz: Schwarz::default(),
             ladder: true,

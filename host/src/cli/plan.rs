@@ -8,31 +8,31 @@ use ferrite::dirac::{Anisotropy, CloverParams, Schur, TimeBoundary, WilsonParams
 use ferrite::field::host::{Fermion, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction};
+use ferrite::solve::{LinkStorage, Method, Operator, Precision};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Names of the precisions.
-pub const PRECISIONS: [(&str, IterationPrecision); 4] = [
-    ("double", IterationPrecision::Double),
-    ("single", IterationPrecision::Single),
-    ("half", IterationPrecision::Half),
-    ("fp16", IterationPrecision::Fp16),
+pub const PRECISIONS: [(&str, Precision); 4] = [
+    ("double", Precision::Double),
+    ("single", Precision::Single),
+    ("half", Precision::Half),
+    ("fp16", Precision::Fp16),
 ];
 /// Names of the reconstructions.
-pub const RECONSTRUCTIONS: [(&str, Reconstruction); 12] = [
-    ("18", Reconstruction::Eighteen),
-    ("12", Reconstruction::Twelve),
-    ("8", Reconstruction::Eight),
-    ("12t", Reconstruction::TwelveTemporal),
-    ("8t", Reconstruction::EightTemporal),
-    ("18h", Reconstruction::EighteenShort),
-    ("12h", Reconstruction::TwelveShort),
-    ("8h", Reconstruction::EightShort),
-    ("13", Reconstruction::Thirteen),
-    ("9", Reconstruction::Nine),
-    ("13h", Reconstruction::ThirteenShort),
-    ("9h", Reconstruction::NineShort),
+pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
+    ("18", LinkStorage::FULL),
+    ("12", LinkStorage::of(12)),
+    ("8", LinkStorage::of(8)),
+    ("12t", LinkStorage::of(12).in_temporal_gauge()),
+    ("8t", LinkStorage::of(8).in_temporal_gauge()),
+    ("18h", LinkStorage::FULL.in_half()),
+    ("12h", LinkStorage::of(12).in_half()),
+    ("8h", LinkStorage::of(8).in_half()),
+    ("13", LinkStorage::of(13)),
+    ("9", LinkStorage::of(9)),
+    ("13h", LinkStorage::of(13).in_half()),
+    ("9h", LinkStorage::of(9).in_half()),
 ];
 /// Names of the methods.
 pub const METHODS: [(&str, Method); 5] = [
@@ -43,8 +43,7 @@ pub const METHODS: [(&str, Method); 5] = [
     ("gcr-dd", Method::GcrDd),
 ];
 /// Names of the precisions that a solver's true residuals can have.
-pub const OUTER_PRECISIONS: [(&str, IterationPrecision); 2] =
-    [("double", IterationPrecision::Double), ("single", IterationPrecision::Single)];
+pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
 /// Names of the boundary conditions.
 pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
     [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
@@ -67,17 +66,13 @@ pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> 
 }
 
 /// `--reconstruct`, of those that `fits` accepts for `links`; for the others it says what they are for.
-pub fn reconstruction(
-    settings: &mut Settings,
-    links: &str,
-    fits: impl Fn(Reconstruction) -> bool,
-) -> Option<Reconstruction> {
+pub fn reconstruction(settings: &mut Settings, links: &str, fits: impl Fn(LinkStorage) -> bool) -> Option<LinkStorage> {
     let setting = settings.get("reconstruct")?;
     let (fitting, others): (Vec<_>, Vec<_>) = RECONSTRUCTIONS.into_iter().partition(|(_, format)| fits(*format));
     let Some((name, format)) = others.into_iter().find(|(name, _)| *name == setting.text()) else {
         return settings.choice("reconstruct", &fitting);
     };
-    let purpose = if format.is_temporal() {
+    let purpose = if format.temporal {
         "is for Wilson fermions in temporal gauge"
     } else if format.keeps_phase() {
         "keeps the phase of a determinant, which long links of asqtad and HISQ may have and links in SU(3) have not"
@@ -117,9 +112,9 @@ pub struct Plan {
     /// Right-hand sides.
     pub sources: Vec<Source>,
     /// Precision of the device's fields.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// `None`: whatever the links allow.
-    pub reconstruction: Option<Reconstruction>,
+    pub reconstruction: Option<LinkStorage>,
     /// Where the result goes.
     pub output: Option<PathBuf>,
 }
@@ -163,7 +158,7 @@ impl Plan {
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = sources::<Spinor>(settings, lattice);
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
-        let wilson = |format: Reconstruction| !format.is_short() && !format.keeps_phase();
+        let wilson = |format: LinkStorage| !format.half && !format.keeps_phase();
         let reconstruction = reconstruction(settings, "links of Wilson fermions", wilson);
         let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
         let (operator, coefficients) = operator?;

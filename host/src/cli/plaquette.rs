@@ -3,6 +3,7 @@ use super::fields::{lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
+use ferrite::Precision;
 use ferrite::field::ThinGauge;
 use ferrite::memory::{Exchanges, Part};
 use serde_json::json;
@@ -33,8 +34,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let layout = choice.layout.cut(world, lattice, 1)?;
     let file = read_gauge(&args.file, &args.read.reading(), &layout, world)?;
     let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
-    let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
-    needs.extend(Exchanges::of(part).border::<f64>().needs());
+    let mut needs =
+        vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
+    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, "the plaquette")?;
     let (plaquette, link_trace) = {
         let backend = device.backend();

@@ -4,8 +4,9 @@ use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
 use clap::Args;
+use ferrite::Precision;
 use ferrite::backend::Backend;
-use ferrite::files::{Format, GaugeFile, Precision, WriteOptions};
+use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
 use ferrite::memory::{Exchanges, Part};
 use ferrite::quenched::{Generator, Start};
 use ferrite::statistics::average;
@@ -73,9 +74,9 @@ pub struct Target {
     /// As named by the user.
     pub path: PathBuf,
     /// The format that the name tells.
-    pub format: Format,
+    pub format: FileFormat,
     /// Precision of the file.
-    pub precision: Precision,
+    pub precision: FilePrecision,
 }
 
 impl Target {
@@ -147,8 +148,9 @@ pub fn run(
         }
     };
     let part = Part::new(local, layout.grid());
-    let mut needs = vec![("links", part.links_bytes::<f64>()), ("their way to the host", 576 * local.volume())];
-    needs.extend(Exchanges::of(part).border::<f64>().needs());
+    let mut needs =
+        vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * local.volume())];
+    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, "the generator")?;
     let run = Run {
         layout,

@@ -15,9 +15,7 @@ use clap::Args;
 use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{GaugeFile, ReadOptions};
-use ferrite::solve::{
-    Climb, Configuration, IterationPrecision, Reconstruction, Report, Request, SolveFailure, in_batches,
-};
+use ferrite::solve::{Climb, Configuration, LinkStorage, Precision, Report, Request, SolveFailure, in_batches};
 use serde_json::{Value, json};
 use solvers::{Info, SolveError, Unsolved};
 use std::path::{Path, PathBuf};
@@ -220,7 +218,7 @@ impl Solve {
         Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
     /// For the library.
-    pub fn request(&self, reconstruction: Reconstruction) -> Request {
+    pub fn request(&self, reconstruction: LinkStorage) -> Request {
         self.scheme.request(self.plan.operator, self.plan.precision, reconstruction)
     }
 }
@@ -240,17 +238,17 @@ pub fn different_files(settings: &mut Settings) {
 }
 
 /// How far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
-fn off_su3_limit(precision: IterationPrecision) -> f64 {
+fn off_su3_limit(precision: Precision) -> f64 {
     match precision {
-        IterationPrecision::Double => 1e-12,
-        IterationPrecision::Single => 1e-6,
-        IterationPrecision::Half => 1e-4,
-        IterationPrecision::Fp16 => 1e-3,
+        Precision::Double => 1e-12,
+        Precision::Single => 1e-6,
+        Precision::Half => 1e-4,
+        Precision::Fp16 => 1e-3,
     }
 }
 
 /// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
-pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> {
+pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<LinkStorage> {
     allowed_reconstruction(&plan.gauge, &plan.read.options, plan.precision, plan.reconstruction, file)
 }
 
@@ -258,27 +256,27 @@ pub fn reconstruction(plan: &Plan, file: &GaugeFile) -> Outcome<Reconstruction> 
 pub fn allowed_reconstruction(
     path: &Path,
     read: &ReadOptions,
-    precision: IterationPrecision,
-    asked: Option<Reconstruction>,
+    precision: Precision,
+    asked: Option<LinkStorage>,
     file: &GaugeFile,
-) -> Outcome<Reconstruction> {
+) -> Outcome<LinkStorage> {
     // Projected links are in SU(3), whatever the file's were.
     let off = if read.reunitarise { 0.0 } else { file.unitarity.violation };
-    let short = asked.is_some_and(Reconstruction::is_short);
-    let limit = off_su3_limit(if short { IterationPrecision::Half } else { precision });
+    let short = asked.is_some_and(|storage| storage.half);
+    let limit = off_su3_limit(if short { Precision::Half } else { precision });
     let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
     let far =
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
     match asked {
-        Some(asked) if !matches!(asked, Reconstruction::Eighteen | Reconstruction::EighteenShort) && off > limit => {
+        Some(asked) if asked.reals != 18 && off > limit => {
             Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")).shared())
         }
         Some(asked) => Ok(asked),
         None if off > limit => {
             info!("{far}: all 18 reals of a link are kept");
-            Ok(Reconstruction::Eighteen)
+            Ok(LinkStorage::FULL)
         }
-        None => Ok(Reconstruction::Twelve),
+        None => Ok(LinkStorage::of(12)),
     }
 }
 
@@ -328,7 +326,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let layout = solve.device.layout.cut(world, plan.lattice(), 1)?;
     solve.scheme.check(layout.cut())?;
     // As long as the links have not been seen: that of 18 reals, the most.
-    let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+    let largest = solve.request(plan.reconstruction.unwrap_or(LinkStorage::FULL));
     let nrhs = plan.sources.len();
     let needs = |together: usize| largest.memory(layout.local(), layout.grid(), together);
     let task = format!("the solve on {}", plan.lattice());

@@ -1,17 +1,12 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
 use super::even_odd::EvenOdd;
-use super::rows::{Form, Row};
+use super::rows::{Form, Row, Sums};
 use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use crate::field::{DeviceClover, DeviceField, FieldSpace, FullField, ThinGauge};
 use crate::halo::{PartialSums, SumTarget};
-use gpu_kernels::Reduction;
-use gpu_kernels::algebra::Real;
-use gpu_kernels::clover::{
-    CloverApply, CloverDslash, CloverDslashAdd, CloverDslashAddDot, CloverDslashAddDots, CloverRow,
-};
-use gpu_kernels::field::Field;
-use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Spinors};
+use gpu_kernels::clover::{CLOVER_APPLY, CloverApply};
+use gpu_kernels::{FermionKind, Format};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -45,7 +40,7 @@ impl CloverParams {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
     /// The clover term of these parameters on `gauge`.
-    pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover<Double>> {
+    pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
 }
@@ -61,98 +56,95 @@ pub enum Schur {
 }
 
 /// The even-odd Wilson-clover operator.
-pub struct EvenOddClover<P, R> {
-    wilson: Wilson<P, R>,
-    clover: Arc<DeviceClover<P>>,
+pub struct EvenOddClover {
+    wilson: Wilson,
+    clover: Arc<DeviceClover>,
     schur: Schur,
-    odd: RefCell<DeviceSpinor<P>>,
+    odd: RefCell<DeviceField>,
     /// Needed by the symmetric operator's dagger only.
-    even: RefCell<DeviceSpinor<P>>,
+    even: RefCell<DeviceField>,
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOddClover<P, R> {
+impl EvenOddClover {
     /// For blocks of `nrhs` right-hand sides. `clover` is made of the links of `wilson`.
     ///
     /// # Errors
     /// A term that was made with another mass or anisotropy than those of `wilson`, or lives elsewhere; no memory.
-    pub fn new(wilson: Wilson<P, R>, clover: Arc<DeviceClover<P>>, schur: Schur, nrhs: usize) -> Result<Self> {
+    pub fn new(wilson: Wilson, clover: Arc<DeviceClover>, schur: Schur, nrhs: usize) -> Result<Self> {
         wilson.domain().expect_here("a clover term", clover.domain())?;
         let (found, expected) = (clover.diagonal(), wilson.params().diagonal());
         if found != expected {
             return Err(DeviceError::OtherTerm { found, expected });
         }
-        let field = || DeviceSpinor::zero(wilson.domain(), nrhs).map(RefCell::new);
+        if clover.precision() != wilson.precision() {
+            let (found, expected) = (Format::of(clover.precision()), Format::of(wilson.precision()));
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        let field = || wilson.zero(nrhs).map(RefCell::new);
         let (odd, even) = (field()?, field()?);
         Ok(EvenOddClover { wilson, clover, schur, odd, even })
     }
     pub(super) fn complement(&self) -> Schur {
         self.schur
     }
-    pub(super) fn wilson(&self) -> &Wilson<P, R> {
+    pub(super) fn wilson(&self) -> &Wilson {
         &self.wilson
     }
-    fn sides_of(&self, x: &DeviceSpinor<P>) -> u32 {
+    fn sides_of(&self, x: &DeviceField) -> u32 {
         self.wilson.sides().of(x.nrhs()) as u32
     }
     fn hop(&self) -> f64 {
         self.wilson.params().hop()
     }
     /// `out` = A x, or A⁻¹ x, on the sites of `parity`.
-    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
+    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
-        [x, &*out].into_iter().try_for_each(|field| field.expect(self.wilson.domain(), self.sides_of(x) as usize))?;
+        self.wilson.expect(&[x, out], self.sides_of(x) as usize)?;
         let kernel = CloverApply { out: out.view(), input: x.view(), clover };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
+        self.apply_term(&kernel, self.sides_of(x))
     }
     /// `x` ← A⁻¹ x.
-    fn divide(&self, parity: usize, x: &mut DeviceSpinor<P>) -> Result {
-        x.expect(self.wilson.domain(), self.sides_of(x) as usize)?;
+    fn divide(&self, parity: usize, x: &mut DeviceField) -> Result {
+        self.wilson.expect(&[x], self.sides_of(x) as usize)?;
         let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
-        Ok(self.wilson.domain().backend().launch(&kernel, self.wilson.domain().half_sites(), self.sides_of(x))?)
+        self.apply_term(&kernel, self.sides_of(x))
     }
     /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
-    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
-        let inverse = self.clover.inverse(parity);
-        let row = Row { form: Form::Inverse, clover: inverse, ..Row::hops(parity, dagger, input, out) };
-        let out = out.view();
-        if dagger {
-            self.wilson.launch(&row, |hopping| CloverDslash::<P, R, true> { out, inverse, hopping })
-        } else {
-            self.wilson.launch(&row, |hopping| CloverDslash::<P, R, false> { out, inverse, hopping })
-        }
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
+        let clover = self.clover.inverse(parity);
+        self.wilson.launch(&Row { form: Form::Inverse, clover, ..Row::hops(parity, dagger, input, out) })
     }
     /// `out` = x + b A⁻¹ D ψ on the sites of `parity`, in one pass.
     fn dslash_add(
         &self,
         parity: usize,
-        x: &DeviceSpinor<P>,
-        (b, input): (f64, &DeviceSpinor<P>),
-        out: &mut DeviceSpinor<P>,
+        x: &DeviceField,
+        (b, input): (f64, &DeviceField),
+        out: &mut DeviceField,
     ) -> Result {
-        let inverse = self.clover.inverse(parity);
-        let row = Row { form: Form::InverseSum, clover: inverse, ..Row::sum(parity, false, (1.0, x), (b, input), out) };
-        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(b));
-        self.wilson.launch(&row, |hopping| CloverDslashAdd { out, x, b, inverse, hopping })
+        let clover = self.clover.inverse(parity);
+        let row = Row::sum(parity, false, (1.0, x), (b, input), out);
+        self.wilson.launch(&Row { form: Form::InverseSum, clover, ..row })
     }
     /// `out` = A x + b D ψ, or with D†, on the sites of `parity`, in one pass.
     fn fused_row(
         &self,
         parity: usize,
         dagger: bool,
-        x: &DeviceSpinor<P>,
-        (b, input): (f64, &DeviceSpinor<P>),
-        out: &mut DeviceSpinor<P>,
+        x: &DeviceField,
+        (b, input): (f64, &DeviceField),
+        out: &mut DeviceField,
     ) -> Result {
         let clover = self.clover.term(parity);
-        let row = Row { form: Form::CloverSum, clover, ..Row::sum(parity, dagger, (1.0, x), (b, input), out) };
-        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(b));
-        if dagger {
-            self.wilson.launch(&row, |hopping| CloverRow::<P, R, true> { out, x, b, clover, hopping })
-        } else {
-            self.wilson.launch(&row, |hopping| CloverRow::<P, R, false> { out, x, b, clover, hopping })
-        }
+        let row = Row::sum(parity, dagger, (1.0, x), (b, input), out);
+        self.wilson.launch(&Row { form: Form::CloverSum, clover, ..row })
     }
-    fn schur(&self, dagger: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
+    /// Applies A or A⁻¹ by itself.
+    fn apply_term(&self, kernel: &CloverApply, nrhs: u32) -> Result {
+        let (domain, format) = (self.wilson.domain(), Format::of(self.wilson.precision()));
+        Ok(domain.backend().launch(&CLOVER_APPLY, format, kernel, domain.half_sites(), nrhs)?)
+    }
+    fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let minus_square = -self.hop() * self.hop();
         let mut odd = self.odd.borrow_mut();
         match (self.schur, dagger) {
@@ -174,45 +166,31 @@ impl<P: CloverFormat, R: LinkFormat<P>> EvenOddClover<P, R> {
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOddClover<P, R> {
-    /// The symmetric M̂ x with (w, M̂ x) and ‖M̂ x‖².
-    pub(super) fn schur_dot(
+impl EvenOddClover {
+    /// The symmetric M̂ x with sums.
+    pub(super) fn schur_sums(
         &self,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        sums: (Sums, &DeviceField),
         target: SumTarget<'_>,
-    ) -> Result<PartialSums> {
-        self.schur_with(x, out, w, target, |row, w| CloverDslashAddDot { row, w })
-    }
-    /// The symmetric M̂ x with sums, which `with` makes of the second of its two passes.
-    fn schur_with<K: Reduction>(
-        &self,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
-        target: SumTarget<'_>,
-        with: impl Fn(CloverDslashAdd<P, R>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let minus_square = -self.hop() * self.hop();
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        let inverse = self.clover.inverse(0);
         let row = Row::sum(0, false, (1.0, x), (minus_square, &odd), out);
-        let row = Row { form: Form::InverseSum, clover: inverse, ..row };
-        let (out, x, b) = (out.view(), x.view(), P::Real::from_f64(minus_square));
-        self.wilson
-            .launch_sums(&row, w, target, |hopping| with(CloverDslashAdd { out, x, b, inverse, hopping }, w.view()))
+        let row = Row { form: Form::InverseSum, clover: self.clover.inverse(0), ..row };
+        self.wilson.launch_sums(&row, sums, target)
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenOddClover<P, R> {
+impl LinearOperator<FieldSpace> for EvenOddClover {
     fn apply_dot(
         &self,
-        space: &SpinorSpace<P>,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
@@ -222,26 +200,26 @@ impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenO
             dot.iter_mut().for_each(|d| *d = d.conj());
             return Ok(());
         }
-        space.dot_of(self.schur_dot(x, out, w, SumTarget::Host)?, dot, norm2)
+        space.dot_of(self.schur_sums(x, out, (Sums::Dot, w), SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
-        space: &SpinorSpace<P>,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
         if self.schur == Schur::Asymmetric {
             self.apply(x, out)?;
             return space.dots(x, out, w, dots);
         }
-        space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| CloverDslashAddDots { row, w })?, dots)
+        space.dots_of(self.schur_sums(x, out, (Sums::Dots, w), SumTarget::Host)?, dots)
     }
-    fn apply(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }
-    fn apply_dagger(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
     }
     fn narrow(&self, sides: usize) -> bool {
@@ -251,13 +229,15 @@ impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenO
         CLOVER_MATRIX_FLOPS * self.wilson.domain().global().half_volume() as f64
     }
     fn bytes(&self) -> f64 {
-        let site = 5 * P::SPINOR_BYTES + 2 * R::READ_BYTES + 2 * P::CLOVER_BYTES;
+        let precision = self.wilson.precision();
+        let (spinor, links) = (FermionKind::Wilson.site_bytes(precision), self.wilson.storage().read_bytes(precision));
+        let site = 5 * spinor + 2 * links + 2 * precision.clover_bytes();
         (site * self.wilson.domain().global().half_volume()) as f64
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOdd<FourSpins, P> for EvenOddClover<P, R> {
-    fn prepare(&self, eta: &FullSpinor<P>, even: &mut DeviceSpinor<P>) -> Result {
+impl EvenOdd for EvenOddClover {
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         let mut odd = self.odd.borrow_mut();
         self.clover(1, true, &eta.odd, &mut odd)?;
         self.wilson.dslash_add(0, false, (1.0, &eta.even), (self.hop(), &odd), even)?;
@@ -266,12 +246,12 @@ impl<P: CloverFormat, R: LinkFormat<P>> EvenOdd<FourSpins, P> for EvenOddClover<
         }
         Ok(())
     }
-    fn reconstruct(&self, eta: &FullSpinor<P>, psi: &mut FullSpinor<P>) -> Result {
-        let FullSpinor { even, odd } = psi;
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
+        let FullField { even, odd } = psi;
         self.wilson.dslash_add(1, false, (1.0, &eta.odd), (self.hop(), even), odd)?;
         self.divide(1, odd)
     }
-    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
         let mut image = self.even.borrow_mut();
         self.clover(parity, false, here, &mut image)?;

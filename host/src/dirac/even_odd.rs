@@ -1,7 +1,6 @@
 //! What even-odd preconditioned Dirac operators have in common.
 use crate::domain::Result;
-use crate::field::{DeviceField, FieldKind, FieldSpace, FullField};
-use gpu_kernels::storage::Precision;
+use crate::field::{DeviceField, FieldSpace, FullField};
 use solvers::LinearOperator;
 use std::cell::Cell;
 
@@ -35,13 +34,13 @@ impl Width {
 }
 
 /// A Dirac operator M on all sites, and its Schur complement M̂ on the even sites, which is the linear operator.
-pub trait EvenOdd<K: FieldKind, P: Precision>: LinearOperator<FieldSpace<K, P>> {
+pub trait EvenOdd: LinearOperator<FieldSpace> {
     /// The right-hand side of the system M̂ ψ_e = η̂ that is equivalent to M ψ = η.
-    fn prepare(&self, eta: &FullField<K, P>, even: &mut DeviceField<K, P>) -> Result;
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result;
     /// The odd half of ψ from its even half, written to `psi.odd`.
-    fn reconstruct(&self, eta: &FullField<K, P>, psi: &mut FullField<K, P>) -> Result;
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result;
     /// `out` = M ψ, or M† ψ, on the sites of `parity`, not by the kernels that M̂ uses.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField<K, P>, out: &mut DeviceField<K, P>) -> Result;
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result;
     /// ‖η − M ψ‖ over ‖η̂ − M̂ ψ_e‖ when ψ_o is the reconstructed one: exact, or near enough to aim with.
     fn residual_factor(&self) -> f64;
     /// Whether M̂ is Hermitian and positive, so that CG needs no normal equations.

@@ -8,9 +8,8 @@ mod wilson;
 
 pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
 pub use even_odd::{EvenOdd, Form};
-pub use schwarz::{AnySchwarz, BlockOperator, MrInBlocks};
+pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{
-    EvenOddStaggered, IMPROVED_FLOPS, ImprovedLinks, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams,
-    StaggeredPhases,
+    EvenOddStaggered, IMPROVED_FLOPS, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases,
 };
 pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};

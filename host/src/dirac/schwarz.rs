@@ -2,16 +2,17 @@
 //! each of them as a preconditioner (Babich et al. 2011, section 8.1).
 use super::clover::{EvenOddClover, Schur};
 use super::even_odd::Width;
+use super::rows::Sums;
 use super::wilson::EvenOddWilson;
-use crate::backend::{Buffer, LAUNCH_SUMS, view};
+use crate::backend::{Buffer, Call, LAUNCH_SUMS, view};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{AnyField, AnySpace, DeviceSpinor, SpinorSpace};
+use crate::field::{DeviceField, FieldSpace};
 use crate::halo::SumTarget;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::schwarz::{BlockDot, Blocks, MrUpdate};
-use gpu_kernels::storage::{CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Single};
+use gpu_kernels::schwarz::{BLOCK_DOT, BlockDot, Blocks, MR_UPDATE, MrUpdate};
 use gpu_kernels::sums::DeviceSums;
-use gpu_kernels::transfer::CopySites;
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::{FermionKind, Format, Precision};
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,9 +21,11 @@ use std::rc::Rc;
 const BLOCKS: usize = LAUNCH_SUMS / 3;
 
 /// The Schur complement of an operator that is cut into blocks.
-pub trait BlockOperator<P: Precision>: LinearOperator<SpinorSpace<P>> {
+pub trait BlockOperator: LinearOperator<FieldSpace> {
     /// Where it lives.
     fn domain(&self) -> &Domain;
+    /// Of its fields.
+    fn precision(&self) -> Precision;
     /// Extents of a block.
     fn block(&self) -> [usize; 4];
     /// Whether [`apply_into`](Self::apply_into) is there for a single block.
@@ -32,25 +35,31 @@ pub trait BlockOperator<P: Precision>: LinearOperator<SpinorSpace<P>> {
     }
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
-    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums>;
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums>;
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> BlockOperator<P> for EvenOddWilson<P, R> {
+impl BlockOperator for EvenOddWilson {
     fn domain(&self) -> &Domain {
         self.wilson().domain()
+    }
+    fn precision(&self) -> Precision {
+        self.wilson().precision()
     }
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
     }
-    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums> {
-        let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums> {
+        let parts = self.schur_sums(x, out, (Sums::Dot, x), SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> BlockOperator<P> for EvenOddClover<P, R> {
+impl BlockOperator for EvenOddClover {
     fn domain(&self) -> &Domain {
         self.wilson().domain()
+    }
+    fn precision(&self) -> Precision {
+        self.wilson().precision()
     }
     fn block(&self) -> [usize; 4] {
         self.wilson().block()
@@ -58,27 +67,27 @@ impl<P: CloverFormat, R: LinkFormat<P>> BlockOperator<P> for EvenOddClover<P, R>
     fn sums_up(&self) -> bool {
         self.complement() == Schur::Symmetric
     }
-    fn apply_into(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>, sums: &Buffer) -> Result<DeviceSums> {
-        let parts = self.schur_dot(x, out, x, SumTarget::Device(sums))?;
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums> {
+        let parts = self.schur_sums(x, out, (Sums::Dot, x), SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
 
 /// n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
 /// there.
-pub struct MrInBlocks<P: Precision> {
-    operator: Rc<dyn BlockOperator<P>>,
+pub struct MrInBlocks {
+    operator: Rc<dyn BlockOperator>,
     params: MrParams,
     blocks: Blocks,
     /// Right-hand sides that are worked on.
     sides: Width,
-    fields: RefCell<[DeviceSpinor<P>; 2]>,
+    fields: RefCell<[DeviceField; 2]>,
     sums: Buffer,
-    margin: Option<Margin<P>>,
+    margin: Option<Margin>,
 }
 
 /// How vectors of each process's part become vectors of overlapping domains.
-struct Margin<P: Precision> {
+struct Margin {
     /// The parts.
     parts: Domain,
     /// Sites of its neighbours that a domain has besides its part.
@@ -86,13 +95,13 @@ struct Margin<P: Precision> {
     /// The factor of what lies beyond an end of the whole lattice in t.
     across: f64,
     /// The vector that the domain is given, and what it makes of it.
-    given: RefCell<[DeviceSpinor<P>; 2]>,
+    given: RefCell<[DeviceField; 2]>,
 }
 
 /// Values of a right-hand side and block, at most.
 const WIDTH: usize = 8;
 
-impl<P: Precision> MrInBlocks<P> {
+impl MrInBlocks {
     /// For blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
@@ -100,10 +109,11 @@ impl<P: Precision> MrInBlocks<P> {
     ///
     /// # Panics
     /// Where the extents of the operator's blocks are odd or do not divide those of its local lattice.
-    pub fn new(operator: Rc<dyn BlockOperator<P>>, params: MrParams, nrhs: usize) -> Result<Self> {
+    pub fn new(operator: Rc<dyn BlockOperator>, params: MrParams, nrhs: usize) -> Result<Self> {
         let domain = operator.domain().clone();
         let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
-        let fields = [DeviceSpinor::zero(&domain, nrhs)?, DeviceSpinor::zero(&domain, nrhs)?];
+        let field = || DeviceField::zero(&domain, FermionKind::Wilson, operator.precision(), nrhs);
+        let fields = [field()?, field()?];
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
         let sides = Width::default();
@@ -120,26 +130,30 @@ impl<P: Precision> MrInBlocks<P> {
     /// # Panics
     /// As [`new`](Self::new).
     pub fn overlapping(
-        operator: Rc<dyn BlockOperator<P>>,
+        operator: Rc<dyn BlockOperator>,
         params: MrParams,
         nrhs: usize,
         (parts, width): (&Domain, usize),
         across: f64,
     ) -> Result<Self> {
-        let field = || DeviceSpinor::zero(operator.domain(), nrhs);
+        let field = || DeviceField::zero(operator.domain(), FermionKind::Wilson, operator.precision(), nrhs);
         let (parts, width, given) = (parts.clone(), width as u32, RefCell::new([field()?, field()?]));
         Ok(MrInBlocks { margin: Some(Margin { parts, width, across, given }), ..Self::new(operator, params, nrhs)? })
     }
+    /// Of its vectors.
+    fn kind(&self) -> (FermionKind, Precision) {
+        (FermionKind::Wilson, self.operator.precision())
+    }
     /// z ≈ M̂⁻¹ r in every domain.
-    fn solve(&self, r: &DeviceSpinor<P>, z: &mut DeviceSpinor<P>) -> Result<Work> {
+    fn solve(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let Some(Margin { parts, width, across, given }) = &self.margin else {
             return self.in_blocks(r, z);
         };
         let sides = self.sides.of(r.nrhs());
         let [wide_r, wide_z] = &mut *given.borrow_mut();
-        r.expect(parts, sides)?;
-        z.expect(parts, sides)?;
-        wide_r.expect(self.operator.domain(), sides)?;
+        r.expect(parts, self.kind(), sides)?;
+        z.expect(parts, self.kind(), sides)?;
+        wide_r.expect(self.operator.domain(), self.kind(), sides)?;
         if let Some(halo) = parts.halo() {
             halo.fill_margin((r, sides), wide_r, 0, *width, *across)?;
         }
@@ -148,16 +162,17 @@ impl<P: Precision> MrInBlocks<P> {
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
-        parts.backend().launch(&kernel, parts.half_sites(), sides as u32)?;
+        parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), sides as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
-    fn in_blocks(&self, r: &DeviceSpinor<P>, z: &mut DeviceSpinor<P>) -> Result<Work> {
+    fn in_blocks(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let domain = self.operator.domain();
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
-        z.expect(domain, nrhs)?;
-        let space = SpinorSpace::<P>::new(domain, nrhs);
+        z.expect(domain, self.kind(), nrhs)?;
+        let (kind, precision) = self.kind();
+        let space = FieldSpace::new(domain, kind, precision, nrhs);
         let count = self.blocks.count() as usize;
         let [residual, image] = &mut *self.fields.borrow_mut();
         space.copy(r, residual)?;
@@ -171,7 +186,8 @@ impl<P: Precision> MrInBlocks<P> {
                 for first in (0..all).step_by(BLOCKS) {
                     let kernel = BlockDot { r, t, blocks: self.blocks, geometry, first: first as u32 };
                     let some = BLOCKS.min(all - first) as u32;
-                    backend.reduce_into(&kernel, self.blocks.sites(), some, &self.sums, 3 * first)?;
+                    let call = Call::of_sum(&BLOCK_DOT, residual.format(), &kernel)?;
+                    backend.sum_into(None, call, self.blocks.sites(), some, (&self.sums, 3 * first))?;
                 }
                 view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
             };
@@ -186,9 +202,9 @@ impl<P: Precision> MrInBlocks<P> {
         &self,
         (first, nrhs): (bool, usize),
         sums: DeviceSums,
-        z: &mut DeviceSpinor<P>,
-        residual: &DeviceSpinor<P>,
-        image: &mut DeviceSpinor<P>,
+        z: &mut DeviceField,
+        residual: &DeviceField,
+        image: &mut DeviceField,
     ) -> Result {
         let domain = self.operator.domain();
         let kernel = MrUpdate {
@@ -202,7 +218,8 @@ impl<P: Precision> MrInBlocks<P> {
             first: u32::from(first),
             relaxation: self.params.omega,
         };
-        Ok(domain.backend().launch(&kernel, domain.half_sites(), nrhs as u32)?)
+        let format = Format::of(self.operator.precision());
+        Ok(domain.backend().launch(&MR_UPDATE, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
     /// From now on only the first right-hand sides are of interest, if the operator agrees.
     fn narrow(&self, sides: usize) -> bool {
@@ -210,43 +227,17 @@ impl<P: Precision> MrInBlocks<P> {
     }
 }
 
-/// [`MrInBlocks`] in a format that is known at run time.
-///
-/// # Panics
-/// It panics where it is applied to vectors of another format.
-pub enum AnySchwarz {
-    /// Double precision.
-    Double(MrInBlocks<Double>),
-    /// Single precision.
-    Single(MrInBlocks<Single>),
-    /// Half precision, 16-bit fixed point.
-    Half(MrInBlocks<Half>),
-    /// 16-bit floating point.
-    Fp16(MrInBlocks<Fp16>),
-}
-
-impl Preconditioner<AnySpace<FourSpins>> for AnySchwarz {
+impl Preconditioner<FieldSpace> for MrInBlocks {
     fn apply(
         &self,
-        _: &AnySpace<FourSpins>,
-        r: &AnyField<FourSpins>,
+        _: &FieldSpace,
+        r: &DeviceField,
         _: &[f64],
-        z: &mut AnyField<FourSpins>,
+        z: &mut DeviceField,
     ) -> std::result::Result<Work, DeviceError> {
-        match (self, r, z) {
-            (AnySchwarz::Double(mr), AnyField::Double(r), AnyField::Double(z)) => mr.solve(r, z),
-            (AnySchwarz::Single(mr), AnyField::Single(r), AnyField::Single(z)) => mr.solve(r, z),
-            (AnySchwarz::Half(mr), AnyField::Half(r), AnyField::Half(z)) => mr.solve(r, z),
-            (AnySchwarz::Fp16(mr), AnyField::Fp16(r), AnyField::Fp16(z)) => mr.solve(r, z),
-            _ => unreachable!("a preconditioner and its vectors have one format"),
-        }
+        self.solve(r, z)
     }
     fn narrow(&self, sides: usize) -> bool {
-        match self {
-            AnySchwarz::Double(mr) => mr.narrow(sides),
-            AnySchwarz::Single(mr) => mr.narrow(sides),
-            AnySchwarz::Half(mr) => mr.narrow(sides),
-            AnySchwarz::Fp16(mr) => mr.narrow(sides),
-        }
+        MrInBlocks::narrow(self, sides)
     }
 }

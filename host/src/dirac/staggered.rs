@@ -3,19 +3,16 @@
 //! M†M = m² − ¼ D² does not mix the parities.
 use super::even_odd::{EvenOdd, Width};
 use super::wilson::TimeBoundary;
-use crate::backend::{Buffer, view};
+use crate::backend::{Buffer, Call, view};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
 use crate::halo::{Beyond, Hop, Outside, PartialSums, SumTarget, hop};
-use gpu_kernels::Kernel;
-use gpu_kernels::algebra::Real;
-use gpu_kernels::exterior::{StaggeredExterior, StaggeredExteriorDot};
+use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
 use gpu_kernels::field::Field;
-use gpu_kernels::ghost::{Ghosts, Nothing};
+use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::row::RowDot;
-use gpu_kernels::staggered::{Dslash, DslashAdd, Hops, Improved, Naive, Phases};
-use gpu_kernels::storage::{Colours, LinkFormat, OneSpin, Precision, Reconstruct};
+use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
+use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances};
 use num_complex::Complex64;
 use solvers::{Behind, Descent, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -77,209 +74,166 @@ impl StaggeredParams {
     }
 }
 
-/// Links of a staggered operator in precision `P`, for one or for both kinds of hops.
-pub trait StaggeredLinks<P: Precision>: 'static {
-    /// The hopping term in kernels.
-    type Hops: Hops<Precision = P>;
-    /// Operations of the hopping term per site.
-    const FLOPS: f64;
-    /// Bytes of the links that the hopping term reads at a site.
-    const READ_BYTES: usize;
-    /// Where they live.
-    fn domain(&self) -> &Domain;
-    /// Steps of its longest hop.
-    const STEPS: u32;
-    /// The hopping term to the sites of `parity` in a region.
-    #[doc(hidden)]
-    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams, region: Region) -> Self::Hops;
-    /// The same where hops that leave the local lattice find ghosts.
-    #[doc(hidden)]
-    fn ghosted(hops: Self::Hops, ghosts: Ghosts<P>) -> <Self::Hops as Hops>::Ghosted;
+/// Links of a staggered operator, for one or for both kinds of hops.
+pub struct StaggeredLinks {
+    /// Thin or fat ones.
+    near: Arc<DeviceGauge>,
+    /// For hops of three sites.
+    long: Option<DeviceGauge>,
 }
 
-impl<P: Precision, R: LinkFormat<P>> StaggeredLinks<P> for DeviceGauge<P, R> {
-    type Hops = Naive<P, R>;
-    const FLOPS: f64 = STAGGERED_FLOPS;
-    const READ_BYTES: usize = R::READ_BYTES;
-    const STEPS: u32 = 1;
-    fn domain(&self) -> &Domain {
-        DeviceGauge::domain(self)
+impl StaggeredLinks {
+    /// Of the naive operator.
+    pub fn naive(links: Arc<DeviceGauge>) -> Self {
+        StaggeredLinks { near: links, long: None }
     }
-    fn ghosted(hops: Naive<P, R>, ghosts: Ghosts<P>) -> Naive<P, R, Ghosts<P>> {
-        hops.with(ghosts)
+    /// Whether there are kernels for a format, which is that of long links for the improved operator: not for links in
+    /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
+    /// would save no memory where a norm fills up a 16-byte chunk.
+    pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
+        let kernel = if improved { &IMPROVED_ROW } else { &STAGGERED_ROW };
+        kernel.0.instance(Format::with_links(precision, storage)).is_some()
     }
-    fn hops(&self, input: Field<Colours<P>>, parity: usize, params: &StaggeredParams, region: Region) -> Naive<P, R> {
-        Naive {
-            input,
-            links: self.links(parity),
-            geometry: self.domain().geometry(),
-            region,
-            phases: params.phases.table(),
-            parity: parity as u32,
-            factor: P::Real::from_f64(self.factor()),
-            across: P::Real::from_f64(params.boundary.sign()),
-            beyond: Nothing,
-        }
-    }
-}
-
-/// Fat and long links, the latter with reconstruction `R`.
-pub struct ImprovedLinks<P, R: Reconstruct> {
-    fat: DeviceGauge<P, R::Full>,
-    long: DeviceGauge<P, R>,
-}
-
-impl<P: Precision, R: LinkFormat<P>> ImprovedLinks<P, R>
-where
-    R::Full: LinkFormat<P>,
-{
-    /// From both; see [`DeviceGauge::from_thin`].
+    /// Fat and long links; see [`DeviceGauge::from_thin`].
     ///
     /// # Errors
-    /// Long links on another lattice than the fat ones, or in the memory of another backend.
-    pub fn new(fat: DeviceGauge<P, R::Full>, long: DeviceGauge<P, R>) -> Result<Self> {
+    /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links
+    /// that are not stored with all their real numbers.
+    pub fn improved(fat: DeviceGauge, long: DeviceGauge) -> Result<Self> {
         fat.domain().expect_here("a field of long links", long.domain())?;
-        Ok(ImprovedLinks { fat, long })
+        let expected = Format::with_links(long.precision(), LinkStorage { reals: 18, ..long.storage() });
+        let found = Format::with_links(fat.precision(), fat.storage());
+        if found != expected {
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long) })
     }
-}
-
-impl<P: Precision, R: LinkFormat<P>> StaggeredLinks<P> for ImprovedLinks<P, R>
-where
-    R::Full: LinkFormat<P>,
-{
-    type Hops = Improved<P, R>;
-    const FLOPS: f64 = IMPROVED_FLOPS;
-    const READ_BYTES: usize = <R::Full as LinkFormat<P>>::READ_BYTES + R::READ_BYTES;
-    const STEPS: u32 = 3;
-    fn domain(&self) -> &Domain {
-        self.fat.domain()
+    /// Where they live.
+    pub fn domain(&self) -> &Domain {
+        self.near.domain()
     }
-    fn ghosted(hops: Improved<P, R>, ghosts: Ghosts<P>) -> Improved<P, R, Ghosts<P>> {
-        Improved { near: hops.near.with(ghosts), long: hops.long, factor: hops.factor }
+    /// The precision of fields next to them.
+    pub fn precision(&self) -> Precision {
+        self.near.precision()
     }
-    fn hops(
-        &self,
-        input: Field<Colours<P>>,
-        parity: usize,
-        params: &StaggeredParams,
-        region: Region,
-    ) -> Improved<P, R> {
-        Improved {
-            near: self.fat.hops(input, parity, params, region),
-            long: self.long.links(parity),
-            factor: P::Real::from_f64(self.long.factor()),
+    /// Operations of the hopping term per site.
+    pub fn flops(&self) -> f64 {
+        if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
+    }
+    /// Bytes of the links that the hopping term reads at a site.
+    pub fn read_bytes(&self) -> usize {
+        let links = [Some(&*self.near), self.long.as_ref()];
+        links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()
+    }
+    /// Steps of its longest hop.
+    fn steps(&self) -> u32 {
+        if self.long.is_some() { 3 } else { 1 }
+    }
+    /// Of kernels: with the storage of the long links, where there are any.
+    fn format(&self) -> Format {
+        Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
+    }
+    /// The kernels of rows: by themselves and with sums, inside and at the ends.
+    fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
+        match self.long {
+            None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
+            Some(_) => [(&IMPROVED_ROW, &IMPROVED_ROW_DOT), (&IMPROVED_EXTERIOR, &IMPROVED_EXTERIOR_DOT)],
         }
     }
 }
 
-/// A staggered operator on links `L` in precision `P`.
-pub struct Staggered<L> {
-    links: Arc<L>,
+/// A staggered operator.
+pub struct Staggered {
+    links: Arc<StaggeredLinks>,
     params: StaggeredParams,
     sides: Width,
 }
 
-impl<L> Clone for Staggered<L> {
+impl Clone for Staggered {
     fn clone(&self) -> Self {
         Staggered { links: self.links.clone(), params: self.params, sides: Width::default() }
     }
 }
 
-impl<L> Staggered<L> {
+impl Staggered {
     /// On the given links.
-    pub fn new(links: Arc<L>, params: StaggeredParams) -> Self {
+    pub fn new(links: Arc<StaggeredLinks>, params: StaggeredParams) -> Self {
         Staggered { links, params, sides: Width::default() }
     }
     /// Mass, boundary condition, phases.
     pub fn params(&self) -> StaggeredParams {
         self.params
     }
+    /// The links.
+    pub fn links(&self) -> &StaggeredLinks {
+        &self.links
+    }
     /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
-    pub fn dslash<P: Precision>(&self, parity: usize, input: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result
-    where
-        L: StaggeredLinks<P>,
-    {
-        let row = Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out };
-        let out = row.out.view();
-        self.launch(&row, |hops| Dslash { out, hops })
+    pub fn dslash(&self, parity: usize, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.launch(&Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
     }
     /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
-    pub fn dslash_add<P: Precision>(
+    pub fn dslash_add(
         &self,
         parity: usize,
-        (a, x): (f64, &DeviceColour<P>),
-        (b, input): (f64, &DeviceColour<P>),
-        out: &mut DeviceColour<P>,
-    ) -> Result
-    where
-        L: StaggeredLinks<P>,
-    {
-        let row = Row { parity, sum: true, a, b, input, x, out };
-        self.launch(&row, |hops| row.with(hops))
+        (a, x): (f64, &DeviceField),
+        (b, input): (f64, &DeviceField),
+        out: &mut DeviceField,
+    ) -> Result {
+        self.launch(&Row { parity, sum: true, a, b, input, x, out })
     }
-    /// Computes a row; `kernel` does it on a whole lattice.
-    fn launch<P: Precision, K: Kernel>(&self, row: &Row<'_, P>, kernel: impl Fn(L::Hops) -> K) -> Result
-    where
-        L: StaggeredLinks<P>,
-    {
+    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
+    fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
+        let kind = (FermionKind::Staggered, self.links.precision());
+        fields.iter().try_for_each(|field| field.expect(self.links.domain(), kind, nrhs))
+    }
+    /// Computes a row.
+    fn launch(&self, row: &Row<'_>) -> Result {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
-        row.expect(self.links.domain(), nrhs as usize)?;
-        let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
+        self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
+        let ([(interior, _), (exterior, _)], format) = (self.links.kernels(), self.links.format());
         hop(
             row.input,
             self.hop_of(row),
-            &mut |region, sites| Ok(backend.launch(&kernel(hops(region)), sites, nrhs)?),
+            &mut |region, sites| {
+                let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
+                Ok(backend.launch(interior, format, &row, sites, nrhs)?)
+            },
             &mut |Outside { region, sites, ghosts, stream, .. }| {
-                let row = row.exterior(L::ghosted(hops(region), ghosts));
-                Ok(backend.launch_on(stream, &row, sites, nrhs)?)
+                let row = row.arguments(self, view::NO_FIELD, region, ghosts);
+                Ok(backend.run(stream, Call::of(exterior, format, &row)?, sites, nrhs)?)
             },
         )
     }
-    fn hop_of<P: Precision>(&self, row: &Row<'_, P>) -> Hop
-    where
-        L: StaggeredLinks<P>,
-    {
+    fn hop_of(&self, row: &Row<'_>) -> Hop {
         let sides = self.sides.of(row.input.nrhs());
-        Hop { steps: L::STEPS, parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
+        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.
-    fn launch_sums<P: Precision>(
-        &self,
-        row: &Row<'_, P>,
-        w: &DeviceColour<P>,
-        target: SumTarget<'_>,
-    ) -> Result<PartialSums>
-    where
-        L: StaggeredLinks<P>,
-    {
+    fn launch_sums(&self, row: &Row<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
-        row.expect(self.links.domain(), nrhs)?;
-        w.expect(self.links.domain(), nrhs)?;
-        let w = w.view();
-        let hops = |region| self.links.hops(row.input.view(), row.parity, &self.params, region);
+        self.expect(&[row.input, row.out, row.x, w], nrhs)?;
+        let ([(_, interior), (_, exterior)], format) = (self.links.kernels(), self.links.format());
         let sums = RefCell::new(PartialSums::new(nrhs));
         let slot = |part| sums.borrow_mut().slot(part, 3);
         hop(
             row.input,
             self.hop_of(row),
             &mut |region, sites| {
-                let row = RowDot { row: row.with(hops(region)), w };
-                target.reduce((backend, None), &row, sites, nrhs as u32, slot(0))
+                let row = row.arguments(self, w.view(), region, Ghosts::NONE);
+                target.reduce((backend, None), Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
             },
             &mut |Outside { part, region, sites, ghosts, stream }| {
-                let row = row.exterior(L::ghosted(hops(region), ghosts));
-                let row = StaggeredExteriorDot { row, w };
-                target.reduce((backend, stream), &row, sites, nrhs as u32, slot(part))
+                let row = row.arguments(self, w.view(), region, ghosts);
+                let call = Call::of_sum(exterior, format, &row)?;
+                target.reduce((backend, stream), call, sites, nrhs as u32, slot(part))
             },
         )?;
         Ok(sums.into_inner())
     }
     /// `out` = M ψ, or M† ψ, on all sites.
-    pub fn full<P: Precision>(&self, dagger: bool, psi: &FullColour<P>, out: &mut FullColour<P>) -> Result
-    where
-        L: StaggeredLinks<P>,
-    {
+    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         for parity in 0..2 {
             let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
@@ -290,53 +244,63 @@ impl<L> Staggered<L> {
 }
 
 /// What a row computes: D ψ, or a x + b D ψ.
-struct Row<'a, P: Precision> {
+struct Row<'a> {
     parity: usize,
     sum: bool,
     a: f64,
     b: f64,
-    input: &'a DeviceColour<P>,
-    x: &'a DeviceColour<P>,
-    out: &'a DeviceColour<P>,
+    input: &'a DeviceField,
+    x: &'a DeviceField,
+    out: &'a DeviceField,
 }
 
-impl<P: Precision> Row<'_, P> {
-    /// Whether all fields are where the links are, with so many right-hand sides.
-    fn expect(&self, domain: &Domain, nrhs: usize) -> Result {
-        [self.input, self.out, self.x].into_iter().try_for_each(|field| field.expect(domain, nrhs))
-    }
-    /// a x + b D ψ on a whole lattice.
-    fn with<H: Hops<Precision = P>>(&self, hops: H) -> DslashAdd<H> {
-        let (a, b) = (P::Real::from_f64(self.a), P::Real::from_f64(self.b));
-        DslashAdd { out: self.out.view(), x: self.x.view(), a, b, hops }
-    }
-    fn exterior<H: Hops<Precision = P>>(&self, hops: H) -> StaggeredExterior<H> {
-        let (a, b) = (P::Real::from_f64(self.a), P::Real::from_f64(self.b));
-        StaggeredExterior { out: self.out.view(), x: self.x.view(), sum: u32::from(self.sum), a, b, hops }
+impl Row<'_> {
+    /// As kernels have it, with w and for the sites of a region.
+    fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
+        let StaggeredLinks { near, long } = &*staggered.links;
+        StaggeredRow {
+            out: self.out.view(),
+            x: self.x.view(),
+            w,
+            sum: u32::from(self.sum),
+            parity: self.parity as u32,
+            a: self.a.into(),
+            b: self.b.into(),
+            input: self.input.view(),
+            geometry: near.domain().geometry(),
+            region,
+            phases: staggered.params.phases.table(),
+            across: staggered.params.boundary.sign().into(),
+            links: near.links(self.parity),
+            factor: near.factor().into(),
+            long: long.as_ref().map_or(view::NO_LINKS, |long| long.links(self.parity)),
+            long_factor: long.as_ref().map_or(0.0, DeviceGauge::factor).into(),
+            ghosts,
+        }
     }
 }
 
 /// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and
 /// with σ = 0 it is also the Schur complement of M times m, by which M ψ = η is solved:
 /// (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe ψ_e) / m.
-pub struct EvenOddStaggered<P, L> {
-    staggered: Staggered<L>,
+pub struct EvenOddStaggered {
+    staggered: Staggered,
     parity: usize,
     constant: f64,
-    other: RefCell<DeviceColour<P>>,
+    other: RefCell<DeviceField>,
     /// Sums that stay on the device.
     sums: Buffer,
 }
 
-impl<P: Precision, L: StaggeredLinks<P>> EvenOddStaggered<P, L> {
+impl EvenOddStaggered {
     /// M†M on the even sites, for blocks of `nrhs` right-hand sides.
-    pub fn new(staggered: Staggered<L>, nrhs: usize) -> Result<Self> {
+    pub fn new(staggered: Staggered, nrhs: usize) -> Result<Self> {
         Self::shifted(staggered, 0, 0.0, nrhs)
     }
     /// M†M + `shift` on the sites of `parity`.
-    pub fn shifted(staggered: Staggered<L>, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
+    pub fn shifted(staggered: Staggered, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
         let domain = staggered.links.domain();
-        let other = RefCell::new(DeviceColour::zero(domain, nrhs)?);
+        let other = RefCell::new(DeviceField::zero(domain, FermionKind::Staggered, staggered.links.precision(), nrhs)?);
         let sums = domain.backend().allocate(8 * 3 * nrhs, "sums")?;
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
@@ -345,9 +309,9 @@ impl<P: Precision, L: StaggeredLinks<P>> EvenOddStaggered<P, L> {
     fn launch_sums(
         &self,
         shift: f64,
-        x: &DeviceColour<P>,
-        out: &mut DeviceColour<P>,
-        w: &DeviceColour<P>,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
@@ -356,26 +320,26 @@ impl<P: Precision, L: StaggeredLinks<P>> EvenOddStaggered<P, L> {
         self.staggered.launch_sums(&row, w, target)
     }
     /// The operator on all sites.
-    pub fn staggered(&self) -> &Staggered<L> {
+    pub fn staggered(&self) -> &Staggered {
         &self.staggered
     }
 }
 
-impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for EvenOddStaggered<P, L> {
-    fn apply(&self, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> std::result::Result<(), DeviceError> {
+impl LinearOperator<FieldSpace> for EvenOddStaggered {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
         self.staggered.dslash_add(self.parity, (self.constant, x), (-0.25, &other), out)
     }
-    fn apply_dagger(&self, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.apply(x, out)
     }
     fn apply_dot(
         &self,
-        space: &ColourSpace<P>,
-        x: &DeviceColour<P>,
-        out: &mut DeviceColour<P>,
-        w: &DeviceColour<P>,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
@@ -383,10 +347,10 @@ impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for Even
     }
     fn apply_curvature(
         &self,
-        space: &ColourSpace<P>,
+        space: &FieldSpace,
         shift: f64,
-        x: &DeviceColour<P>,
-        out: &mut DeviceColour<P>,
+        x: &DeviceField,
+        out: &mut DeviceField,
         dot: &mut [Complex64],
         norm2: &mut [f64],
         behind: Behind<'_, DeviceError>,
@@ -398,9 +362,9 @@ impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for Even
     /// In one process the curvature need not leave the device before the step: one wait instead of two.
     fn descend(
         &self,
-        space: &ColourSpace<P>,
-        from: &Descent<'_, DeviceColour<P>>,
-        out: &mut DeviceColour<P>,
+        space: &FieldSpace,
+        from: &Descent<'_, DeviceField>,
+        out: &mut DeviceField,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
         behind: [Behind<'_, DeviceError>; 2],
@@ -409,7 +373,7 @@ impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for Even
             return from.in_two(space, self, out, curvature, norm2, behind);
         }
         // The row takes as many right-hand sides as its input has.
-        from.p.expect(self.staggered.links.domain(), space.nrhs())?;
+        self.staggered.expect(&[from.p], space.nrhs())?;
         let parts = self.launch_sums(from.shift, from.p, out, from.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
         space.descend(from, sums, out, curvature, norm2, behind)
@@ -418,30 +382,32 @@ impl<P: Precision, L: StaggeredLinks<P>> LinearOperator<ColourSpace<P>> for Even
         self.staggered.sides.narrow(sides, self.other.borrow().nrhs())
     }
     fn flops(&self) -> f64 {
-        (2.0 * L::FLOPS + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64
+        (2.0 * self.staggered.links.flops() + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64
     }
     fn bytes(&self) -> f64 {
-        let site = 5 * P::COLOUR_BYTES + 2 * L::READ_BYTES;
+        let links = &self.staggered.links;
+        let site = 5 * FermionKind::Staggered.site_bytes(links.precision()) + 2 * links.read_bytes();
         (site * self.staggered.links.domain().global().half_volume()) as f64
     }
 }
 
-impl<P: Precision, L: StaggeredLinks<P>> EvenOdd<OneSpin, P> for EvenOddStaggered<P, L> {
+impl EvenOdd for EvenOddStaggered {
     /// m η_e − ½ D_eo η_o
-    fn prepare(&self, eta: &FullColour<P>, even: &mut DeviceColour<P>) -> Result {
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         self.staggered.dslash_add(0, (self.staggered.params.mass, &eta.even), (-0.5, &eta.odd), even)
     }
     /// (η_o − ½ D_oe ψ_e) / m
-    fn reconstruct(&self, eta: &FullColour<P>, psi: &mut FullColour<P>) -> Result {
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
         let inverse = 1.0 / self.staggered.params.mass;
-        let FullColour { even, odd } = psi;
+        let FullField { even, odd } = psi;
         self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
     }
     /// The hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullColour<P>, out: &mut DeviceColour<P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
-        let space = ColourSpace::<P>::new(self.staggered.links.domain(), out.nrhs());
+        let links = &self.staggered.links;
+        let space = FieldSpace::new(links.domain(), FermionKind::Staggered, links.precision(), out.nrhs());
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(self.staggered.params.mass), constant(hop));
         space.axpby(&a, psi.parity(parity), &b, out)

@@ -1,16 +1,13 @@
 //! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
 use super::even_odd::{EvenOdd, Width};
-use super::rows::Row;
+use super::rows::{Row, Sums};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
 use crate::halo::{Beyond, PartialSums, SumTarget};
-use gpu_kernels::Reduction;
-use gpu_kernels::algebra::Real;
-use gpu_kernels::field::Field;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::storage::{CloverFormat, FourSpins, LinkFormat, Spinors};
-use gpu_kernels::wilson::{Hopping, WilsonDslash, WilsonDslashAdd, WilsonDslashAddDot, WilsonDslashAddDots};
+use gpu_kernels::wilson::{Hopping, WILSON_ROW};
+use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -99,24 +96,28 @@ impl WilsonParams {
     }
 }
 
-/// The Wilson operator on links in precision `P` with reconstruction `R`.
-pub struct Wilson<P, R> {
-    gauge: Arc<DeviceGauge<P, R>>,
+/// The Wilson operator, on links in some precision and storage.
+pub struct Wilson {
+    gauge: Arc<DeviceGauge>,
     params: WilsonParams,
     beyond: Beyond,
     sides: Width,
 }
 
-impl<P, R> Clone for Wilson<P, R> {
+impl Clone for Wilson {
     fn clone(&self) -> Self {
         Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Width::default() }
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
+impl Wilson {
     /// On the given links.
-    pub fn new(gauge: Arc<DeviceGauge<P, R>>, params: WilsonParams) -> Self {
+    pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
         Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Width::default() }
+    }
+    /// Whether there are kernels for a format.
+    pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
+        WILSON_ROW.0.instance(Format::with_links(precision, storage)).is_some()
     }
     /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
     /// operator of an additive Schwarz preconditioner. It needs no messages.
@@ -146,7 +147,28 @@ impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
     pub fn domain(&self) -> &Domain {
         self.gauge.domain()
     }
-    pub(crate) fn hopping(&self, input: &DeviceSpinor<P>, parity: usize) -> Hopping<P, R> {
+    /// The precision of links and fields.
+    pub fn precision(&self) -> Precision {
+        self.gauge.precision()
+    }
+    /// How the links are stored.
+    pub fn storage(&self) -> LinkStorage {
+        self.gauge.storage()
+    }
+    /// Of kernels for its rows.
+    pub(super) fn format(&self) -> Format {
+        Format::with_links(self.precision(), self.storage())
+    }
+    /// A field of its precision, zero everywhere.
+    pub(super) fn zero(&self, nrhs: usize) -> Result<DeviceField> {
+        DeviceField::zero(self.domain(), FermionKind::Wilson, self.precision(), nrhs)
+    }
+    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
+    pub(super) fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
+        let kind = (FermionKind::Wilson, self.precision());
+        fields.iter().try_for_each(|field| field.expect(self.domain(), kind, nrhs))
+    }
+    pub(crate) fn hopping(&self, input: &DeviceField, parity: usize) -> Hopping {
         let time = 1.0 / self.params.anisotropy.space();
         Hopping {
             input: input.view(),
@@ -154,19 +176,13 @@ impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
             geometry: self.domain().geometry(),
             region: Region::WHOLE,
             parity: parity as u32,
-            time: P::Real::from_f64(time),
-            time_across: P::Real::from_f64(time * self.params.boundary.sign()),
+            time: time.into(),
+            time_across: (time * self.params.boundary.sign()).into(),
         }
     }
     /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
-    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
-        let row = Row::hops(parity, dagger, input, out);
-        let out = out.view();
-        if dagger {
-            self.launch(&row, |hopping| WilsonDslash::<P, R, true> { out, hopping })
-        } else {
-            self.launch(&row, |hopping| WilsonDslash::<P, R, false> { out, hopping })
-        }
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.launch(&Row::hops(parity, dagger, input, out))
     }
     /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
     #[allow(clippy::too_many_arguments)]
@@ -174,21 +190,14 @@ impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
         &self,
         parity: usize,
         dagger: bool,
-        ax: (f64, &DeviceSpinor<P>),
-        by: (f64, &DeviceSpinor<P>),
-        out: &mut DeviceSpinor<P>,
+        ax: (f64, &DeviceField),
+        by: (f64, &DeviceField),
+        out: &mut DeviceField,
     ) -> Result {
-        let row = Row::sum(parity, dagger, ax, by, out);
-        let (out, x) = (out.view(), ax.1.view());
-        let (a, b) = (P::Real::from_f64(ax.0), P::Real::from_f64(by.0));
-        if dagger {
-            self.launch(&row, |hopping| WilsonDslashAdd::<P, R, true> { out, x, a, b, hopping })
-        } else {
-            self.launch(&row, |hopping| WilsonDslashAdd::<P, R, false> { out, x, a, b, hopping })
-        }
+        self.launch(&Row::sum(parity, dagger, ax, by, out))
     }
     /// `out` = M ψ, or M† ψ, on all sites.
-    pub fn full(&self, dagger: bool, psi: &FullSpinor<P>, out: &mut FullSpinor<P>) -> Result {
+    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let (diagonal, hop) = (self.params.diagonal(), self.params.hop());
         for parity in 0..2 {
             let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
@@ -200,22 +209,22 @@ impl<P: CloverFormat, R: LinkFormat<P>> Wilson<P, R> {
 
 /// The Schur complement on the even sites, M̂ = 1 − κ² D_eo D_oe (Clark et al. 2009, eq. 2), and the way from the full
 /// system M ψ = η to M̂ ψ_e = (η_e + κ D_eo η_o) / d and back, with d the diagonal of M.
-pub struct EvenOddWilson<P, R> {
-    wilson: Wilson<P, R>,
-    odd: RefCell<DeviceSpinor<P>>,
+pub struct EvenOddWilson {
+    wilson: Wilson,
+    odd: RefCell<DeviceField>,
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<P, R> {
+impl EvenOddWilson {
     /// For blocks of `nrhs` right-hand sides.
-    pub fn new(wilson: Wilson<P, R>, nrhs: usize) -> Result<Self> {
-        let odd = RefCell::new(DeviceSpinor::zero(wilson.domain(), nrhs)?);
+    pub fn new(wilson: Wilson, nrhs: usize) -> Result<Self> {
+        let odd = RefCell::new(wilson.zero(nrhs)?);
         Ok(EvenOddWilson { wilson, odd })
     }
     /// The operator without preconditioning.
-    pub fn wilson(&self) -> &Wilson<P, R> {
+    pub fn wilson(&self) -> &Wilson {
         &self.wilson
     }
-    fn schur(&self, dagger: bool, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
+    fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, dagger, x, &mut odd)?;
@@ -223,61 +232,48 @@ impl<P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<P, R> {
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOddWilson<P, R> {
-    /// M̂ x with (w, M̂ x) and ‖M̂ x‖².
-    pub(super) fn schur_dot(
+impl EvenOddWilson {
+    /// M̂ x with sums.
+    pub(super) fn schur_sums(
         &self,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        sums: (Sums, &DeviceField),
         target: SumTarget<'_>,
-    ) -> Result<PartialSums> {
-        self.schur_with(x, out, w, target, |row, w| WilsonDslashAddDot { row, w })
-    }
-    /// M̂ x with sums, which `with` makes of the second of its two passes.
-    fn schur_with<K: Reduction>(
-        &self,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
-        target: SumTarget<'_>,
-        with: impl Fn(WilsonDslashAdd<P, R, false>, Field<Spinors<P>>) -> K,
     ) -> Result<PartialSums> {
         let kappa = self.wilson.params.kappa();
         let mut odd = self.odd.borrow_mut();
         self.wilson.dslash(1, false, x, &mut odd)?;
-        let row = Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out);
-        let (out, x, a, b) = (out.view(), x.view(), P::Real::ONE, P::Real::from_f64(-kappa * kappa));
-        self.wilson.launch_sums(&row, w, target, |hopping| with(WilsonDslashAdd { out, x, a, b, hopping }, w.view()))
+        self.wilson.launch_sums(&Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out), sums, target)
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenOddWilson<P, R> {
+impl LinearOperator<FieldSpace> for EvenOddWilson {
     fn apply_dot(
         &self,
-        space: &SpinorSpace<P>,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         dot: &mut [Complex64],
         norm2: &mut [f64],
     ) -> std::result::Result<(), DeviceError> {
-        space.dot_of(self.schur_dot(x, out, w, SumTarget::Host)?, dot, norm2)
+        space.dot_of(self.schur_sums(x, out, (Sums::Dot, w), SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
-        space: &SpinorSpace<P>,
-        x: &DeviceSpinor<P>,
-        out: &mut DeviceSpinor<P>,
-        w: &DeviceSpinor<P>,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
         dots: &mut [Dots],
     ) -> std::result::Result<(), DeviceError> {
-        space.dots_of(self.schur_with(x, out, w, SumTarget::Host, |row, w| WilsonDslashAddDots { row, w })?, dots)
+        space.dots_of(self.schur_sums(x, out, (Sums::Dots, w), SumTarget::Host)?, dots)
     }
-    fn apply(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }
-    fn apply_dagger(&self, x: &DeviceSpinor<P>, out: &mut DeviceSpinor<P>) -> std::result::Result<(), DeviceError> {
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
     }
     fn narrow(&self, sides: usize) -> bool {
@@ -287,28 +283,29 @@ impl<P: CloverFormat, R: LinkFormat<P>> LinearOperator<SpinorSpace<P>> for EvenO
         (DSLASH_FLOPS + DSLASH_ADD_FLOPS) * self.wilson.domain().global().half_volume() as f64
     }
     fn bytes(&self) -> f64 {
-        let site = 5 * P::SPINOR_BYTES + 2 * R::READ_BYTES;
+        let precision = self.wilson.precision();
+        let site = 5 * FermionKind::Wilson.site_bytes(precision) + 2 * self.wilson.storage().read_bytes(precision);
         (site * self.wilson.domain().global().half_volume()) as f64
     }
 }
 
-impl<P: CloverFormat, R: LinkFormat<P>> EvenOdd<FourSpins, P> for EvenOddWilson<P, R> {
+impl EvenOdd for EvenOddWilson {
     /// (η_e + κ D_eo η_o) / d
-    fn prepare(&self, eta: &FullSpinor<P>, even: &mut DeviceSpinor<P>) -> Result {
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
         self.wilson.dslash_add(0, false, (inverse, &eta.even), (inverse * kappa, &eta.odd), even)
     }
     /// ψ_o = η_o / d + κ D_oe ψ_e
-    fn reconstruct(&self, eta: &FullSpinor<P>, psi: &mut FullSpinor<P>) -> Result {
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
         let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
-        let FullSpinor { even, odd } = psi;
+        let FullField { even, odd } = psi;
         self.wilson.dslash_add(1, false, (inverse, &eta.odd), (kappa, even), odd)
     }
     /// The hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullSpinor<P>, out: &mut DeviceSpinor<P>) -> Result {
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let (diagonal, hop) = (self.wilson.params.diagonal(), self.wilson.params.hop());
         self.wilson.dslash(parity, dagger, psi.parity(1 - parity), out)?;
-        let space = SpinorSpace::<P>::new(self.wilson.domain(), out.nrhs());
+        let space = FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), out.nrhs());
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(diagonal), constant(-hop));
         space.axpby(&a, psi.parity(parity), &b, out)

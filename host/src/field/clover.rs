@@ -1,56 +1,63 @@
 //! The clover term on a device.
 use super::thin::ThinGauge;
 use crate::backend::{Buffer, view};
-use crate::domain::{Domain, Result};
-use gpu_kernels::clover::{CloverConvert, CloverInverse, CloverTerm};
+use crate::domain::{DeviceError, Domain, Result};
+use gpu_kernels::clover::{CLOVER_CONVERT, CLOVER_INVERSE, CLOVER_TERM, CloverConvert, CloverInverse, CloverTerm};
 use gpu_kernels::field::Clover;
-use gpu_kernels::storage::{CloverFormat, Double, TILE};
-use std::marker::PhantomData;
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, Precision};
 
-/// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in precision `P`.
-pub struct DeviceClover<P> {
+/// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in a precision.
+pub struct DeviceClover {
     domain: Domain,
     term: [Buffer; 2],
     inverse: [Buffer; 2],
     diagonal: f64,
-    precision: PhantomData<P>,
+    precision: Precision,
 }
 
-impl<P: CloverFormat> DeviceClover<P> {
-    fn empty(domain: &Domain, diagonal: f64) -> Result<Self> {
-        let what = format!("the {} clover term on {}", P::NAME, domain.local());
-        let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
+impl DeviceClover {
+    fn empty(domain: &Domain, precision: Precision, diagonal: f64) -> Result<Self> {
+        let what = format!("the {precision} clover term on {}", domain.local());
+        let bytes = Self::bytes_for(precision, domain.half_sites() as usize);
+        let half = || domain.backend().allocate(bytes, &what);
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
-        Ok(DeviceClover { domain: domain.clone(), term, inverse, diagonal, precision: PhantomData })
+        Ok(DeviceClover { domain: domain.clone(), term, inverse, diagonal, precision })
     }
     /// Bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
-    pub fn bytes_for(sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * P::CLOVER_BYTES
+    pub fn bytes_for(precision: Precision, sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * precision.clover_bytes()
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
         &self.domain
+    }
+    /// How its numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
     /// What it is where links are 1: all of it that depends on mass and anisotropy.
     pub fn diagonal(&self) -> f64 {
         self.diagonal
     }
     /// A on the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn term(&self, parity: usize) -> Clover<P> {
-        view::clover(&self.term[parity], self.domain.half_sites() as usize)
+    pub(crate) fn term(&self, parity: usize) -> Clover {
+        self.view(&self.term[parity])
     }
     /// A⁻¹ on the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn inverse(&self, parity: usize) -> Clover<P> {
-        view::clover(&self.inverse[parity], self.domain.half_sites() as usize)
+    pub(crate) fn inverse(&self, parity: usize) -> Clover {
+        self.view(&self.inverse[parity])
     }
-}
-
-impl DeviceClover<Double> {
+    fn view(&self, blocks: &Buffer) -> Clover {
+        view::clover(blocks, self.domain.half_sites() as usize, self.precision.clover_bytes())
+    }
     /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
-    /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's).
+    /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's), in double
+    /// precision.
     pub fn new(gauge: &ThinGauge, diagonal: f64, space: f64, time: f64) -> Result<Self> {
+        gauge.expect_in(Precision::Double)?;
         let domain = gauge.domain();
-        let clover = Self::empty(domain, diagonal)?;
+        let clover = Self::empty(domain, Precision::Double, diagonal)?;
         for parity in 0..2 {
             let term = CloverTerm {
                 links: gauge.both(),
@@ -60,20 +67,28 @@ impl DeviceClover<Double> {
                 diagonal,
                 coefficients: [space, time],
             };
-            domain.backend().launch(&term, domain.half_sites(), 1)?;
+            domain.backend().launch(&CLOVER_TERM, Format::NONE, &term, domain.half_sites(), 1)?;
             let inverse = CloverInverse { input: clover.term(parity), out: clover.inverse(parity) };
-            domain.backend().launch(&inverse, domain.half_sites(), 1)?;
+            domain.backend().launch(&CLOVER_INVERSE, Format::NONE, &inverse, domain.half_sites(), 1)?;
         }
         Ok(clover)
     }
-    /// A copy in another precision, every element rounded to nearest.
-    pub fn convert<P: CloverFormat>(&self) -> Result<DeviceClover<P>> {
-        let out = DeviceClover::<P>::empty(&self.domain, self.diagonal)?;
+    /// A copy in another precision of a term in double precision, every element rounded to nearest.
+    ///
+    /// # Errors
+    /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
+    pub fn convert(&self, precision: Precision) -> Result<Self> {
+        if self.precision != Precision::Double {
+            let (found, expected) = (Format::of(self.precision), Format::of(Precision::Double));
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        let out = Self::empty(&self.domain, precision, self.diagonal)?;
+        let (backend, format, sites) = (self.domain.backend(), Format::of(precision), self.domain.half_sites());
         for parity in 0..2 {
             let term = CloverConvert { input: self.term(parity), out: out.term(parity) };
             let inverse = CloverConvert { input: self.inverse(parity), out: out.inverse(parity) };
-            self.domain.backend().launch(&term, self.domain.half_sites(), 1)?;
-            self.domain.backend().launch(&inverse, self.domain.half_sites(), 1)?;
+            backend.launch(&CLOVER_CONVERT, format, &term, sites, 1)?;
+            backend.launch(&CLOVER_CONVERT, format, &inverse, sites, 1)?;
         }
         Ok(out)
     }

@@ -1,60 +1,52 @@
 //! Fermion fields on a device.
-use super::host::{ColourVector, Fermion, HostField, Spinor};
+use super::host::{Fermion, HostField};
 use crate::backend::{Buffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
-use gpu_kernels::storage::{FourSpins, OneSpin, Precision, SiteFormat, SiteKind, Sites, TILE};
-use gpu_kernels::transfer::{PackField, UnpackField};
-use std::marker::PhantomData;
+use gpu_kernels::storage::TILE;
+use gpu_kernels::transfer::{PACK, PackField, UNPACK, UnpackField};
+use gpu_kernels::{FermionKind, Format, Precision};
 
-/// A kind of fermion field: what lies on its sites on the device and on the host.
-pub trait FieldKind: SiteKind {
-    /// On the host.
-    type Host: Fermion;
-}
-impl FieldKind for FourSpins {
-    type Host = Spinor;
-}
-impl FieldKind for OneSpin {
-    type Host = ColourVector;
-}
-
-/// Four-spin spinors on the sites of one parity.
-pub type DeviceSpinor<P> = DeviceField<FourSpins, P>;
-/// Colour vectors on the sites of one parity.
-pub type DeviceColour<P> = DeviceField<OneSpin, P>;
-/// Four-spin spinors on all sites.
-pub type FullSpinor<P> = FullField<FourSpins, P>;
-/// Colour vectors on all sites.
-pub type FullColour<P> = FullField<OneSpin, P>;
-
-/// A fermion field of kind `K` on the sites of one parity, for one or more right-hand sides, in precision `P`.
-pub struct DeviceField<K, P> {
+/// A fermion field on the sites of one parity, for one or more right-hand sides.
+pub struct DeviceField {
     domain: Domain,
     buffer: Buffer,
+    kind: FermionKind,
+    precision: Precision,
     nrhs: usize,
-    format: PhantomData<(K, P)>,
 }
 
-impl<K: FieldKind, P: Precision> DeviceField<K, P> {
+impl DeviceField {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain, nrhs: usize) -> Result<Self> {
-        let bytes = Self::bytes_for(domain.local().half_volume(), nrhs);
-        let what = format!("a {} {} field on half of {}", P::NAME, K::NAME, domain.local());
+    pub fn zero(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Result<Self> {
+        let bytes = Self::bytes_for(kind, precision, domain.local().half_volume(), nrhs);
+        let what = format!("a {precision} {kind} field on half of {}", domain.local());
         let buffer = domain.backend().allocate(bytes, &what)?;
-        Ok(DeviceField { domain: domain.clone(), buffer, nrhs, format: PhantomData })
+        Ok(DeviceField { domain: domain.clone(), buffer, kind, precision, nrhs })
     }
     /// Bytes of such a field on `sites` sites.
-    pub fn bytes_for(sites: usize, nrhs: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * Sites::<K, P>::BYTES * nrhs
+    pub fn bytes_for(kind: FermionKind, precision: Precision, sites: usize, nrhs: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * kind.site_bytes(precision) * nrhs
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+    /// What lives on its sites.
+    pub fn kind(&self) -> FermionKind {
+        self.kind
+    }
+    /// How its numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
     /// Number of right-hand sides.
     pub fn nrhs(&self) -> usize {
         self.nrhs
+    }
+    /// Of kernels for such fields.
+    pub(crate) fn format(&self) -> Format {
+        Format::fermions(self.kind, self.precision)
     }
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
@@ -62,51 +54,66 @@ impl<K: FieldKind, P: Precision> DeviceField<K, P> {
     pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
         &mut self.buffer
     }
-    /// Whether it has the sites of a domain, and so many right-hand sides at least: kernels do not ask.
-    pub(crate) fn expect(&self, domain: &Domain, nrhs: usize) -> Result {
+    /// Whether it has the sites of a domain, a kind and a precision, and so many right-hand sides at least: kernels do not
+    /// ask.
+    pub(crate) fn expect(&self, domain: &Domain, (kind, precision): (FermionKind, Precision), nrhs: usize) -> Result {
         domain.expect_here("a device field", &self.domain)?;
+        if (self.kind, self.precision) != (kind, precision) {
+            let (found, expected) = (self.format(), Format::fermions(kind, precision));
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
         if self.nrhs < nrhs {
             return Err(DeviceError::OtherCount { found: self.nrhs, expected: nrhs });
         }
         Ok(())
     }
     /// The field as kernels see it. The view is an address: it must not outlive the field.
-    pub(crate) fn view(&self) -> Field<Sites<K, P>> {
-        view::field(&self.buffer, self.domain.half_sites() as usize, self.nrhs)
+    pub(crate) fn view(&self) -> Field {
+        let bytes = self.kind.site_bytes(self.precision);
+        view::field(&self.buffer, self.domain.half_sites() as usize, self.nrhs, bytes)
+    }
+    /// The same from a right-hand side on.
+    pub(crate) fn view_from(&self, rhs: usize) -> Field {
+        self.view().from_rhs(rhs, self.kind.site_bytes(self.precision))
     }
 }
 
 /// A fermion field on all sites: a field for each parity.
-pub struct FullField<K, P> {
+pub struct FullField {
     /// Even sites.
-    pub even: DeviceField<K, P>,
+    pub even: DeviceField,
     /// Odd sites.
-    pub odd: DeviceField<K, P>,
+    pub odd: DeviceField,
 }
 
-impl<K: FieldKind, P: Precision> FullField<K, P> {
+impl FullField {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain, nrhs: usize) -> Result<Self> {
-        Ok(FullField { even: DeviceField::zero(domain, nrhs)?, odd: DeviceField::zero(domain, nrhs)? })
+    pub fn zero(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Result<Self> {
+        let half = || DeviceField::zero(domain, kind, precision, nrhs);
+        Ok(FullField { even: half()?, odd: half()? })
     }
     /// One of the two parities.
-    pub fn parity(&self, parity: usize) -> &DeviceField<K, P> {
+    pub fn parity(&self, parity: usize) -> &DeviceField {
         if parity == 0 { &self.even } else { &self.odd }
     }
     /// One of the two parities.
-    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField<K, P> {
+    pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
     /// Copies host fields to the device, one per right-hand side: order of sites, spin basis and precision change on
     /// the way.
-    pub fn upload(&mut self, host: &[HostField<K::Host>]) -> Result {
-        let domain = self.even.domain.clone();
+    ///
+    /// # Errors
+    /// Fields of another kind, lattice or number.
+    pub fn upload<F: Fermion>(&mut self, host: &[HostField<F>]) -> Result {
+        let (domain, format) = (self.even.domain.clone(), self.even.format());
+        self.expect_host::<F>()?;
         if host.len() != self.even.nrhs {
             return Err(DeviceError::OtherCount { found: host.len(), expected: self.even.nrhs });
         }
         host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
-        self.odd.expect(&domain, host.len())?;
-        let bytes = size_of::<K::Host>() * domain.local().volume();
+        self.odd.expect(&domain, (self.even.kind, self.even.precision), host.len())?;
+        let bytes = size_of::<F>() * domain.local().volume();
         let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
             domain.backend().upload(bytemuck::cast_slice(field.sites()), &mut staging, j * bytes)?;
@@ -118,15 +125,19 @@ impl<K: FieldKind, P: Precision> FullField<K, P> {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.half_sites(), host.len() as u32)?;
+            domain.backend().launch(&PACK, format, &kernel, domain.half_sites(), host.len() as u32)?;
         }
         Ok(())
     }
     /// Copies the field to the host, one host field per right-hand side.
-    pub fn download(&self) -> Result<Vec<HostField<K::Host>>> {
+    ///
+    /// # Errors
+    /// Host fields of another kind.
+    pub fn download<F: Fermion>(&self) -> Result<Vec<HostField<F>>> {
         let domain = &self.even.domain;
-        self.odd.expect(domain, self.even.nrhs)?;
-        let bytes = size_of::<K::Host>() * domain.local().volume();
+        self.expect_host::<F>()?;
+        self.odd.expect(domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
+        let bytes = size_of::<F>() * domain.local().volume();
         let staging = domain.backend().allocate(bytes * self.even.nrhs, "the download of a fermion field")?;
         for parity in 0..2 {
             let kernel = UnpackField {
@@ -135,7 +146,8 @@ impl<K: FieldKind, P: Precision> FullField<K, P> {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.half_sites(), self.even.nrhs as u32)?;
+            let sites = domain.half_sites();
+            domain.backend().launch(&UNPACK, self.even.format(), &kernel, sites, self.even.nrhs as u32)?;
         }
         (0..self.even.nrhs)
             .map(|j| {
@@ -145,5 +157,13 @@ impl<K: FieldKind, P: Precision> FullField<K, P> {
                 Ok(host)
             })
             .collect()
+    }
+    /// Whether host fields of `F` are of its kind.
+    fn expect_host<F: Fermion>(&self) -> Result {
+        if F::KIND == self.even.kind {
+            return Ok(());
+        }
+        let found = Format { kind: Some(F::KIND), ..Format::NONE };
+        Err(DeviceError::OtherFormat { found, expected: self.even.format() })
     }
 }

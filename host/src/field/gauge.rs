@@ -4,41 +4,58 @@ use super::thin::ThinGauge;
 use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
-use gpu_kernels::smeared::PackThin;
-use gpu_kernels::storage::{LinkFormat, Precision, TILE};
-use std::marker::PhantomData;
+use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, LinkStorage, Precision};
 
-/// Links on a device in precision `P` with reconstruction `R`: for each parity, all eight links around each site.
-pub struct DeviceGauge<P, R> {
+/// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
+pub struct DeviceGauge {
     domain: Domain,
     halves: [Buffer; 2],
     factor: f64,
-    format: PhantomData<(P, R)>,
+    precision: Precision,
+    storage: LinkStorage,
 }
 
-impl<P: Precision, R: LinkFormat<P>> DeviceGauge<P, R> {
-    fn empty(domain: &Domain, factor: f64) -> Result<Self> {
-        let what = format!("a {} recon-{} gauge field on {}", P::NAME, R::NAME, domain.local());
-        let half = || domain.backend().allocate(Self::bytes_for(domain.half_sites() as usize), &what);
-        Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, format: PhantomData })
+impl DeviceGauge {
+    fn empty(domain: &Domain, precision: Precision, storage: LinkStorage, factor: f64) -> Result<Self> {
+        let what = format!("a {precision} recon-{storage} gauge field on {}", domain.local());
+        let bytes = Self::bytes_for(precision, storage, domain.half_sites() as usize);
+        let half = || domain.backend().allocate(bytes, &what);
+        Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, precision, storage })
     }
-    /// `links` over `factor`, each beside the one that ends at its site after `STEPS` steps: 1 for hops over one link, 3
-    /// for hops over links three sites long.
-    pub fn from_thin<const STEPS: usize>(links: &ThinGauge, factor: f64) -> Result<Self> {
+    /// `links`, which are in double precision, over `factor`, each beside the one that ends at its site after `steps` steps:
+    /// 1 for hops over one link, 3 for hops over links three sites long.
+    ///
+    /// # Panics
+    /// For other numbers of steps.
+    pub fn from_thin(
+        links: &ThinGauge,
+        precision: Precision,
+        storage: LinkStorage,
+        factor: f64,
+        steps: usize,
+    ) -> Result<Self> {
+        let kernel = match steps {
+            1 => &PACK_LINKS,
+            3 => &PACK_LONG,
+            _ => panic!("hops are over one site or over three, not {steps}"),
+        };
+        links.expect_in(Precision::Double)?;
         let domain = links.domain();
         // Links that begin further away are with nobody that this process hears of.
-        domain.grid().check(domain.global().size(), STEPS)?;
-        let gauge = Self::empty(domain, factor)?;
+        domain.grid().check(domain.global().size(), steps)?;
+        let gauge = Self::empty(domain, precision, storage, factor)?;
         for parity in 0..2 {
-            let kernel = PackThin::<P, R, STEPS> {
+            let arguments = PackThin {
                 input: links.both(),
                 links: gauge.links(parity),
                 lattice: links.bordered(),
                 parity: parity as u32,
                 scale: 1.0 / factor,
-                format: PhantomData,
             };
-            domain.backend().launch(&kernel, domain.half_sites(), 1)?;
+            let format = Format::with_links(precision, storage);
+            domain.backend().launch(kernel, format, &arguments, domain.half_sites(), 1)?;
         }
         Ok(gauge)
     }
@@ -46,20 +63,29 @@ impl<P: Precision, R: LinkFormat<P>> DeviceGauge<P, R> {
     pub fn factor(&self) -> f64 {
         self.factor
     }
+    /// That of the fields next to which they are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+    /// How they are stored.
+    pub fn storage(&self) -> LinkStorage {
+        self.storage
+    }
     /// *Collective.* Copies host links to the device and packs them.
-    pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
-        ThinGauge::upload(domain, gauge)?.pack()
+    pub fn upload(domain: &Domain, gauge: &HostGauge, precision: Precision, storage: LinkStorage) -> Result<Self> {
+        ThinGauge::upload(domain, gauge)?.pack(precision, storage)
     }
     /// Bytes of the links around `sites` sites of one parity.
-    pub fn bytes_for(sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * R::SITE_BYTES
+    pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * storage.site_bytes(precision)
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
     /// The links around the sites of `parity`, as kernels see them. The view must not outlive the field.
-    pub(crate) fn links(&self, parity: usize) -> Links<P, R> {
-        view::links(&self.halves[parity], self.domain.half_sites() as usize)
+    pub(crate) fn links(&self, parity: usize) -> Links {
+        let bytes = self.storage.site_bytes(self.precision);
+        view::links(&self.halves[parity], self.domain.half_sites() as usize, bytes)
     }
 }

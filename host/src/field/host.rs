@@ -1,6 +1,7 @@
 //! Fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi spin basis. This is what files
 //! hold and what users see; the order and precision of device memory stay behind upload and download.
 use crate::lattice::{Lattice, LatticeError};
+use gpu_kernels::FermionKind;
 use num_complex::Complex64;
 
 /// A 3×3 complex matrix, row-major.
@@ -133,6 +134,8 @@ impl HostGauge {
 
 /// What a fermion field has on a site.
 pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
+    /// On a device.
+    const KIND: FermionKind;
     /// How messages call it.
     const NAME: &'static str;
     /// Lengths of its axes, in C order.
@@ -143,11 +146,13 @@ pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
     const COMPONENTS: usize = size_of::<Self>() / size_of::<Complex64>();
 }
 impl Fermion for Spinor {
+    const KIND: FermionKind = FermionKind::Wilson;
     const NAME: &'static str = "spinor";
     const SHAPE: &'static [usize] = &[4, 3];
     const AXES: &'static [&'static str] = &["spin", "colour"];
 }
 impl Fermion for ColourVector {
+    const KIND: FermionKind = FermionKind::Staggered;
     const NAME: &'static str = "colour vector";
     const SHAPE: &'static [usize] = &[3];
     const AXES: &'static [&'static str] = &["colour"];

@@ -1,31 +1,26 @@
 //! Blocks of vectors as matrices: what block solvers need of a space.
-use super::device::{DeviceField, FieldKind};
-use super::sides::{Sides, coefficient};
+use super::device::DeviceField;
+use super::sides::Sides;
 use super::space::FieldSpace;
 use crate::backend::view;
 use crate::domain::Result;
-use gpu_kernels::block::{BlockUpdate, GRAM_TILE, Gram, GramOfWarps};
+use gpu_kernels::Precision;
+use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, GRAM, GRAM_OF_WARPS, GRAM_TILE, Gram, GramOfWarps};
 use gpu_kernels::lattice::Divisor;
-use gpu_kernels::storage::{Element, Precision, Sites};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
 /// So many vectors are few for a warp.
 const FEW: usize = 4;
 
-impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
+impl FieldSpace {
     /// [`gram`](VectorSpace::gram): one launch and one wait for up to 16 right-hand sides.
-    pub(super) fn products_of_all(
-        &self,
-        x: &DeviceField<K, P>,
-        y: &DeviceField<K, P>,
-        out: &mut [Complex64],
-    ) -> Result {
+    pub(super) fn products_of_all(&self, x: &DeviceField, y: &DeviceField, out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
         let [high, wide] = GRAM_TILE;
         // A launch has room for the sums of 16 × 16 products, as many sides as go together elsewhere.
-        for rows in Sides::groups(0..n, self.domain()) {
-            for columns in Sides::groups(0..n, self.domain()) {
+        for rows in Sides::groups(0..n, self.domain(), self.pair()) {
+            for columns in Sides::groups(0..n, self.domain(), self.pair()) {
                 let (m, k) = (rows.count() as usize, columns.count() as usize);
                 let along = k.div_ceil(wide);
                 let tiles = m.div_ceil(high) * along;
@@ -41,10 +36,11 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
                 let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
                 // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
                 // becomes faster was not measured.
-                if (FEW + 1..=GramOfWarps::<Sites<K, P>>::MOST).contains(&m.max(k)) {
-                    backend.reduce(&GramOfWarps(kernel), sites, tiles as u32, 0)?;
+                let size = (sites, tiles as u32);
+                if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
+                    backend.reduce(&GRAM_OF_WARPS, self.format(), &GramOfWarps(kernel), size, 0)?;
                 } else {
-                    backend.reduce(&kernel, sites, tiles as u32, 0)?;
+                    backend.reduce(&GRAM, self.format(), &kernel, size, 0)?;
                 }
                 let mut sums = vec![0.0; 2 * high * wide * tiles];
                 self.domain().sums(&mut sums)?;
@@ -62,45 +58,36 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     }
 
     /// y_j ← Σ_i x_i a_ij, with the old y_j before it if `add`.
-    pub(super) fn combine(
-        &self,
-        a: &[Complex64],
-        x: &DeviceField<K, P>,
-        y: &mut DeviceField<K, P>,
-        add: bool,
-    ) -> Result {
+    pub(super) fn combine(&self, a: &[Complex64], x: &DeviceField, y: &mut DeviceField, add: bool) -> Result {
         let (n, backend) = (self.nrhs(), self.domain().backend());
-        x.expect(self.domain(), n)?;
-        y.expect(self.domain(), n)?;
-        let numbers: Vec<u8> = a[..n * n].iter().flat_map(|&a| bytes::<P::Real>(a)).collect();
+        self.expect(x, n)?;
+        self.expect(y, n)?;
+        let numbers: Vec<u8> = a[..n * n].iter().flat_map(|&a| bytes(self.precision(), a)).collect();
+        let number = bytes(self.precision(), Complex64::ZERO).len();
         let mut table = self.table.borrow_mut();
         let table = match &mut *table {
             Some(table) => table,
-            none => {
-                let bytes = self.full * self.full * bytes::<P::Real>(Complex64::ZERO).len();
-                none.insert(backend.allocate(bytes, "coefficients of a block")?)
-            }
+            none => none.insert(backend.allocate(self.full * self.full * number, "coefficients of a block")?),
         };
         // In the order of the work: the launch before has read what was there.
         backend.upload(&numbers, table, 0)?;
-        let kernel = BlockUpdate::<Sites<K, P>> {
+        let kernel = BlockUpdate {
             x: x.view(),
             y: y.view(),
-            a: view::coefficients(table, n * n),
+            a: view::coefficients(table, n * n, number),
             count: n as u32,
             add: add.into(),
         };
-        let groups = kernel.count.div_ceil(BlockUpdate::<Sites<K, P>>::OUTPUTS);
-        Ok(backend.launch(&kernel, self.domain().half_sites(), groups)?)
+        let groups = kernel.count.div_ceil(BlockUpdate::outputs(self.format()));
+        Ok(backend.launch(&BLOCK_UPDATE, self.format(), &kernel, self.domain().half_sites(), groups)?)
     }
 }
 
-/// A number as tables keep it.
-fn bytes<T: Element>(c: Complex64) -> Vec<u8> {
-    let c = coefficient::<T>(c);
-    let parts = [c.re, c.im].map(T::to_f64);
-    match T::BYTES {
-        8 => parts.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect(),
-        _ => parts.iter().flat_map(|x| x.to_ne_bytes()).collect(),
+/// A number as tables keep it: in the precision of a kernel's arithmetic.
+fn bytes(precision: Precision, c: Complex64) -> Vec<u8> {
+    let parts = [c.re, c.im];
+    match precision {
+        Precision::Double => parts.iter().flat_map(|x| x.to_ne_bytes()).collect(),
+        _ => parts.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect(),
     }
 }

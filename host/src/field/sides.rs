@@ -1,10 +1,10 @@
 //! The right-hand sides of one launch, and the coefficients that kernels have for each of them.
-use super::device::{DeviceField, FieldKind};
+use super::device::DeviceField;
 use crate::domain::{DeviceError, Domain, Result};
-use gpu_kernels::algebra::{Complex, Real};
+use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::Field;
-use gpu_kernels::per_side::{MOST_SIDES, Number, PerSide};
-use gpu_kernels::storage::{Precision, Sites};
+use gpu_kernels::per_side::{ComplexPerSide, MOST_SIDES, PerSide};
+use gpu_kernels::{FermionKind, Precision};
 use num_complex::Complex64;
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,19 +13,25 @@ use std::ops::Range;
 pub(super) struct Sides<'a> {
     range: Range<usize>,
     domain: &'a Domain,
+    kind: FermionKind,
+    precision: Precision,
     /// Of a field that does not fit.
     misfit: Cell<Option<DeviceError>>,
 }
 
 impl<'a> Sides<'a> {
     /// These, all in one launch.
-    pub fn new(range: Range<usize>, domain: &'a Domain) -> Self {
-        Sides { range, domain, misfit: Cell::default() }
+    pub fn new(range: Range<usize>, domain: &'a Domain, (kind, precision): (FermionKind, Precision)) -> Self {
+        Sides { range, domain, kind, precision, misfit: Cell::default() }
     }
     /// All of `sides`, in groups for a launch each.
-    pub fn groups(sides: Range<usize>, domain: &'a Domain) -> impl Iterator<Item = Self> {
+    pub fn groups(
+        sides: Range<usize>,
+        domain: &'a Domain,
+        format: (FermionKind, Precision),
+    ) -> impl Iterator<Item = Self> {
         let end = sides.end;
-        sides.step_by(MOST_SIDES).map(move |first| Self::new(first..end.min(first + MOST_SIDES), domain))
+        sides.step_by(MOST_SIDES).map(move |first| Self::new(first..end.min(first + MOST_SIDES), domain, format))
     }
     /// The first of them.
     pub fn first(&self) -> usize {
@@ -36,34 +42,36 @@ impl<'a> Sides<'a> {
         self.range.len() as u32
     }
     /// The part of a field that they are. Only for launches after [`fit`](Self::fit), because a field may be on another
-    /// lattice, or have fewer right-hand sides.
-    pub fn of<K: FieldKind, P: Precision>(&self, x: &DeviceField<K, P>) -> Field<Sites<K, P>> {
-        if let Err(error) = x.expect(self.domain, self.range.end) {
+    /// lattice, have another format, or fewer right-hand sides.
+    pub fn of(&self, x: &DeviceField) -> Field {
+        self.of_precision(x, self.precision)
+    }
+    /// The same of a field in another precision.
+    pub fn of_precision(&self, x: &DeviceField, precision: Precision) -> Field {
+        if let Err(error) = x.expect(self.domain, (self.kind, precision), self.range.end) {
             self.misfit.set(Some(error));
         }
-        x.view().from_rhs(self.first())
+        x.view_from(self.first())
     }
-    /// Whether all fields so far have these right-hand sides on the domain's sites.
+    /// Whether all fields so far have these right-hand sides on the domain's sites, in the format.
     pub fn fit(&self) -> Result {
         self.misfit.take().map_or(Ok(()), Err)
     }
     /// Their coefficients, of those of all right-hand sides.
-    pub fn complex<T: Real>(&self, all: &[Complex64]) -> PerSide<Complex<T>> {
-        self.each(all, coefficient)
+    pub fn complex(&self, all: &[Complex64]) -> ComplexPerSide {
+        let mine = &all[self.range.clone()];
+        ComplexPerSide::new(|k| coefficient(mine[k.min(mine.len() - 1)]))
     }
     /// The same where they are real.
-    pub fn real<T: Real>(&self, all: &[f64]) -> PerSide<T> {
-        self.each(all, T::from_f64)
-    }
-    fn each<S: Copy, T: Number>(&self, all: &[S], round: impl Fn(S) -> T) -> PerSide<T> {
+    pub fn real(&self, all: &[f64]) -> PerSide {
         let mine = &all[self.range.clone()];
-        PerSide::new(|k| round(mine[k.min(mine.len() - 1)]))
+        PerSide::new(|k| mine[k.min(mine.len() - 1)])
     }
 }
 
-/// Rounds a coefficient to the precision of a field.
-pub(super) fn coefficient<T: Real>(c: Complex64) -> Complex<T> {
-    Complex { re: T::from_f64(c.re), im: T::from_f64(c.im) }
+/// A coefficient as kernels have it.
+pub(super) fn coefficient(c: Complex64) -> Complex<f64> {
+    Complex { re: c.re, im: c.im }
 }
 
 #[cfg(test)]
@@ -71,7 +79,8 @@ mod tests {
     use super::*;
     use crate::backend::Cpu;
     use crate::lattice::Lattice;
-    use gpu_kernels::storage::{FourSpins, Half};
+
+    const KIND: (FermionKind, Precision) = (FermionKind::Wilson, Precision::Half);
 
     fn domain(extents: [usize; 4]) -> Domain {
         Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap()
@@ -80,11 +89,18 @@ mod tests {
     #[test]
     fn fields_that_do_not_fit_are_seen_before_a_launch() {
         let [here, there] = [[2, 4, 2, 4], [4, 2, 2, 4]].map(domain);
-        let field = |domain, nrhs| DeviceField::<FourSpins, Half>::zero(domain, nrhs).unwrap();
+        let field = |domain, nrhs| DeviceField::zero(domain, KIND.0, KIND.1, nrhs).unwrap();
         let (good, narrow, other) = (field(&here, 3), field(&here, 2), field(&there, 3));
-        let sides = Sides::new(1..3, &here);
+        let single = DeviceField::zero(&here, FermionKind::Wilson, Precision::Single, 3).unwrap();
+        let colours = DeviceField::zero(&here, FermionKind::Staggered, Precision::Half, 3).unwrap();
+        let sides = Sides::new(1..3, &here, KIND);
         sides.of(&good);
         sides.fit().unwrap();
+        for (field, text) in [(&single, "'spinor single'"), (&colours, "'colour half'")] {
+            sides.of(field);
+            let error = sides.fit().unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("'spinor half'"), "{error}");
+        }
         for field in [&narrow, &other] {
             sides.of(field);
             sides.of(&good);
@@ -103,13 +119,13 @@ mod tests {
         let all: Vec<f64> = (0..40).map(|j| j as f64).collect();
         for sides in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
             let mut found = Vec::new();
-            for group in Sides::groups(sides.clone(), &domain) {
-                let numbers = group.real::<f64>(&all);
+            for group in Sides::groups(sides.clone(), &domain, KIND) {
+                let numbers = group.real(&all);
                 assert!((1..=MOST_SIDES as u32).contains(&group.count()) && group.first() == sides.start + found.len());
-                found.extend((0..group.count()).map(|k| numbers.at(k)));
+                found.extend((0..group.count()).map(|k| numbers.at::<f64>(k)));
             }
             assert_eq!(found, all[sides]);
         }
-        assert_eq!(Sides::groups(0..16, &domain).count(), 1);
+        assert_eq!(Sides::groups(0..16, &domain, KIND).count(), 1);
     }
 }

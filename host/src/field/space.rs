@@ -1,59 +1,93 @@
 //! Fermion fields of one parity as a vector space for the solvers.
-use super::device::{DeviceField, FieldKind};
+use super::device::DeviceField;
 use super::sides::{Sides, coefficient};
 use crate::backend::{Buffer, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::halo::PartialSums;
 use gpu_kernels::blas::{
-    self, Accumulate, Axpby, AxpyNorm2, BicgstabStep, CgUpdate, Convert, DotNorm2, Norm2, ShiftUpdate, XpayNorm2,
+    self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_UPDATE, CONVERT, CgUpdate, Convert,
+    DESCENT, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
 use gpu_kernels::field::Field;
-use gpu_kernels::krylov::{MultiAxpy, MultiDot};
-use gpu_kernels::per_side::PerSide;
-use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites};
+use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MultiAxpy, MultiDot};
+use gpu_kernels::per_side::ComplexPerSide;
 use gpu_kernels::sums::DeviceSums;
+use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
 use solvers::{Behind, ConvertFrom, Descent, Dots, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Spinors of one parity.
-pub type SpinorSpace<P> = FieldSpace<FourSpins, P>;
-/// Colour vectors of one parity.
-pub type ColourSpace<P> = FieldSpace<OneSpin, P>;
-
-/// The space of blocks of `nrhs` fermion fields of kind `K` on one parity in precision `P`.
-pub struct FieldSpace<K, P> {
+/// The space of blocks of `nrhs` fermion fields of a kind on one parity, in a precision.
+pub struct FieldSpace {
     domain: Domain,
+    kind: FermionKind,
+    precision: Precision,
     /// Right-hand sides that blocks have memory for.
     pub(super) full: usize,
     /// Those that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
     pub(super) table: RefCell<Option<Buffer>>,
-    format: PhantomData<(K, P)>,
 }
 
-impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
+impl FieldSpace {
     /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
-    pub fn new(domain: &Domain, nrhs: usize) -> Self {
+    pub fn new(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Self {
         assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
         FieldSpace {
             domain: domain.clone(),
+            kind,
+            precision,
             full: nrhs,
             nrhs: Cell::new(nrhs),
             table: RefCell::default(),
-            format: PhantomData,
         }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+    /// What lives on the sites of the vectors.
+    pub fn kind(&self) -> FermionKind {
+        self.kind
+    }
+    /// How their numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
     /// Whether vectors are colour vectors.
     pub(crate) fn has_one_spin(&self) -> bool {
-        K::SPINS == 1
+        self.kind == FermionKind::Staggered
+    }
+    pub(super) fn pair(&self) -> (FermionKind, Precision) {
+        (self.kind, self.precision)
+    }
+    /// Of kernels for its vectors.
+    pub(super) fn format(&self) -> Format {
+        Format::fermions(self.kind, self.precision)
+    }
+    /// Whether a field is one of its vectors, with so many right-hand sides at least.
+    pub(super) fn expect(&self, x: &DeviceField, nrhs: usize) -> Result {
+        x.expect(&self.domain, self.pair(), nrhs)
+    }
+    /// `to` ← `from`, rounded to nearest where its precision is another.
+    ///
+    /// # Errors
+    /// Fields of another kind or domain, or with fewer right-hand sides, and failures of the device.
+    pub fn convert_from(&self, from: &DeviceField, to: &mut DeviceField) -> Result {
+        self.convert_with(&vec![1.0; self.nrhs()], from, to, false)
+    }
+    /// `to` ← `scale` `from`, or `to` ← `to` + `scale` `from`.
+    fn convert_with(&self, scale: &[f64], from: &DeviceField, to: &DeviceField, add: bool) -> Result {
+        let format = Format { to: Some(self.precision), ..Format::fermions(self.kind, from.precision()) };
+        for sides in Sides::groups(0..self.nrhs(), &self.domain, self.pair()) {
+            let x = sides.of_precision(from, from.precision());
+            let kernel = Convert { x, y: sides.of(to), factor: sides.real(scale), add: u32::from(add) };
+            sides.fit()?;
+            self.domain.backend().launch(&CONVERT, format, &kernel, self.domain.half_sites(), sides.count())?;
+        }
+        Ok(())
     }
     /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides, of parts with these or with the eight sums
     /// of [`dots_of`](Self::dots_of).
@@ -82,14 +116,14 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     /// curvature to the device.
     pub(crate) fn descend(
         &self,
-        from: &Descent<'_, DeviceField<K, P>>,
+        from: &Descent<'_, DeviceField>,
         sums: DeviceSums,
-        t: &mut DeviceField<K, P>,
+        t: &mut DeviceField,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
         behind: [Behind<'_, DeviceError>; 2],
     ) -> Result {
-        self.launch_each(2, |sides| blas::Descent {
+        self.launch_each(&DESCENT, 2, |sides| blas::Descent {
             r: sides.of(from.r),
             t: sides.of(t),
             rho: sides.real(from.rho),
@@ -102,40 +136,42 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
             norm2[j] = new;
         })
     }
-    /// Runs what `kernel` makes for right-hand sides that go in one launch, until all of `sides` are done.
-    fn each<T: gpu_kernels::Kernel>(&self, sides: Range<usize>, kernel: impl Fn(&Sides<'_>) -> T) -> Result {
-        for sides in Sides::groups(sides, &self.domain) {
-            let kernel = kernel(&sides);
+    /// Runs a kernel with what `arguments` makes for right-hand sides that go in one launch, until all of `sides` are done.
+    fn each<A: Copy>(&self, kernel: &Instances<A>, sides: Range<usize>, arguments: impl Fn(&Sides<'_>) -> A) -> Result {
+        for sides in Sides::groups(sides, &self.domain, self.pair()) {
+            let arguments = arguments(&sides);
             sides.fit()?;
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), sides.count())?;
+            let sites = self.domain.half_sites();
+            self.domain.backend().launch(kernel, self.format(), &arguments, sites, sides.count())?;
         }
         Ok(())
     }
     /// The same for all right-hand sides.
-    fn all<T: gpu_kernels::Kernel>(&self, kernel: impl Fn(&Sides<'_>) -> T) -> Result {
-        self.each(0..self.nrhs(), kernel)
+    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&Sides<'_>) -> A) -> Result {
+        self.each(kernel, 0..self.nrhs(), arguments)
     }
     /// y ← a x + y for some right-hand sides.
-    fn add_for(&self, sides: Range<usize>, a: &[Complex64], x: &DeviceField<K, P>, y: &DeviceField<K, P>) -> Result {
+    fn add_for(&self, sides: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
-        let kernel =
+        let arguments =
             |sides: &Sides<'_>| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
-        self.each(sides, kernel)
+        self.each(&AXPBY, sides, arguments)
     }
     /// `to` ← `from` for one right-hand side.
-    fn copy_side(&self, from: Field<Sites<K, P>>, to: Field<Sites<K, P>>) -> Result {
+    fn copy_side(&self, from: Field, to: Field) -> Result {
         let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
-        let kernel = Axpby { x: from, y: to, a: PerSide::new(|_| one), b: PerSide::new(|_| zero) };
-        Ok(self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?)
+        let kernel = Axpby { x: from, y: to, a: ComplexPerSide::new(|_| one), b: ComplexPerSide::new(|_| zero) };
+        Ok(self.domain.backend().launch(&AXPBY, self.format(), &kernel, self.domain.half_sites(), 1)?)
     }
     /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
         &self,
-        steps: [&&ShiftStep<'_, DeviceField<K, P>>; N],
-        r: &DeviceField<K, P>,
+        kernel: &Instances<ShiftUpdate<N>>,
+        steps: [&&ShiftStep<'_, DeviceField>; N],
+        r: &DeviceField,
         sides: Range<usize>,
     ) -> Result {
-        self.each(sides, |sides| ShiftUpdate::<Sites<K, P>, N> {
+        self.each(kernel, sides, |sides| ShiftUpdate {
             r: sides.of(r),
             x: steps.map(|step| sides.of(step.x)),
             p: steps.map(|step| sides.of(step.p)),
@@ -144,26 +180,21 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
         })
     }
     /// The same for any number of systems. None of them rests or is dropped for one of these right-hand sides.
-    fn advance(
-        &self,
-        steps: &[&ShiftStep<'_, DeviceField<K, P>>],
-        r: &DeviceField<K, P>,
-        sides: Range<usize>,
-    ) -> Result {
+    fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, sides: Range<usize>) -> Result {
         let mut rest = steps;
         while let [step, others @ ..] = rest {
             // Colour vectors have kernels for several systems at once.
             rest = match rest {
-                [a, b, c, d, others @ ..] if K::SPINS == 1 => {
-                    self.shift_update_of([a, b, c, d], r, sides.clone())?;
+                [a, b, c, d, others @ ..] if self.has_one_spin() => {
+                    self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, sides.clone())?;
                     others
                 }
-                [a, b, others @ ..] if K::SPINS == 1 => {
-                    self.shift_update_of([a, b], r, sides.clone())?;
+                [a, b, others @ ..] if self.has_one_spin() => {
+                    self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, sides.clone())?;
                     others
                 }
                 _ => {
-                    self.each(sides.clone(), |sides| CgUpdate {
+                    self.each(&CG_UPDATE, sides.clone(), |sides| CgUpdate {
                         x: sides.of(step.x),
                         p: sides.of(step.p),
                         r: sides.of(r),
@@ -179,27 +210,29 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     /// [`multi_dot`](VectorSpace::multi_dot) of vectors that need not lie side by side.
     pub(crate) fn products(
         &self,
-        xs: &[&DeviceField<K, P>],
-        y: &DeviceField<K, P>,
+        xs: &[&DeviceField],
+        y: &DeviceField,
         dots: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
         // Four products in a pass; a last group that is not full has some of them twice.
         let groups = xs.len().div_ceil(4);
         let width = 8 * groups + 1;
-        if K::SPINS == 1 || self.nrhs() * width > REDUCTION_SLOTS {
+        if self.has_one_spin() || self.nrhs() * width > REDUCTION_SLOTS {
             for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs())) {
                 self.dot(x, y, dots)?;
             }
             return self.norm2(y, norm2);
         }
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
-        xs.iter().chain([&y]).try_for_each(|x| x.expect(&self.domain, self.nrhs()))?;
+        xs.iter().chain([&y]).try_for_each(|x| self.expect(x, self.nrhs()))?;
         for (group, xs) in xs.chunks(4).enumerate() {
             let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
-            backend.reduce(&MultiDot { x, y: y.view() }, sites, self.nrhs() as u32, 8 * group * self.nrhs())?;
+            let (arguments, slot) = (MultiDot { x, y: y.view() }, 8 * group * self.nrhs());
+            backend.reduce(&MULTI_DOT, self.format(), &arguments, (sites, self.nrhs() as u32), slot)?;
         }
-        backend.reduce(&Norm2 { x: y.view() }, sites, self.nrhs() as u32, 8 * groups * self.nrhs())?;
+        let (arguments, slot) = (Norm2 { x: y.view() }, 8 * groups * self.nrhs());
+        backend.reduce(&NORM2, self.format(), &arguments, (sites, self.nrhs() as u32), slot)?;
         let mut sums = vec![0.0; self.nrhs() * width];
         self.domain.sums(&mut sums)?;
         let (products, norms) = sums.split_at(8 * groups * self.nrhs());
@@ -213,11 +246,11 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
         Ok(())
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
-    pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField<K, P>], y: &mut DeviceField<K, P>) -> Result {
-        let full = if K::SPINS == 1 { 0 } else { xs.len() / 4 * 4 };
+    pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
+        let full = if self.has_one_spin() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
-            self.all(|sides| MultiAxpy {
+            self.all(&MULTI_AXPY, |sides| MultiAxpy {
                 x: std::array::from_fn(|k| sides.of(xs[first + k])),
                 a: std::array::from_fn(|k| sides.complex(of(first + k))),
                 y: sides.of(y),
@@ -229,39 +262,48 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
         Ok(())
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
-    pub(crate) fn start_norm2(&self, x: &DeviceField<K, P>) -> Result {
-        x.expect(&self.domain, self.nrhs())?;
+    pub(crate) fn start_norm2(&self, x: &DeviceField) -> Result {
+        self.expect(x, self.nrhs())?;
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
-        Ok(backend.reduce(&Norm2 { x: x.view() }, sites, self.nrhs() as u32, 0)?)
+        Ok(backend.reduce(&NORM2, self.format(), &Norm2 { x: x.view() }, (sites, self.nrhs() as u32), 0)?)
     }
-    /// Sums what `kernel` makes for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
-    fn sum_each<R: gpu_kernels::Reduction, const N: usize>(
+    /// Sums for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
+    fn sum_each<A: Copy, const N: usize>(
         &self,
-        kernel: impl Fn(&Sides<'_>) -> R,
+        kernel: &SumInstances<A>,
+        arguments: impl Fn(&Sides<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        self.launch_each(N, kernel)?;
+        self.launch_each(kernel, N, arguments)?;
         self.take_sums(take)
     }
     /// The same without waiting for the sums, `values` of each right-hand side.
-    fn launch_each<R: gpu_kernels::Reduction>(&self, values: usize, kernel: impl Fn(&Sides<'_>) -> R) -> Result {
-        for sides in Sides::groups(0..self.nrhs(), &self.domain) {
-            let (slot, kernel) = (sides.first() * values, kernel(&sides));
+    fn launch_each<A: Copy>(
+        &self,
+        kernel: &SumInstances<A>,
+        values: usize,
+        arguments: impl Fn(&Sides<'_>) -> A,
+    ) -> Result {
+        for sides in Sides::groups(0..self.nrhs(), &self.domain, self.pair()) {
+            let (slot, arguments) = (sides.first() * values, arguments(&sides));
             sides.fit()?;
-            self.domain.backend().reduce(&kernel, self.domain.half_sites(), sides.count(), slot)?;
+            let size = (self.domain.half_sites(), sides.count());
+            self.domain.backend().reduce(kernel, self.format(), &arguments, size, slot)?;
         }
         Ok(())
     }
     /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
-    fn sum_all<R: gpu_kernels::Reduction, const N: usize>(
+    fn sum_all<A: Copy, const N: usize>(
         &self,
-        kernel: impl FnOnce(&Sides<'_>) -> R,
+        kernel: &SumInstances<A>,
+        arguments: impl FnOnce(&Sides<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        let sides = Sides::new(0..self.nrhs(), &self.domain);
-        let kernel = kernel(&sides);
+        let sides = Sides::new(0..self.nrhs(), &self.domain, self.pair());
+        let arguments = arguments(&sides);
         sides.fit()?;
-        self.domain.backend().reduce(&kernel, self.domain.half_sites(), sides.count(), 0)?;
+        let size = (self.domain.half_sites(), sides.count());
+        self.domain.backend().reduce(kernel, self.format(), &arguments, size, 0)?;
         self.take_sums(take)
     }
     /// Waits for `N` sums of each right-hand side.
@@ -276,8 +318,8 @@ impl<K: FieldKind, P: Precision> FieldSpace<K, P> {
     }
 }
 
-impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
-    type Vector = DeviceField<K, P>;
+impl VectorSpace for FieldSpace {
+    type Vector = DeviceField;
     type Error = DeviceError;
 
     fn nrhs(&self) -> usize {
@@ -293,9 +335,9 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
     /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
     /// precision, while 16 bits with a norm per site are rounded again.
     fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
-        x.expect(&self.domain, i.max(j) + 1)?;
-        scratch.expect(&self.domain, 1)?;
-        let side = |x: &Self::Vector, k: usize| x.view().from_rhs(k);
+        self.expect(x, i.max(j) + 1)?;
+        self.expect(scratch, 1)?;
+        let side = |x: &Self::Vector, k: usize| x.view_from(k);
         self.copy_side(side(x, i), side(scratch, 0))?;
         self.copy_side(side(x, j), side(x, i))?;
         self.copy_side(side(scratch, 0), side(x, j))
@@ -303,37 +345,39 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
     fn comfortable_norm(&self) -> Option<f64> {
-        P::HAS_RANGE.then(|| 0.25 * ((6 * K::SPINS) as f64 * self.domain.global().half_volume() as f64).sqrt())
+        self.precision
+            .has_range()
+            .then(|| 0.25 * ((6 * self.kind.spins()) as f64 * self.domain.global().half_volume() as f64).sqrt())
     }
     fn allocate(&self) -> Result<Self::Vector> {
-        DeviceField::zero(&self.domain, self.full)
+        DeviceField::zero(&self.domain, self.kind, self.precision, self.full)
     }
     fn zero(&self, x: &mut Self::Vector) -> Result {
         Ok(self.domain.backend().clear(x.buffer_mut())?)
     }
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
-        from.expect(&self.domain, self.nrhs())?;
-        to.expect(&self.domain, self.nrhs())?;
-        let bytes = DeviceField::<K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
+        self.expect(from, self.nrhs())?;
+        self.expect(to, self.nrhs())?;
+        let bytes = DeviceField::bytes_for(self.kind, self.precision, self.domain.half_sites() as usize, self.nrhs());
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
-        self.all(|sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(b) })
+        self.all(&AXPBY, |sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(b) })
     }
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(|sides| Norm2 { x: sides.of(x) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(&NORM2, |sides| Norm2 { x: sides.of(x) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
         let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
-        self.sum_all(kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
+        self.sum_all(&DOT_NORM2, kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
         let kernel = |sides: &Sides<'_>| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
-        self.sum_each(kernel, |j, [norm2]| out[j] = norm2)
+        self.sum_each(&AXPY_NORM2, kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
-        self.sum_all(kernel, |j, [re, im, n]| {
+        self.sum_all(&DOT_NORM2, kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
         })
@@ -346,7 +390,7 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
         out: &mut [f64],
         behind: Behind<'_, DeviceError>,
     ) -> Result {
-        self.launch_each(1, |sides| XpayNorm2 { x: sides.of(x), y: sides.of(y), a: sides.real(a) })?;
+        self.launch_each(&XPAY_NORM2, 1, |sides| XpayNorm2 { x: sides.of(x), y: sides.of(y), a: sides.real(a) })?;
         behind()?;
         self.take_sums(|j, [norm2]| out[j] = norm2)
     }
@@ -361,7 +405,7 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
         x: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        self.all(|sides| CgUpdate {
+        self.all(&CG_UPDATE, |sides| CgUpdate {
             x: sides.of(x),
             p: sides.of(p),
             r: sides.of(r),
@@ -372,7 +416,8 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
     /// than the wait.
     fn updates_behind(&self) -> usize {
-        let update = 5 * DeviceField::<K, P>::bytes_for(self.domain.half_sites() as usize, self.nrhs());
+        let update =
+            5 * DeviceField::bytes_for(self.kind, self.precision, self.domain.half_sites() as usize, self.nrhs());
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
@@ -426,7 +471,7 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
         r: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        self.all(|sides| BicgstabStep {
+        self.all(&BICGSTAB_STEP, |sides| BicgstabStep {
             x: sides.of(x),
             r: sides.of(r),
             p: sides.of(p),
@@ -439,11 +484,11 @@ impl<K: FieldKind, P: Precision> VectorSpace for FieldSpace<K, P> {
     }
 }
 
-impl<K: FieldKind, P: Precision, Q: Precision> ConvertFrom<FieldSpace<K, Q>> for FieldSpace<K, P> {
-    fn convert(&self, scale: &[f64], from: &DeviceField<K, Q>, to: &mut DeviceField<K, P>) -> Result {
-        self.all(|sides| Convert { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
+impl ConvertFrom<FieldSpace> for FieldSpace {
+    fn convert(&self, scale: &[f64], from: &DeviceField, to: &mut DeviceField) -> Result {
+        self.convert_with(scale, from, to, false)
     }
-    fn accumulate(&self, scale: &[f64], from: &DeviceField<K, Q>, to: &mut DeviceField<K, P>) -> Result {
-        self.all(|sides| Accumulate { x: sides.of(from), y: sides.of(to), factor: sides.real(scale) })
+    fn accumulate(&self, scale: &[f64], from: &DeviceField, to: &mut DeviceField) -> Result {
+        self.convert_with(scale, from, to, true)
     }
 }

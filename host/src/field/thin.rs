@@ -2,40 +2,65 @@
 use super::gauge::DeviceGauge;
 use super::host::{HostGauge, Matrix};
 use crate::backend::{Buffer, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::measure;
 use crate::memory::Part;
 use gpu_kernels::field::ThinLinks;
-use gpu_kernels::gauge::Plaquette;
+use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::{Bordered, Region};
-use gpu_kernels::smeared::SingularThin;
-use gpu_kernels::storage::{Element, LinkFormat, Precision, TILE};
-use gpu_kernels::transfer::{HostArray, PackThinLinks, UnpackThinLinks};
+use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::transfer::{HostArray, PACK_THIN_LINKS, PackThinLinks, UNPACK_THIN_LINKS, UnpackThinLinks};
+use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Links on a device, each kept once, in double precision unless `T` says otherwise: what changes a gauge field works on
-/// them, and every copy for operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of
-/// the neighbours' links.
-pub struct ThinGauge<T = f64> {
+/// Links on a device, each kept once, in double or in single precision. What changes a gauge field works on them, and every
+/// copy for operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of the neighbours'
+/// links.
+///
+/// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
+pub struct ThinGauge {
     domain: Domain,
     halves: Arc<[Buffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
     /// where a part of the lattice has no more; 0 in directions that are not cut.
     border: [u32; 4],
-    format: PhantomData<T>,
+    precision: Precision,
 }
 
-impl<T: Element> ThinGauge<T> {
-    pub(crate) fn empty(domain: &Domain) -> Result<Self> {
+impl ThinGauge {
+    /// Memory for links, zero.
+    pub(crate) fn empty(domain: &Domain, precision: Precision) -> Result<Self> {
+        Self::expect_kept_in(precision)?;
         let border = Part::new(domain.local(), domain.grid()).border();
         let sites = domain.bordered_by(border).geometry.half_volume() as usize;
-        let half =
-            || domain.backend().allocate(Self::bytes_for(sites), &format!("a gauge field on {}", domain.local()));
-        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, format: PhantomData })
+        let bytes = Self::bytes_for(precision, sites);
+        let half = || domain.backend().allocate(bytes, &format!("a gauge field on {}", domain.local()));
+        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, precision })
+    }
+    /// Whether links and their momenta are kept in a precision: double and single.
+    pub(crate) fn expect_kept_in(precision: Precision) -> Result {
+        match precision {
+            Precision::Double | Precision::Single => Ok(()),
+            Precision::Half | Precision::Fp16 => {
+                let (found, expected) = (Format::of(precision), Format::of(Precision::Single));
+                Err(DeviceError::OtherFormat { found, expected })
+            }
+        }
+    }
+    /// Whether these links are in a precision.
+    pub(crate) fn expect_in(&self, precision: Precision) -> Result {
+        if self.precision == precision {
+            return Ok(());
+        }
+        Err(DeviceError::OtherFormat { found: Format::of(self.precision), expected: Format::of(precision) })
+    }
+    /// How their numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
     /// The same links as those of a lattice that has `width` sites of the border more, for what reads them only. `None`
     /// where the border has not one more than that, which links at the ends need.
@@ -46,7 +71,7 @@ impl<T: Element> ThinGauge<T> {
         }
         let border = std::array::from_fn(|mu| self.border[mu] - margin[mu]);
         let domain = self.domain.with_margin(width)?;
-        Ok(Some(ThinGauge { domain, halves: Arc::clone(&self.halves), border, format: PhantomData }))
+        Ok(Some(ThinGauge { domain, halves: Arc::clone(&self.halves), border, precision: self.precision }))
     }
     /// Sites of the border at both ends of each direction.
     pub(crate) fn border(&self) -> [u32; 4] {
@@ -58,20 +83,22 @@ impl<T: Element> ThinGauge<T> {
             domain: self.domain.clone(),
             halves: Arc::clone(&self.halves),
             border: self.border,
-            format: PhantomData,
+            precision: self.precision,
         }
     }
     /// A copy.
     pub fn copied(&self) -> Result<Self> {
-        let mut copy = Self::empty(&self.domain)?;
+        let mut copy = self.empty_like()?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other links of the same domain, border included. An error if they are on another lattice.
+    /// Takes over other links of the same domain, border included. An error if they are on another lattice or in another
+    /// precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
         self.domain.expect_here("a field of links", &other.domain)?;
+        other.expect_in(self.precision)?;
         assert_eq!(self.border, other.border, "domains of one lattice and one grid have the same border");
-        let bytes = Self::bytes_for(self.bordered_sites() as usize);
+        let bytes = Self::bytes_for(self.precision, self.bordered_sites() as usize);
         let Some(halves) = Arc::get_mut(&mut self.halves) else {
             // Who has another name for the memory keeps what is there.
             *self = other.copied()?;
@@ -85,13 +112,23 @@ impl<T: Element> ThinGauge<T> {
     /// *Collective.* Brings the border up to date after links have changed.
     pub(crate) fn fill_border(&self) -> Result {
         match self.domain.halo() {
-            Some(halo) => halo.fill_links(&self.domain, self.border, self.both()),
+            Some(halo) => halo.fill_links(&self.domain, self.border, self.both(), self.precision),
             None => Ok(()),
         }
     }
     /// Bytes of the links that start at `sites` sites of one parity.
-    pub fn bytes_for(sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES
+    ///
+    /// # Panics
+    /// For a precision of 16 bits.
+    pub fn bytes_for(precision: Precision, sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * Self::site_bytes(precision)
+    }
+    fn site_bytes(precision: Precision) -> usize {
+        match precision {
+            Precision::Double => ThinLinks::site_bytes::<f64>(),
+            Precision::Single => ThinLinks::site_bytes::<f32>(),
+            Precision::Half | Precision::Fp16 => panic!("links that are kept once have 64 or 32 bits, not 16"),
+        }
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
@@ -110,24 +147,22 @@ impl<T: Element> ThinGauge<T> {
         self.bordered().geometry.half_volume()
     }
     /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
-    pub(crate) fn both(&self) -> [ThinLinks<T>; 2] {
+    pub(crate) fn both(&self) -> [ThinLinks; 2] {
         [self.links(0), self.links(1)]
     }
-    /// Memory for links on the same lattice, zero.
+    /// Memory for links on the same lattice in the same precision, zero.
     pub(crate) fn empty_like(&self) -> Result<Self> {
-        Self::empty(&self.domain)
+        Self::empty(&self.domain, self.precision)
     }
     /// The links that start at the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn links(&self, parity: usize) -> ThinLinks<T> {
-        view::thin_links(&self.halves[parity], self.bordered_sites() as usize)
+    pub(crate) fn links(&self, parity: usize) -> ThinLinks {
+        let (sites, bytes) = (self.bordered_sites() as usize, Self::site_bytes(self.precision));
+        view::thin_links(&self.halves[parity], sites, bytes)
     }
-}
-
-impl ThinGauge {
-    /// *Collective.* Copies host links to the device.
+    /// *Collective.* Copies host links to the device, in double precision.
     pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         domain.expect("a gauge field", gauge.lattice())?;
-        let thin = Self::empty(domain)?;
+        let thin = Self::empty(domain, Precision::Double)?;
         let data: &[u8] = bytemuck::cast_slice(gauge.links());
         let mut staged = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
         domain.backend().upload(data, &mut staged, 0)?;
@@ -139,13 +174,14 @@ impl ThinGauge {
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&kernel, domain.half_sites(), 1)?;
+            domain.backend().launch(&PACK_THIN_LINKS, Format::NONE, &kernel, domain.half_sites(), 1)?;
         }
         thin.fill_border()?;
         Ok(thin)
     }
     /// Copies the links to the host.
     pub fn download(&self) -> Result<HostGauge> {
+        self.expect_in(Precision::Double)?;
         let mut links = vec![Matrix::default(); 4 * self.domain.local().volume()];
         let data: &mut [u8] = bytemuck::cast_slice_mut(&mut links);
         let staged = self.domain.backend().allocate(data.len(), "the download of a gauge field")?;
@@ -157,15 +193,15 @@ impl ThinGauge {
                 geometry: self.domain.geometry(),
                 parity: parity as u32,
             };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?;
+            self.domain.backend().launch(&UNPACK_THIN_LINKS, Format::NONE, &kernel, self.domain.half_sites(), 1)?;
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
     }
-    /// *Collective.* A copy for operators in precision `P` with reconstruction `R`. A reconstruction for temporal gauge
-    /// takes for granted that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
-    pub fn pack<P: Precision, R: LinkFormat<P>>(&self) -> Result<DeviceGauge<P, R>> {
-        DeviceGauge::from_thin::<1>(self, 1.0)
+    /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
+    /// that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
+    pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
+        DeviceGauge::from_thin(self, precision, storage, 1.0, 1)
     }
     /// *Collective.* How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is
     /// nearly (a, 0, 0), as in the unit field.
@@ -178,6 +214,7 @@ impl ThinGauge {
     }
     /// The same for links times `scale`.
     pub(crate) fn count_singular(&self, scale: f64, temporal: bool) -> Result<usize> {
+        self.expect_in(Precision::Double)?;
         for parity in 0..2 {
             let kernel = SingularThin {
                 links: self.links(parity),
@@ -187,7 +224,8 @@ impl ThinGauge {
                 temporal: u32::from(temporal),
                 scale,
             };
-            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, parity)?;
+            let size = (self.domain.half_sites(), 1);
+            self.domain.backend().reduce(&SINGULAR_THIN, Format::NONE, &kernel, size, parity)?;
         }
         let mut counts = [0.0; 2];
         self.domain.sums(&mut counts)?;
@@ -195,6 +233,7 @@ impl ThinGauge {
     }
     /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
     pub fn plaquette(&self) -> Result<(measure::Plaquette, f64)> {
+        self.expect_in(Precision::Double)?;
         for parity in 0..2 {
             let kernel = Plaquette {
                 here: self.links(parity),
@@ -202,7 +241,8 @@ impl ThinGauge {
                 lattice: self.bordered(),
                 parity: parity as u32,
             };
-            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, 3 * parity)?;
+            let size = (self.domain.half_sites(), 1);
+            self.domain.backend().reduce(&PLAQUETTE, Format::NONE, &kernel, size, 3 * parity)?;
         }
         let mut s = [0.0; 6];
         self.domain.sums(&mut s)?;
@@ -211,13 +251,17 @@ impl ThinGauge {
         let plaquette = measure::Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal };
         Ok((plaquette, (s[2] + s[5]) / (12.0 * volume)))
     }
-    /// The links of one parity and direction for kernels that change them. The view must not outlive the field.
+    /// The links of one parity and direction for kernels that change them in double precision. The view must not outlive
+    /// the field.
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
+        self.assert_double();
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
     }
-    /// The sites of one parity with the links that begin and end there. The view must not outlive the field.
+    /// The sites of one parity with the links that begin and end there, in double precision. The view must not outlive the
+    /// field.
     pub(crate) fn star(&self, parity: u32, directions: u32) -> Star {
+        self.assert_double();
         Star { links: self.both(), lattice: self.bordered(), parity, directions }
     }
     /// The same for kernels that change the links, with the sites beyond the ends that are cut, at which links of this
@@ -233,6 +277,10 @@ impl ThinGauge {
             star.lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * beyond(mu)));
         }
         star
+    }
+    /// For kernels that have no other format: whoever changes links so has uploaded them, in double precision.
+    fn assert_double(&self) {
+        assert_eq!(self.precision, Precision::Double, "links are changed in double precision");
     }
     fn host_array(&self, staged: &Buffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())

@@ -1,6 +1,6 @@
 //! Whether a field can be what it is said to be. All checks are collective: every process finds the same.
 use super::parts::Parts;
-use super::{Precision, Printed, Problem, ReadOptions};
+use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
 use crate::halo::Network;
 use crate::lattice::Section;
@@ -11,10 +11,10 @@ use rayon::prelude::*;
 /// How far from SU(3) links may be. Rounding to single precision moves them by up to 6e-7 in the files of other codes.
 /// Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their
 /// limit cannot be at the rounding of doubles. Flipped high bits and links that are not thin are far above either.
-fn unitarity_limit(precision: Precision) -> f64 {
+fn unitarity_limit(precision: FilePrecision) -> f64 {
     match precision {
-        Precision::Single => 1e-4,
-        Precision::Double => 1e-5,
+        FilePrecision::Single => 1e-4,
+        FilePrecision::Double => 1e-5,
     }
 }
 
@@ -22,7 +22,7 @@ fn unitarity_limit(precision: Precision) -> f64 {
 /// in the whole lattice.
 pub(crate) fn links(
     gauge: &HostGauge,
-    precision: Precision,
+    precision: FilePrecision,
     options: &ReadOptions,
     parts: &Parts,
 ) -> Result<Unitarity, Problem> {
@@ -56,7 +56,7 @@ pub(crate) fn links(
 
 /// That all links could be put back into SU(3): there is no nearest one to a singular matrix.
 pub(crate) fn reunitarised(gauge: &HostGauge, parts: &Parts) -> Result<(), Problem> {
-    match links(gauge, Precision::Double, &ReadOptions::default(), parts) {
+    match links(gauge, FilePrecision::Double, &ReadOptions::default(), parts) {
         Err(Problem::NotFinite { what, site } | Problem::NotUnitary { what, site, .. }) => {
             Err(Problem::NotReunitarised { what, site })
         }
@@ -114,10 +114,10 @@ pub(crate) fn value(
     name: &'static str,
     stored: Option<Printed>,
     computed: f64,
-    precision: Precision,
+    precision: FilePrecision,
 ) -> Result<(), Problem> {
     let Some(Printed { value: stored, resolution }) = stored else { return Ok(()) };
-    let sums = if precision == Precision::Single { 1e-5 } else { 1e-6 };
+    let sums = if precision == FilePrecision::Single { 1e-5 } else { 1e-6 };
     let tolerance = sums + resolution.min(1e-2);
     if (stored - computed).abs() <= tolerance {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The `ildg-format` record: lattice and precision of the links that follow, as the International Lattice Data Grid
 //! defines them.
-use super::{Precision, Problem, xml};
+use super::{FilePrecision, Problem, xml};
 use crate::lattice::Lattice;
 
 /// What the record tells; either may be absent.
@@ -9,7 +9,7 @@ pub struct IldgFormat {
     /// Extents lx, ly, lz, lt.
     pub size: Option<[usize; 4]>,
     /// 32 or 64 bits.
-    pub precision: Option<Precision>,
+    pub precision: Option<FilePrecision>,
 }
 
 /// Reads the XML of the record.
@@ -22,8 +22,8 @@ pub fn parse(text: &str) -> Result<IldgFormat, Problem> {
     }
     let precision = match xml::text(text, "precision") {
         None => None,
-        Some("32") => Some(Precision::Single),
-        Some("64") => Some(Precision::Double),
+        Some("32") => Some(FilePrecision::Single),
+        Some("64") => Some(FilePrecision::Double),
         Some(other) => return Err(Problem::field(place, "precision", other, "32 or 64")),
     };
     let extents = ["lx", "ly", "lz", "lt"].map(|tag| xml::text(text, tag));
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<IldgFormat, Problem> {
 }
 
 /// The XML of the record.
-pub(crate) fn print(lattice: Lattice, precision: Precision) -> String {
+pub(crate) fn print(lattice: Lattice, precision: FilePrecision) -> String {
     let [x, y, z, t] = lattice.size();
     let bits = 8 * precision.bytes();
     format!(

@@ -2,7 +2,7 @@
 //! Single precision, three rows, in the byte order of the magic number, which may be either.
 use super::frame::Frame;
 use super::payload::{ChecksumKind, Form, LINKS, Sum};
-use super::{Endian, Format, Header, Precision, Problem, WriteOptions, lattice_from};
+use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
@@ -19,10 +19,10 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 }
 
 /// Byte order and version of a file that starts with these bytes, if it is MILC's.
-pub(crate) fn recognise(start: [u8; 4]) -> Option<(Endian, Format)> {
+pub(crate) fn recognise(start: [u8; 4]) -> Option<(Endian, FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
-        MAGIC => Some((endian, Format::Milc)),
-        MAGIC_V1 => Some((endian, Format::MilcV1)),
+        MAGIC => Some((endian, FileFormat::Milc)),
+        MAGIC_V1 => Some((endian, FileFormat::MilcV1)),
         _ => None,
     })
 }
@@ -44,7 +44,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         let found = endian_free(magic);
         return Err(Problem::field("MILC header", "magic number", found, "20103 or 59354 in either byte order"));
     };
-    let needed = if format == Format::Milc { V5 } else { V1 };
+    let needed = if format == FileFormat::Milc { V5 } else { V1 };
     if bytes.len() < needed {
         return Err(cut(needed));
     }
@@ -52,7 +52,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let lattice = lattice_from([4, 8, 12, 16].map(|at| word(at) as usize), "MILC header")?;
     let mut metadata = Vec::new();
     let mut checksum = None;
-    if format == Format::Milc {
+    if format == FileFormat::Milc {
         let stamp = &bytes[20..84];
         let stamp = &stamp[..stamp.iter().position(|&b| b == 0).unwrap_or(stamp.len())];
         metadata.push(("time stamp".into(), String::from_utf8_lossy(stamp).trim().to_owned()));
@@ -70,7 +70,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         offset,
         checksum,
         metadata,
-        precision: Precision::Single,
+        precision: FilePrecision::Single,
         components: LINKS,
         plaquette: None,
         link_trace: None,
@@ -87,11 +87,11 @@ fn endian_free(bytes: [u8; 4]) -> String {
 
 /// A file of version 5.
 pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
-    if options.precision != Precision::Single {
+    if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
     }
     let endian = options.endian;
-    let form = Form { components: LINKS, precision: Precision::Single, endian, kind: ChecksumKind::Milc };
+    let form = Form { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
     let stamp = super::utc_now();
     let head = move |Sum([sum29, sum31]): Sum| {
         let mut header = vec![0; V5];

@@ -23,12 +23,12 @@
 //!
 //! ```
 //! use ferrite::field::host::HostGauge;
-//! use ferrite::files::{Format, ReadOptions, WriteOptions, read_gauge, write_gauge};
+//! use ferrite::files::{FileFormat, ReadOptions, WriteOptions, read_gauge, write_gauge};
 //! use ferrite::lattice::Lattice;
 //!
 //! let path = std::env::temp_dir().join("unit.nersc");
 //! let gauge = HostGauge::unit(Lattice::new([4, 4, 4, 8])?);
-//! write_gauge(&path, &gauge, &WriteOptions { format: Format::Nersc3x3, ..Default::default() })?;
+//! write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() })?;
 //! let file = read_gauge(&path, &ReadOptions::default())?;
 //! assert_eq!(file.gauge, gauge);
 //! assert_eq!(file.plaquette.mean, 1.0);
@@ -74,14 +74,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Precision {
+pub enum FilePrecision {
     /// 32.
     Single,
     /// 64.
     Double,
 }
 
-impl Precision {
+impl FilePrecision {
     /// 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
@@ -91,7 +91,7 @@ impl Precision {
     }
 }
 
-impl std::fmt::Display for Precision {
+impl std::fmt::Display for FilePrecision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if *self == Self::Single { "single" } else { "double" })
     }
@@ -123,7 +123,7 @@ impl Endian {
 
 /// The formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum FileFormat {
     /// NERSC archive, `4D_SU3_GAUGE`: two rows.
     Nersc,
     /// NERSC archive, `4D_SU3_GAUGE_3x3`: three rows.
@@ -140,7 +140,7 @@ pub enum Format {
     Npy,
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for FileFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Nersc => "NERSC, two rows",
@@ -178,11 +178,11 @@ impl Printed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Which format.
-    pub format: Format,
+    pub format: FileFormat,
     /// Extents.
     pub lattice: Lattice,
     /// Of the stored numbers.
-    pub precision: Precision,
+    pub precision: FilePrecision,
     /// Of the stored numbers.
     pub endian: Endian,
     /// Complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour
@@ -254,9 +254,9 @@ impl Default for ReadOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteOptions {
     /// Default: ILDG.
-    pub format: Format,
+    pub format: FileFormat,
     /// Default: double.
-    pub precision: Precision,
+    pub precision: FilePrecision,
     /// Default: big. LIME files are big-endian whatever stands here.
     pub endian: Endian,
     /// A line that describes the file.
@@ -270,8 +270,8 @@ pub struct WriteOptions {
 impl Default for WriteOptions {
     fn default() -> Self {
         Self {
-            format: Format::Ildg,
-            precision: Precision::Double,
+            format: FileFormat::Ildg,
+            precision: FilePrecision::Double,
             endian: Endian::Big,
             title: "written by Ferrite".into(),
             metadata: Vec::new(),

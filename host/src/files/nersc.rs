@@ -2,7 +2,7 @@
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
 use super::frame::Frame;
 use super::payload::{self, ChecksumKind, Form, LINKS, Sum, TWO_ROWS};
-use super::{Endian, Format, Header, Precision, Printed, Problem, WriteOptions, lattice_from};
+use super::{Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
 use crate::measure::Plaquette;
 use num_complex::Complex64;
@@ -36,8 +36,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
 
     let datatype = get("DATATYPE")?;
     let (format, components) = match datatype.to_ascii_uppercase().as_str() {
-        "4D_SU3_GAUGE" => (Format::Nersc, TWO_ROWS),
-        "4D_SU3_GAUGE_3X3" => (Format::Nersc3x3, LINKS),
+        "4D_SU3_GAUGE" => (FileFormat::Nersc, TWO_ROWS),
+        "4D_SU3_GAUGE_3X3" => (FileFormat::Nersc3x3, LINKS),
         _ => return Err(bad("DATATYPE", datatype, "4D_SU3_GAUGE or 4D_SU3_GAUGE_3x3")),
     };
     let mut size = [0; 4];
@@ -48,12 +48,12 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let lattice = lattice_from(size, PLACE)?;
     let floating = get("FLOATING_POINT")?;
     let (precision, endian) = match floating.to_ascii_uppercase().as_str() {
-        "IEEE32" => (Precision::Single, None),
-        "IEEE32BIG" => (Precision::Single, Some(Endian::Big)),
-        "IEEE32LITTLE" => (Precision::Single, Some(Endian::Little)),
-        "IEEE64" => (Precision::Double, None),
-        "IEEE64BIG" => (Precision::Double, Some(Endian::Big)),
-        "IEEE64LITTLE" => (Precision::Double, Some(Endian::Little)),
+        "IEEE32" => (FilePrecision::Single, None),
+        "IEEE32BIG" => (FilePrecision::Single, Some(Endian::Big)),
+        "IEEE32LITTLE" => (FilePrecision::Single, Some(Endian::Little)),
+        "IEEE64" => (FilePrecision::Double, None),
+        "IEEE64BIG" => (FilePrecision::Double, Some(Endian::Big)),
+        "IEEE64LITTLE" => (FilePrecision::Double, Some(Endian::Little)),
         _ => return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE")),
     };
     let checksum = match get("CHECKSUM") {
@@ -123,7 +123,7 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
-/// A file of links in three rows, or two if `options.format` is [`Format::Nersc`].
+/// A file of links in three rows, or two if `options.format` is [`FileFormat::Nersc`].
 pub(crate) fn frame(
     lattice: Lattice,
     plaquette: &Plaquette,
@@ -131,7 +131,7 @@ pub(crate) fn frame(
     options: &WriteOptions,
 ) -> Result<Frame, Problem> {
     let (components, datatype) = match options.format {
-        Format::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
+        FileFormat::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
         _ => (TWO_ROWS, "4D_SU3_GAUGE"),
     };
     let form = Form { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };

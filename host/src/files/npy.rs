@@ -3,7 +3,7 @@
 use super::atomic;
 use super::frame::Frame;
 use super::payload::{ChecksumKind, Form};
-use super::{Endian, Format, Header, Precision, Problem, WriteOptions, lattice_from};
+use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
 use num_complex::Complex64;
@@ -21,7 +21,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 
 /// An array of complex numbers in C order.
 pub(crate) struct Array {
-    pub precision: Precision,
+    pub precision: FilePrecision,
     pub endian: Endian,
     /// Lengths of the axes, the slowest first.
     pub axes: Vec<usize>,
@@ -55,10 +55,10 @@ pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
     let dictionary = bytes.get(start..offset).ok_or(cut(offset))?;
     let dictionary = String::from_utf8_lossy(dictionary);
     let (precision, endian) = match quoted(item(&dictionary, "descr")?) {
-        "<c16" => (Precision::Double, Endian::Little),
-        ">c16" => (Precision::Double, Endian::Big),
-        "<c8" => (Precision::Single, Endian::Little),
-        ">c8" => (Precision::Single, Endian::Big),
+        "<c16" => (FilePrecision::Double, Endian::Little),
+        ">c16" => (FilePrecision::Double, Endian::Big),
+        "<c8" => (FilePrecision::Single, Endian::Little),
+        ">c8" => (FilePrecision::Single, Endian::Big),
         other => return Err(Problem::field(PLACE, "descr", other, "<c16, <c8, >c16 or >c8 (complex numbers)")),
     };
     let order = item(&dictionary, "fortran_order")?;
@@ -134,7 +134,7 @@ impl Array {
     fn header(&self, [t, z, y, x]: [usize; 4], components: usize) -> Result<Header, Problem> {
         Ok(Header {
             lattice: lattice_from([x, y, z, t], PLACE)?,
-            format: Format::Npy,
+            format: FileFormat::Npy,
             checksum: None,
             plaquette: None,
             link_trace: None,

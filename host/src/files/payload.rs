@@ -3,7 +3,7 @@
 use super::error::Trouble;
 use super::runs::Runs;
 use super::source::{ReadAt, Seeking};
-use super::{Endian, Header, Precision, Problem};
+use super::{Endian, FilePrecision, Header, Problem};
 use crate::measure::third_row;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -188,7 +188,7 @@ pub(crate) fn encode(
 pub(crate) struct Form {
     /// Complex numbers per site in the file.
     pub components: usize,
-    pub precision: Precision,
+    pub precision: FilePrecision,
     pub endian: Endian,
     pub kind: ChecksumKind,
 }
@@ -214,15 +214,15 @@ pub(crate) fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
     }
 }
 
-fn decode_reals(bytes: &[u8], out: &mut [f64], precision: Precision, endian: Endian) {
+fn decode_reals(bytes: &[u8], out: &mut [f64], precision: FilePrecision, endian: Endian) {
     fn each<const N: usize>(bytes: &[u8], out: &mut [f64], f: impl Fn([u8; N]) -> f64) {
         bytes.as_chunks::<N>().0.iter().zip(out).for_each(|(bytes, out)| *out = f(*bytes));
     }
     match (precision, endian) {
-        (Precision::Single, Endian::Big) => each(bytes, out, |b| f32::from_be_bytes(b).into()),
-        (Precision::Single, Endian::Little) => each(bytes, out, |b| f32::from_le_bytes(b).into()),
-        (Precision::Double, Endian::Big) => each(bytes, out, f64::from_be_bytes),
-        (Precision::Double, Endian::Little) => each(bytes, out, f64::from_le_bytes),
+        (FilePrecision::Single, Endian::Big) => each(bytes, out, |b| f32::from_be_bytes(b).into()),
+        (FilePrecision::Single, Endian::Little) => each(bytes, out, |b| f32::from_le_bytes(b).into()),
+        (FilePrecision::Double, Endian::Big) => each(bytes, out, f64::from_be_bytes),
+        (FilePrecision::Double, Endian::Little) => each(bytes, out, f64::from_le_bytes),
     }
 }
 
@@ -241,9 +241,9 @@ fn encode_reals(values: &[f64], bytes: &mut [u8], form: &Form) {
         bytes.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(bytes, value)| *bytes = f(*value));
     }
     match (form.precision, form.endian) {
-        (Precision::Single, Endian::Big) => each(values, bytes, |v| (v as f32).to_be_bytes()),
-        (Precision::Single, Endian::Little) => each(values, bytes, |v| (v as f32).to_le_bytes()),
-        (Precision::Double, Endian::Big) => each(values, bytes, f64::to_be_bytes),
-        (Precision::Double, Endian::Little) => each(values, bytes, f64::to_le_bytes),
+        (FilePrecision::Single, Endian::Big) => each(values, bytes, |v| (v as f32).to_be_bytes()),
+        (FilePrecision::Single, Endian::Little) => each(values, bytes, |v| (v as f32).to_le_bytes()),
+        (FilePrecision::Double, Endian::Big) => each(values, bytes, f64::to_be_bytes),
+        (FilePrecision::Double, Endian::Little) => each(values, bytes, f64::to_le_bytes),
     }
 }

@@ -7,7 +7,9 @@
 use super::frame::Frame;
 use super::lime::{self, Flags, Record};
 use super::payload::{ChecksumKind, Form, LINKS, Sum};
-use super::{Endian, Format, Header, Precision, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml};
+use super::{
+    Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml,
+};
 use crate::lattice::Lattice;
 use std::io::{Cursor, Read, Seek};
 
@@ -70,8 +72,8 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let precision = agree("the precision", [(ildg.precision, ILDG), (private.precision, RECORD), (None, "")])?;
     // Without a word on precision the length decides: links, spinors and colour vectors differ in it.
     let precision = precision.map(|(precision, _)| precision).or(match site_bytes {
-        288 | 96 | 24 => Some(Precision::Single),
-        576 | 192 | 48 => Some(Precision::Double),
+        288 | 96 | 24 => Some(FilePrecision::Single),
+        576 | 192 | 48 => Some(FilePrecision::Double),
         _ => None,
     });
     let Some(precision) = precision else {
@@ -104,7 +106,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         }
         metadata.push((record.kind.clone(), text));
     }
-    let format = if data.kind == "ildg-binary-data" { Format::Ildg } else { Format::Scidac };
+    let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
     Ok(Header {
         lattice,
         format,
@@ -156,7 +158,7 @@ fn file_size(text: &str) -> Result<Option<[usize; 4]>, Problem> {
 /// What `scidac-private-record-xml` tells about the data.
 #[derive(Default)]
 struct Private {
-    precision: Option<Precision>,
+    precision: Option<FilePrecision>,
     site_bytes: Option<u64>,
 }
 
@@ -171,8 +173,8 @@ impl Private {
         }
         let precision = match xml::text(text, "precision") {
             None | Some("") => None,
-            Some("F" | "32") => Some(Precision::Single),
-            Some("D" | "64") => Some(Precision::Double),
+            Some("F" | "32") => Some(FilePrecision::Single),
+            Some("D" | "64") => Some(FilePrecision::Double),
             Some(other) => return Err(Problem::field(RECORD, "precision", other, "F or D")),
         };
         let number = |tag| match xml::text(text, tag) {
@@ -224,10 +226,10 @@ fn kind(components: usize) -> (&'static str, usize, usize) {
 }
 
 /// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
-/// library gives them; those of ILDG only if `options.format` is [`Format::Ildg`].
+/// library gives them; those of ILDG only if `options.format` is [`FileFormat::Ildg`].
 pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     let [x, y, z, t] = lattice.size();
-    let ildg = options.format == Format::Ildg;
+    let ildg = options.format == FileFormat::Ildg;
     let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let mut head = Vec::new();
     let mut put = |kind: &str, flags: Flags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
@@ -239,7 +241,7 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     put("scidac-file-xml", Flags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
 
     let (name, spins, count) = kind(components);
-    let letter = if options.precision == Precision::Single { 'F' } else { 'D' };
+    let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
     let form = Form { components, precision: options.precision, endian: Endian::Big, kind: ChecksumKind::Scidac };
     let private = format!(
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\

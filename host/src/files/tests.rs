@@ -34,10 +34,17 @@ const SIZE: [usize; 4] = [2, 4, 6, 2];
 
 fn all_options() -> Vec<WriteOptions> {
     let mut all = Vec::new();
-    for format in [Format::Nersc, Format::Nersc3x3, Format::Ildg, Format::Scidac, Format::Milc, Format::Npy] {
-        for precision in [Precision::Single, Precision::Double] {
+    for format in [
+        FileFormat::Nersc,
+        FileFormat::Nersc3x3,
+        FileFormat::Ildg,
+        FileFormat::Scidac,
+        FileFormat::Milc,
+        FileFormat::Npy,
+    ] {
+        for precision in [FilePrecision::Single, FilePrecision::Double] {
             for endian in [Endian::Big, Endian::Little] {
-                if format != Format::Milc || precision == Precision::Single {
+                if format != FileFormat::Milc || precision == FilePrecision::Single {
                     all.push(WriteOptions { format, precision, endian, ..Default::default() });
                 }
             }
@@ -69,14 +76,14 @@ fn every_form_of_links_round_trips() {
         let (header, expected) = (&file.header, options.format);
         assert_eq!((header.format, header.precision), (expected, options.precision), "{options:?}");
         let limit = match (options.precision, options.format) {
-            (Precision::Double, Format::Nersc) => 1e-15,
-            (Precision::Double, _) => 0.0,
-            (Precision::Single, _) => 2e-7,
+            (FilePrecision::Double, FileFormat::Nersc) => 1e-15,
+            (FilePrecision::Double, _) => 0.0,
+            (FilePrecision::Single, _) => 2e-7,
         };
         assert!(distance(&file.gauge, &gauge) <= limit, "{options:?}");
-        assert_eq!(file.checksum == Checksum::Absent, options.format == Format::Npy);
+        assert_eq!(file.checksum == Checksum::Absent, options.format == FileFormat::Npy);
         // Once rounded, writing again changes nothing.
-        if options.format != Format::Nersc {
+        if options.format != FileFormat::Nersc {
             let again = reread(&written(&file.gauge, &options), &ReadOptions::default()).unwrap();
             assert_eq!(again.gauge, file.gauge, "{options:?}");
         }
@@ -86,9 +93,9 @@ fn every_form_of_links_round_trips() {
 #[test]
 fn spinors_round_trip() {
     let spinor = random_spinor(SIZE, 2);
-    for format in [Format::Scidac, Format::Npy] {
+    for format in [FileFormat::Scidac, FileFormat::Npy] {
         for endian in [Endian::Big, Endian::Little] {
-            for precision in [Precision::Single, Precision::Double] {
+            for precision in [FilePrecision::Single, FilePrecision::Double] {
                 let options = WriteOptions { format, endian, precision, ..Default::default() };
                 let mut bytes = Vec::new();
                 fermion_to(&mut bytes, &spinor, &options).unwrap();
@@ -99,11 +106,11 @@ fn spinors_round_trip() {
                 {
                     worst = worst.max((a - b).norm());
                 }
-                assert!(worst <= if precision == Precision::Double { 0.0 } else { 1e-7 });
+                assert!(worst <= if precision == FilePrecision::Double { 0.0 } else { 1e-7 });
             }
         }
     }
-    let links = fermion_to(&mut Vec::new(), &spinor, &WriteOptions { format: Format::Milc, ..Default::default() });
+    let links = fermion_to(&mut Vec::new(), &spinor, &WriteOptions { format: FileFormat::Milc, ..Default::default() });
     assert!(links.unwrap_err().to_string().contains("write fermion fields as SciDAC or npy"));
 }
 
@@ -199,7 +206,7 @@ fn lime_without_optional_records_in_any_order() {
     assert!(clash.contains("[4, 2, 2, 2] according to the caller but [2, 2, 2, 4]"), "{clash}");
     // Two fields: each has its own descriptions and checksum.
     let second = random_gauge([2, 2, 2, 4], 6);
-    let single = WriteOptions { precision: Precision::Single, format: Format::Scidac, ..Default::default() };
+    let single = WriteOptions { precision: FilePrecision::Single, format: FileFormat::Scidac, ..Default::default() };
     let both = [bytes.clone(), written(&second, &single)].concat();
     for (record, field) in [&gauge, &second].into_iter().enumerate() {
         let read = reread(&both, &ReadOptions { record, ..default.clone() }).unwrap();
@@ -248,8 +255,8 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 fn nersc_variants() {
     let gauge = random_gauge([2, 2, 4, 2], 8);
     for endian in [Endian::Big, Endian::Little] {
-        for precision in [Precision::Single, Precision::Double] {
-            let options = WriteOptions { format: Format::Nersc3x3, endian, precision, ..Default::default() };
+        for precision in [FilePrecision::Single, FilePrecision::Double] {
+            let options = WriteOptions { format: FileFormat::Nersc3x3, endian, precision, ..Default::default() };
             let bytes = written(&gauge, &options);
             // No byte order in the name; extra keys; carriage returns; no optional keys.
             let order = if endian == Endian::Big { "BIG" } else { "LITTLE" };
@@ -269,7 +276,7 @@ fn nersc_variants() {
 #[test]
 fn lies_in_nersc_headers_are_named() {
     let gauge = random_gauge([2, 2, 4, 2], 9);
-    let bytes = written(&gauge, &WriteOptions { format: Format::Nersc3x3, ..Default::default() });
+    let bytes = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
     for (from, to, says) in [
         ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_SU4", "DATATYPE is \"4D_SU4\", expected 4D_SU3_GAUGE or"),
         ("GAUGE_3x3", "GAUGE", "bytes follow the last link"),
@@ -297,7 +304,7 @@ fn lies_in_nersc_headers_are_named() {
 #[test]
 fn one_flipped_bit_is_found_by_every_checksum() {
     let gauge = random_gauge([2; 4], 10);
-    for options in all_options().into_iter().filter(|o| o.format != Format::Npy) {
+    for options in all_options().into_iter().filter(|o| o.format != FileFormat::Npy) {
         let mut bytes = written(&gauge, &options);
         let header = header_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
         // A bit low in the mantissa, which nothing but the checksum sees.
@@ -320,7 +327,7 @@ fn links_that_are_none_are_refused_by_name() {
     let error = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] is off SU(3) by"), "{error}");
     assert!(reread(&bytes, &ReadOptions { allow_non_unitary: true, ..Default::default() }).is_ok());
-    let two_rows = WriteOptions { format: Format::Nersc, ..Default::default() };
+    let two_rows = WriteOptions { format: FileFormat::Nersc, ..Default::default() };
     assert!(matches!(gauge_to(&mut Vec::new(), &gauge, &two_rows), Err(Problem::NotUnitary { .. })));
 
     gauge.links_mut()[4 * site + 1][0][0].im = f64::INFINITY;
@@ -338,7 +345,7 @@ fn links_that_are_none_are_refused_by_name() {
 #[test]
 fn npy_headers_are_those_of_numpy() {
     let mut bytes = Vec::new();
-    let options = WriteOptions { format: Format::Npy, endian: Endian::Little, ..Default::default() };
+    let options = WriteOptions { format: FileFormat::Npy, endian: Endian::Little, ..Default::default() };
     fermion_to(&mut bytes, &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
     let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (8, 6, 4, 2, 4, 3), }";
     assert_eq!(&bytes[10..10 + text.len()], text.as_bytes());
@@ -442,8 +449,8 @@ fn printed_numbers_know_their_digits() {
 fn headers_of_lattices_beyond_32_bits_are_read() {
     let lattice = Lattice::new([192, 192, 192, 384]).unwrap();
     let size = lattice.volume() as u64;
-    let milc = WriteOptions { format: Format::Milc, precision: Precision::Single, ..Default::default() };
-    let npy = WriteOptions { format: Format::Npy, ..Default::default() };
+    let milc = WriteOptions { format: FileFormat::Milc, precision: FilePrecision::Single, ..Default::default() };
+    let npy = WriteOptions { format: FileFormat::Npy, ..Default::default() };
     let heads = [
         ((milc::frame(lattice, &milc).unwrap().head)(Sum::default()), 288),
         ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(Sum::default()), 576),

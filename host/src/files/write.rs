@@ -3,7 +3,7 @@ use super::error::Trouble;
 use super::frame::Frame;
 use super::parts::Parts;
 use super::payload::LINKS;
-use super::{FileError, Format, Problem, ReadOptions, WriteOptions, checks, milc, nersc, npy, scidac};
+use super::{FileError, FileFormat, Problem, ReadOptions, WriteOptions, checks, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::halo::Network;
 use crate::lattice::Section;
@@ -32,7 +32,7 @@ pub fn write_gauge_part(
     write().map_err(FileError::at(path))
 }
 
-/// Writes a fermion field as SciDAC LIME ([`Format::Scidac`]) or [`Format::Npy`].
+/// Writes a fermion field as SciDAC LIME ([`FileFormat::Scidac`]) or [`FileFormat::Npy`].
 pub fn write_fermion<T: Fermion>(path: &Path, field: &HostField<T>, options: &WriteOptions) -> Result<(), FileError> {
     write_fermion_part(path, field, &field.lattice().into(), options, &Solo::new())
 }
@@ -76,7 +76,7 @@ pub fn write_block_part<T: Fermion>(
     let write = || {
         let lattices: Vec<_> = fields.iter().map(|field| field.lattice()).collect();
         let ((), parts) = Parts::meet(network, section, &lattices, Ok::<_, Trouble>(()))?;
-        if options.format != Format::Npy {
+        if options.format != FileFormat::Npy {
             return Err(Problem::Unwritable { why: "only npy holds several fields in one file" });
         }
         if fields.is_empty() {
@@ -115,18 +115,18 @@ pub fn fermion_to<T: Fermion>(
 /// *Collective.* Checks the field and says what stands around it.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &Parts) -> Result<Frame, Problem> {
     let lattice = parts.mine().global;
-    let two_rows = options.format == Format::Nersc;
+    let two_rows = options.format == FileFormat::Nersc;
     let required = ReadOptions { allow_non_unitary: !two_rows, ..Default::default() };
     checks::links(gauge, options.precision, &required, parts)?;
     match options.format {
-        Format::Nersc | Format::Nersc3x3 => {
+        FileFormat::Nersc | FileFormat::Nersc3x3 => {
             let (plaquette, link_trace) = checks::measured(gauge, parts)?;
             nersc::frame(lattice, &plaquette, link_trace, options)
         }
-        Format::Ildg | Format::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
-        Format::Milc => milc::frame(lattice, options),
-        Format::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
-        Format::Npy => Ok(npy::frame(lattice, &[], &[4, 3, 3], options)),
+        FileFormat::Ildg | FileFormat::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
+        FileFormat::Milc => milc::frame(lattice, options),
+        FileFormat::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
+        FileFormat::Npy => Ok(npy::frame(lattice, &[], &[4, 3, 3], options)),
     }
 }
 
@@ -135,8 +135,8 @@ fn fermion_frame<T: Fermion>(field: &HostField<T>, options: &WriteOptions, parts
     checks::fermion(field, parts)?;
     let lattice = parts.mine().global;
     match options.format {
-        Format::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
-        Format::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
+        FileFormat::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
+        FileFormat::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
         _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
     }
 }

@@ -28,7 +28,8 @@ use crate::field::ThinGauge;
 use crate::field::host::HostGauge;
 use crate::lattice::Lattice;
 use crate::measure;
-use gpu_kernels::gauge_fixing::{Divergence, RelaxGauge};
+use gpu_kernels::Format;
+use gpu_kernels::gauge_fixing::{DIVERGENCE, Divergence, RELAX_GAUGE, RelaxGauge};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -125,7 +126,8 @@ impl Relaxation {
             for parity in 0..2 {
                 let at = self.links.star_with_ends(parity, self.kind.directions() as u32);
                 let sites = at.lattice.inner.sites(&at.lattice.geometry);
-                self.links.domain().backend().launch(&RelaxGauge { at, omega: self.omega }, sites, 1)?;
+                let kernel = RelaxGauge { at, omega: self.omega };
+                self.links.domain().backend().launch(&RELAX_GAUGE, Format::NONE, &kernel, sites, 1)?;
                 self.links.fill_border()?;
             }
             self.sweeps += 1;
@@ -140,7 +142,8 @@ impl Relaxation {
         let (domain, directions) = (self.links.domain(), self.kind.directions());
         for parity in 0..2 {
             let kernel = Divergence { at: self.links.star(parity, directions as u32) };
-            domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * parity as usize)?;
+            let size = (domain.half_sites(), 1);
+            domain.backend().reduce(&DIVERGENCE, Format::NONE, &kernel, size, 2 * parity as usize)?;
         }
         let mut sums = [0.0; 4];
         domain.sums(&mut sums)?;

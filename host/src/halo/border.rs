@@ -3,12 +3,13 @@ use super::trace::Trace;
 use super::{Halo, exchange_of, lock};
 use crate::backend::{Stream, view};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, FieldKind};
+use crate::field::{DeviceField, ThinGauge};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
-use gpu_kernels::smeared::CopyThin;
-use gpu_kernels::storage::{Element, Precision, SiteFormat, Sites, TILE};
-use gpu_kernels::transfer::CopySites;
+use gpu_kernels::smeared::{COPY_THIN, CopyThin};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::{Format, Precision};
 use std::cmp::Ordering;
 
 /// A slab of a lattice with a border, and the memory of the message that it comes from or goes to.
@@ -31,9 +32,9 @@ enum Way {
 impl Halo {
     /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
     /// that are cut, and no more than any neighbour has.
-    pub fn fill_links<T: Element>(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks<T>; 2]) -> Result {
+    pub fn fill_links(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks; 2], precision: Precision) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
-        let half = |sites: u32| (sites as usize).div_ceil(TILE) * TILE * ThinLinks::<T>::SITE_BYTES;
+        let half = |sites: u32| ThinGauge::bytes_for(precision, sites as usize);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
             for (parity, links) in links.into_iter().enumerate() {
@@ -47,29 +48,31 @@ impl Halo {
                         CopyThin { input: message, from: Region::WHOLE, out: links, to: region, geometry, parity }
                     }
                 };
-                backend.launch(&kernel, sites, 1)?;
+                backend.launch(&COPY_THIN, Format::of(precision), &kernel, sites, 1)?;
             }
             Ok(())
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one on the [same
-    /// lattice with a margin](Domain::with_margin) of `width` sites and fetches the margin from the neighbours. What lies beyond an end of the whole lattice in t is
-    /// multiplied by `across`.
-    pub fn fill_margin<K: FieldKind, P: Precision>(
+    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one of the same format on the
+    /// [same lattice with a margin](Domain::with_margin) of `width` sites and fetches the margin from the neighbours. What
+    /// lies beyond an end of the whole lattice in t is multiplied by `across`.
+    pub fn fill_margin(
         &self,
-        (input, nrhs): (&DeviceField<K, P>, usize),
-        out: &mut DeviceField<K, P>,
+        (input, nrhs): (&DeviceField, usize),
+        out: &mut DeviceField,
         parity: u32,
         width: u32,
         across: f64,
     ) -> Result {
+        out.expect(out.domain(), (input.kind(), input.precision()), nrhs)?;
+        let format = input.format();
         let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), nrhs as u32);
         let (backend, margin) = (domain.backend(), domain.border(width));
         let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
         let (factor, field) = (1.0, out.view());
         let body = CopySites { input: input.view(), from, out: field, to, geometry, parity, factor };
-        backend.launch(&body, domain.half_sites(), nrhs)?;
+        backend.launch(&COPY_REGION, format, &body, domain.half_sites(), nrhs)?;
         let tiles = |sites: u32| (sites as usize).div_ceil(TILE);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
@@ -81,9 +84,9 @@ impl Halo {
                     CopySites { input: message, from: whole, out: field, to: region, geometry, parity, factor }
                 }
             };
-            Ok(backend.launch(&kernel, sites, nrhs)?)
+            Ok(backend.launch(&COPY_REGION, format, &kernel, sites, nrhs)?)
         };
-        let bytes = |sites: u32| tiles(sites) * TILE * Sites::<K, P>::BYTES * nrhs as usize;
+        let bytes = |sites: u32| DeviceField::bytes_for(input.kind(), input.precision(), sites as usize, nrhs as usize);
         self.fill(domain, margin, geometry, bytes, copy)
     }
     /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders

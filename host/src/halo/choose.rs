@@ -2,8 +2,8 @@
 use super::exchange::Way;
 use super::{Beyond, Hop, Transport, hop, let_go};
 use crate::domain::{Domain, Result};
-use crate::field::DeviceSpinor;
-use gpu_kernels::storage::Half;
+use crate::field::DeviceField;
+use gpu_kernels::{FermionKind, Precision};
 
 /// Ways between GPUs of one machine; others are given by where processes are.
 const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
@@ -46,7 +46,8 @@ pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
 
 /// Of one exchange, with nothing else to do.
 fn seconds(domain: &Domain) -> Result<f64> {
-    let (backend, field) = (domain.backend(), DeviceSpinor::<Half>::zero(domain, 1)?);
+    let field = DeviceField::zero(domain, FermionKind::Wilson, Precision::Half, 1)?;
+    let backend = domain.backend();
     let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
     let once = || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;

@@ -19,17 +19,17 @@ pub use network::{HostBuffer, Message, Network, Reach};
 pub use trace::Span;
 pub use transport::Transport;
 
-use crate::backend::{Backend, Stream, view};
+use crate::backend::{Backend, Call, Stream, view};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, FieldKind};
+use crate::field::DeviceField;
 use comms::ProcessGrid;
 use exchange::{Exchange, Streams, Zones};
-use gpu_kernels::faces::{Faces, PackColours, PackSpinors};
-use gpu_kernels::field::Field;
+use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SPINORS, PackColours, PackSpinors};
 use gpu_kernels::ghost::{Ghosts, zone_tiles};
 use gpu_kernels::lattice::Region;
 use gpu_kernels::schwarz::Blocks;
-use gpu_kernels::storage::{FourSpins, OneSpin, Precision, Sites, TILE};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{FermionKind, Precision};
 use regions::{Part, Parts};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -131,54 +131,30 @@ pub enum Beyond {
     Blocks([usize; 4]),
 }
 
-/// A kind of field whose faces can be sent.
-pub trait Travels: FieldKind {
-    /// Bytes of a site in a ghost zone.
-    #[doc(hidden)]
-    fn zone_bytes<P: Precision>() -> usize;
-    /// Launches the kernel that packs the faces.
-    #[doc(hidden)]
-    fn pack<P: Precision>(
-        backend: (&dyn Backend, &Stream),
-        input: Field<Sites<Self, P>>,
-        faces: Faces,
-        to: Ghosts<P>,
-        dagger: bool,
-        nrhs: u32,
-    ) -> Result;
-}
-
-impl Travels for FourSpins {
-    fn zone_bytes<P: Precision>() -> usize {
-        P::HALF_SPINOR_BYTES
-    }
-    fn pack<P: Precision>(
-        (backend, stream): (&dyn Backend, &Stream),
-        input: Field<Sites<Self, P>>,
-        faces: Faces,
-        to: Ghosts<P>,
-        dagger: bool,
-        nrhs: u32,
-    ) -> Result {
-        let kernel = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
-        Ok(backend.launch_on(Some(stream), &kernel, faces.sites(), nrhs)?)
+/// Bytes of a site in a ghost zone: of spinors only what a hop needs travels.
+pub(crate) fn zone_bytes(kind: FermionKind, precision: Precision) -> usize {
+    match kind {
+        FermionKind::Wilson => precision.half_spinor_bytes(),
+        FermionKind::Staggered => kind.site_bytes(precision),
     }
 }
 
-impl Travels for OneSpin {
-    fn zone_bytes<P: Precision>() -> usize {
-        P::COLOUR_BYTES
-    }
-    fn pack<P: Precision>(
-        (backend, stream): (&dyn Backend, &Stream),
-        input: Field<Sites<Self, P>>,
-        faces: Faces,
-        to: Ghosts<P>,
-        _: bool,
-        nrhs: u32,
-    ) -> Result {
-        Ok(backend.launch_on(Some(stream), &PackColours { input, faces, to }, faces.sites(), nrhs)?)
-    }
+/// Launches the kernel that packs the faces of a field.
+fn pack(
+    (backend, stream): (&dyn Backend, &Stream),
+    field: &DeviceField,
+    faces: Faces,
+    to: Ghosts,
+    (dagger, nrhs): (bool, u32),
+) -> Result {
+    let (input, format, sites) = (field.view(), field.format(), faces.sites());
+    let spinors = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
+    let colours = PackColours { input, faces, to };
+    let call = match field.kind() {
+        FermionKind::Wilson => Call::of(&PACK_SPINORS, format, &spinors)?,
+        FermionKind::Staggered => Call::of(&PACK_COLOURS, format, &colours)?,
+    };
+    Ok(backend.run(Some(stream), call, sites, nrhs)?)
 }
 
 /// How an operator hops.
@@ -197,14 +173,14 @@ pub(crate) struct Hop {
 }
 
 /// Sites whose hops leave this device.
-pub(crate) struct Outside<'a, P> {
+pub(crate) struct Outside<'a> {
     /// Which part, from 1: 0 is that of the sites whose hops do not.
     pub part: usize,
     pub region: Region,
     /// Their number.
     pub sites: u32,
     /// What their hops find.
-    pub ghosts: Ghosts<P>,
+    pub ghosts: Ghosts,
     /// Where to compute them; `None`: in the main order of work.
     pub stream: Option<&'a Stream>,
 }
@@ -212,16 +188,11 @@ pub(crate) struct Outside<'a, P> {
 /// Computes the sites of a region, which are so many.
 pub(crate) type Inside<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
-pub(crate) type Exterior<'a, P> = &'a mut dyn FnMut(Outside<'_, P>) -> Result;
+pub(crate) type Exterior<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
 
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
 /// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
-pub(crate) fn hop<K: Travels, P: Precision>(
-    input: &DeviceField<K, P>,
-    hop: Hop,
-    inside: Inside<'_>,
-    outside: Exterior<'_, P>,
-) -> Result {
+pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
     if let Beyond::Blocks(extents) = hop.beyond {
@@ -237,7 +208,7 @@ pub(crate) fn hop<K: Travels, P: Precision>(
     let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
     let nrhs = hop.sides;
-    let bytes = tiles.map(|tiles| tiles as usize * TILE * K::zone_bytes::<P>() * nrhs);
+    let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
     let exchange = exchange_of((halo.transport, &halo.told), &mut exchanges, domain, bytes)?;
@@ -255,7 +226,7 @@ pub(crate) fn hop<K: Travels, P: Precision>(
     // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
-    let mut pack = || K::pack((backend, stream), input.view(), faces, ghosts(places), hop.dagger, nrhs as u32);
+    let mut pack = || pack((backend, stream), input, faces, ghosts(places), (hop.dagger, nrhs as u32));
     trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
     let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
@@ -271,7 +242,7 @@ pub(crate) fn hop<K: Travels, P: Precision>(
 }
 
 /// [`hop`] without neighbours: nothing is sent.
-fn in_blocks<P: Precision>(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exterior<'_, P>) -> Result {
+fn in_blocks(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
     let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();

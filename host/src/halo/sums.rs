@@ -1,7 +1,6 @@
 //! Sums of a reduction that is launched in parts.
-use crate::backend::{Backend, Buffer, MAX_RHS, REDUCTION_SLOTS, Stream, SumCall};
+use crate::backend::{Backend, Buffer, Call, MAX_RHS, REDUCTION_SLOTS, Stream};
 use crate::domain::{Domain, Result};
-use gpu_kernels::Reduction;
 
 /// Values of a reduction at most.
 const WIDTH: usize = 8;
@@ -17,17 +16,17 @@ pub(crate) enum SumTarget<'a> {
 
 impl SumTarget<'_> {
     /// Launches a reduction on a stream, or in the main order.
-    pub fn reduce<K: Reduction>(
+    pub fn reduce(
         &self,
         (backend, stream): (&dyn Backend, Option<&Stream>),
-        kernel: &K,
+        kernel: Call<'_>,
         n: u32,
         nrhs: u32,
         slot: usize,
     ) -> Result {
         match self {
-            SumTarget::Host => backend.sum(stream, SumCall::of(kernel), n, nrhs, slot)?,
-            SumTarget::Device(buffer) => backend.sum_into(stream, SumCall::of(kernel), n, nrhs, (buffer, slot))?,
+            SumTarget::Host => backend.sum(stream, kernel, n, nrhs, slot)?,
+            SumTarget::Device(buffer) => backend.sum_into(stream, kernel, n, nrhs, (buffer, slot))?,
         }
         Ok(())
     }

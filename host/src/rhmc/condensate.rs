@@ -3,18 +3,21 @@ use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
 use crate::domain::Result;
-use crate::field::{ColourSpace, DeviceColour, FullColour};
+use crate::field::{DeviceField, FieldSpace, FullField};
 use gpu_kernels::random::purpose;
-use gpu_kernels::storage::{Double, Element, Recon18};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg, worse_residual};
 
 /// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
 /// grid. `which` is the number of the first vector.
 ///
+/// # Errors
+/// Fields that are not of colour vectors in double precision, and failures of the device.
+///
 /// # Panics
 /// If there are vectors with numbers of 4096 or more.
-pub fn noise(out: &mut FullColour<Double>, which: u32, seed: u64, trajectory: u32) -> Result {
+pub fn noise(out: &mut FullField, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
 }
@@ -23,7 +26,7 @@ pub fn noise(out: &mut FullColour<Double>, which: u32, seed: u64, trajectory: u3
 /// parity. Links come on top.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
-    let vectors = 8 * DeviceColour::<Double>::bytes_for(sites, n);
+    let vectors = 8 * DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, n);
     let transfer = 2 * 48 * sites * n;
     vectors + transfer
 }
@@ -42,27 +45,27 @@ pub struct Estimate {
 /// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
 /// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
 /// `tol`, to all vectors together.
-pub fn condensate<T: Element>(
-    links: &MovingLinks<T>,
+pub fn condensate(
+    links: &MovingLinks,
     operator: &QuarkOperator,
     mass: f64,
-    noise: &FullColour<Double>,
+    noise: &FullField,
     tol: f64,
 ) -> std::result::Result<Vec<Estimate>, Error> {
     let (domain, n) = (links.own().domain(), noise.even.nrhs());
-    let space = ColourSpace::<Double>::new(domain, n);
+    let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, n);
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
     let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {
         // M†M x = M† ξ on each parity.
-        let normal = operator.on::<T, Double, Recon18>(links, parity, mass, n)?;
+        let normal = operator.on(links, (Precision::Double, LinkStorage::FULL), parity, mass, n)?;
         let mut rhs = space.allocate()?;
-        normal.hop(parity, noise.parity(1 - parity), &mut rhs)?;
+        normal.staggered().dslash(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;
         let mut x = vec![space.allocate()?];
         let params = MultiShiftParams { tol: &[tol], max_iterations: 100_000, stagnation_window: 0, check: true };
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
-        let info = multishift_cg(&space, &*normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
+        let info = multishift_cg(&space, &normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dots = vec![Complex64::ZERO; n];
         space.dot(noise.parity(parity), &x[0], &mut dots)?;

@@ -5,17 +5,16 @@ use super::gradient::{self, Hops};
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
-use crate::field::{ColourSpace, DeviceColour};
-use gpu_kernels::momenta::DrawNoise;
+use crate::field::{DeviceField, FieldSpace};
+use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
-use gpu_kernels::storage::{Double, Element, LinkFormat, Precision, Recon12, Recon18, Single};
+use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{
-    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, SolveError, VectorSpace, multishift_cg,
-    worse_residual,
+    ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, VectorSpace, multishift_cg, worse_residual,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -53,57 +52,49 @@ pub struct ShiftedSolver {
     pub max_iterations: usize,
 }
 
-/// A⁄4 on one parity, and D.
-pub(crate) trait Square<P: Precision>: LinearOperator<ColourSpace<P>> {
-    /// `out` = D x on the sites of `parity`.
-    fn hop(&self, parity: usize, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result;
+/// Pseudofermions and their noise: colour vectors in double precision.
+const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Double);
+/// Links of solvers in single precision and of forces.
+const TWO_ROWS: LinkStorage = LinkStorage::of(12);
+
+impl ShiftedSolver {
+    fn precision(&self) -> Precision {
+        if self.single { Precision::Single } else { Precision::Double }
+    }
 }
 
-impl<P: Precision, L: StaggeredLinks<P>> Square<P> for EvenOddStaggered<P, L> {
-    fn hop(&self, parity: usize, x: &DeviceColour<P>, out: &mut DeviceColour<P>) -> Result {
-        self.staggered().dslash(parity, x, out)
-    }
+/// Blocks of `nrhs` colour vectors.
+fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
+    FieldSpace::new(domain, FermionKind::Staggered, precision, nrhs)
 }
 
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, with long links, or thin ones where there are no others, in `R`, for blocks of
-    /// `nrhs` vectors. Its links are packed once for all masses and both parities.
-    pub(crate) fn on<T: Element, P: Precision, R: LinkFormat<P>>(
+    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin ones
+    /// where there are no others, stored as it says. Its links are packed once for all masses and both parities.
+    pub(crate) fn on(
         &self,
-        links: &MovingLinks<T>,
+        links: &MovingLinks,
+        (precision, storage): (Precision, LinkStorage),
         parity: usize,
         mass: f64,
         nrhs: usize,
-    ) -> Result<Box<dyn Square<P>>>
-    where
-        R::Full: LinkFormat<P>,
-    {
-        let name = format!("links of {:?} in {} {}", self.paths, P::NAME, R::NAME);
-        Ok(match self.paths {
-            None => {
-                let pack = || links.thin::<f64>()?.pack::<P, R>().map(Arc::new);
-                self.square(&*links.made_of(name, pack)?, parity, mass, nrhs)?
-            }
-            Some(paths) => {
-                let pack = || improved(links, paths)?.pack::<P, R>().map(Arc::new);
-                self.square(&*links.made_of(name, pack)?, parity, mass, nrhs)?
-            }
-        })
-    }
-    fn square<P: Precision, L: StaggeredLinks<P>>(
-        &self,
-        links: &Arc<L>,
-        parity: usize,
-        mass: f64,
-        nrhs: usize,
-    ) -> Result<Box<dyn Square<P>>> {
-        let staggered = Staggered::new(Arc::clone(links), StaggeredParams { mass, ..self.params });
-        Ok(Box::new(EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)?))
+    ) -> Result<EvenOddStaggered> {
+        let pack = || {
+            let packed = match self.paths {
+                None => StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?)),
+                Some(paths) => improved(links, paths)?.pack(precision, storage)?,
+            };
+            Ok::<_, DeviceError>(Arc::new(packed))
+        };
+        let packed = links.made_of(format!("links of {:?} in {precision} {storage}", self.paths), pack)?;
+        let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
+        EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
     }
 }
 
-fn improved<T: Element>(links: &MovingLinks<T>, paths: PathCoefficients) -> Result<Rc<Improvement>> {
-    links.made_of(format!("fat and long links {paths:?}"), || Improvement::from_paths(&*links.thin::<f64>()?, &paths))
+fn improved(links: &MovingLinks, paths: PathCoefficients) -> Result<Rc<Improvement>> {
+    let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
+    links.made_of(format!("fat and long links {paths:?}"), make)
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
@@ -114,7 +105,7 @@ pub struct Pseudofermions {
     functions: RationalFunctions,
     /// In molecular dynamics, and for heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
-    field: DeviceColour<Double>,
+    field: DeviceField,
     /// Number of the first among all pseudofermions.
     first: u32,
     iterations: Cell<usize>,
@@ -132,7 +123,7 @@ impl Pseudofermions {
         solvers: [ShiftedSolver; 2],
         (first, count): (u32, usize),
     ) -> Result<Self> {
-        let field = DeviceColour::zero(domain, count)?;
+        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
         let mut this = Pseudofermions {
             name,
             operator,
@@ -173,71 +164,49 @@ impl Pseudofermions {
         &self.operator
     }
     /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
-    pub fn draw<T: Element>(
-        &mut self,
-        links: &MovingLinks<T>,
-        seed: u64,
-        trajectory: u32,
-    ) -> std::result::Result<f64, Error> {
-        let mut noise = DeviceColour::zero(self.field.domain(), self.count())?;
+    pub fn draw(&mut self, links: &MovingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, Error> {
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
         draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }
-    /// φ = r ξ for given noise on the even sites, one vector for each pseudofermion, and Σ |ξ|².
-    pub fn set_from<T: Element>(
-        &mut self,
-        links: &MovingLinks<T>,
-        noise: &DeviceColour<Double>,
-    ) -> std::result::Result<f64, Error> {
+    /// φ = r ξ for given noise on the even sites, in double precision and one vector for each pseudofermion, and Σ |ξ|².
+    pub fn set_from(&mut self, links: &MovingLinks, noise: &DeviceField) -> std::result::Result<f64, Error> {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
-    /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion.
-    pub fn set_field(&mut self, field: DeviceColour<Double>) {
+    /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion, and they
+    /// are colour vectors in double precision.
+    pub fn set_field(&mut self, field: DeviceField) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
+        assert_eq!((field.kind(), field.precision()), VECTORS, "pseudofermions are colour vectors in double precision");
         self.field = field;
     }
     /// *Collective.* Σ ‖r φ‖²
-    pub fn action<T: Element>(&self, links: &MovingLinks<T>) -> std::result::Result<f64, Error> {
+    pub fn action(&self, links: &MovingLinks) -> std::result::Result<f64, Error> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
-    pub fn dynamics_action<T: Element>(&self, links: &MovingLinks<T>) -> std::result::Result<f64, Error> {
+    pub fn dynamics_action(&self, links: &MovingLinks) -> std::result::Result<f64, Error> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
-        ColourSpace::<Double>::new(self.field.domain(), self.count())
-            .dot(&self.field, &image, &mut dots)
-            .map_err(Error::from)?;
+        space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
         Ok(dots.iter().map(|dot| dot.re).sum())
     }
     /// r(A) b, with solutions in the precision of the action's solver.
-    fn evaluate<T: Element>(
+    fn evaluate(
         &self,
-        links: &MovingLinks<T>,
+        links: &MovingLinks,
         function: &PartialFractions,
-        b: &DeviceColour<Double>,
-    ) -> std::result::Result<DeviceColour<Double>, Error> {
-        if self.solvers[1].single {
-            self.evaluate_in::<Single, Recon12, T>(links, function, b)
-        } else {
-            self.evaluate_in::<Double, Recon18, T>(links, function, b)
-        }
-    }
-    fn evaluate_in<P: Precision, R: LinkFormat<P>, T: Element>(
-        &self,
-        links: &MovingLinks<T>,
-        function: &PartialFractions,
-        b: &DeviceColour<Double>,
-    ) -> std::result::Result<DeviceColour<Double>, Error>
-    where
-        R::Full: LinkFormat<P>,
-    {
-        let n = b.nrhs();
-        let operator = self.operator.on::<T, P, R>(links, 0, 0.0, n)?;
-        let (space, low) = (ColourSpace::<Double>::new(b.domain(), n), ColourSpace::<P>::new(b.domain(), n));
+        b: &DeviceField,
+    ) -> std::result::Result<DeviceField, Error> {
+        let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
+        b.expect(domain, VECTORS, n)?;
+        let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
+        let operator = self.operator.on(links, (solver.precision(), storage), 0, 0.0, n)?;
+        let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
         let mut rhs = low.allocate()?;
-        low.convert(&vec![1.0; n], b, &mut rhs)?;
-        let x = self.solve(&*operator, function, &self.solvers[1], true, &rhs)?;
+        low.convert_from(b, &mut rhs)?;
+        let x = self.solve(&operator, function, solver, true, &rhs)?;
         let mut out = space.allocate()?;
         let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
         space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
@@ -247,15 +216,15 @@ impl Pseudofermions {
         Ok(out)
     }
     /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
-    fn solve<P: Precision>(
+    fn solve(
         &self,
-        operator: &dyn Square<P>,
+        operator: &EvenOddStaggered,
         function: &PartialFractions,
         solver: &ShiftedSolver,
         check: bool,
-        b: &DeviceColour<P>,
-    ) -> std::result::Result<Vec<DeviceColour<P>>, Error> {
-        let space = ColourSpace::<P>::new(b.domain(), b.nrhs());
+        b: &DeviceField,
+    ) -> std::result::Result<Vec<DeviceField>, Error> {
+        let space = space(b.domain(), b.precision(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
@@ -269,65 +238,46 @@ impl Pseudofermions {
         }
         Ok(x)
     }
-    fn push_in<P: Precision<Real: Element>, T: Element>(
-        &self,
-        links: &MovingLinks<T>,
-        step: f64,
-        momenta: &mut MomentumField<T>,
-    ) -> std::result::Result<(), Error>
-    where
-        Recon12: LinkFormat<P>,
-        Recon18: LinkFormat<P>,
-    {
-        let (domain, n) = (links.own().domain(), self.count());
-        let operator = self.operator.on::<T, P, Recon12>(links, 0, 0.0, n)?;
-        let space = ColourSpace::<P>::new(domain, n);
-        let function = &self.functions.dynamics;
-        let mut hops = Hops::<P>::new(domain, n * function.poles.len())?;
-        let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
-        space.convert(&vec![1.0; n], &self.field, &mut b)?;
-        let x = self.solve(&*operator, function, &self.solvers[0], false, &b)?;
-        for (pole, x) in function.poles.iter().zip(&x) {
-            operator.hop(1, x, &mut odd)?;
-            // Both vectors are four times too large.
-            hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
-        }
-        gradient::push(&self.operator, hops, links, step, momenta)
-    }
 }
 
-impl<T: Element> Force<T> for RefCell<Pseudofermions> {
+impl Force for RefCell<Pseudofermions> {
     fn name(&self) -> String {
         self.borrow().name.clone()
     }
-    fn push(
-        &self,
-        links: &MovingLinks<T>,
-        step: f64,
-        momenta: &mut MomentumField<T>,
-    ) -> std::result::Result<(), Error> {
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), Error> {
         let this = self.borrow();
-        if this.solvers[0].single {
-            this.push_in::<Single, T>(links, step, momenta)
-        } else {
-            this.push_in::<Double, T>(links, step, momenta)
+        let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
+        let precision = solver.precision();
+        let operator = this.operator.on(links, (precision, TWO_ROWS), 0, 0.0, n)?;
+        let space = space(domain, precision, n);
+        let function = &this.functions.dynamics;
+        let mut hops = Hops::new(domain, precision, n * function.poles.len())?;
+        let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
+        space.convert_from(&this.field, &mut b)?;
+        let x = this.solve(&operator, function, solver, false, &b)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            operator.staggered().dslash(1, x, &mut odd)?;
+            // Both vectors are four times too large.
+            hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
+        gradient::push(&this.operator, hops, links, step, momenta)
     }
 }
 
-fn norm2(field: &DeviceColour<Double>) -> Result<f64> {
+fn norm2(field: &DeviceField) -> Result<f64> {
     let mut sums = vec![0.0; field.nrhs()];
-    ColourSpace::<Double>::new(field.domain(), field.nrhs()).norm2(field, &mut sums)?;
+    space(field.domain(), Precision::Double, field.nrhs()).norm2(field, &mut sums)?;
     Ok(sums.iter().sum())
 }
 
 /// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
-/// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`.
+/// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`. They are colour
+/// vectors in double precision.
 ///
 /// # Panics
 /// For numbers of vectors of 4096 or more: the next ones would be the first ones again.
 pub(crate) fn draw_noise(
-    out: &mut DeviceColour<Double>,
+    out: &mut DeviceField,
     parity: u32,
     purpose: u64,
     which: u32,
@@ -337,9 +287,10 @@ pub(crate) fn draw_noise(
     let nrhs = out.nrhs() as u32;
     assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
     let domain = out.domain();
+    out.expect(domain, VECTORS, out.nrhs())?;
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
-    Ok(domain.backend().launch(&kernel, domain.half_sites(), nrhs)?)
+    Ok(domain.backend().launch(&DRAW_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)
 }
 
 /// What a solver said, with its own report.

@@ -3,10 +3,10 @@ use super::Error;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 
-/// A part of the action whose force molecular dynamics follows, for links and momenta in precision `T`.
-pub trait Force<T> {
+/// A part of the action whose force molecular dynamics follows.
+pub trait Force {
     /// For reports.
     fn name(&self) -> String;
     /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
-    fn push(&self, links: &MovingLinks<T>, step: f64, momenta: &mut MomentumField<T>) -> Result<(), Error>;
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), Error>;
 }

@@ -5,10 +5,14 @@ use super::momenta::MomentumField;
 use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
-use gpu_kernels::field::ThinLinks;
-use gpu_kernels::gauge_force::{FieldStrength, GaugeForce, Loop, TimeLine};
+use gpu_kernels::field::{Matrices, ThinLinks};
+use gpu_kernels::gauge_force::{
+    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, Loop, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, TIME_LINE,
+    TimeLine, WILSON_FORCE,
+};
 use gpu_kernels::lattice::Bordered;
-use gpu_kernels::storage::{Element, TILE};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 
 /// S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles and
@@ -48,7 +52,7 @@ impl GaugeAction {
     fn is_improved(&self) -> bool {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
-    /// *Collective.* S of links.
+    /// *Collective.* S of links in double precision.
     pub fn value(&self, links: &ThinGauge) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };
@@ -64,50 +68,47 @@ impl GaugeAction {
             LoopKind::Parallelogram => self.parallelogram,
         }
     }
-    /// P ← P − ε ∂S for links in precision `F`.
-    fn push<F: Element, T: Element>(&self, links: &ThinGauge<F>, step: f64, momenta: &mut MomentumField<T>) -> Result {
+    /// P ← P − ε ∂S
+    fn push(&self, links: &ThinGauge, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
         let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.parallelogram];
         let (domain, lattice) = (links.domain(), links.bordered());
+        let format = Format::between(links.precision(), momenta.precision());
+        let kernel = match (self.is_improved(), links.precision()) {
+            (false, _) => &WILSON_FORCE,
+            (true, Precision::Double) => &SYMANZIK_FORCE_DOUBLE,
+            (true, _) => &SYMANZIK_FORCE_SINGLE,
+        };
         for parity in 0..2 {
             let (links, momenta, parity) = (links.both(), momenta.view(parity), parity as u32);
-            if self.is_improved() {
-                let kernel = GaugeForce::<F, T, true> { links, momenta, lattice, parity, coefficients };
-                domain.backend().launch(&kernel, domain.half_sites(), 4)?;
-            } else {
-                let kernel = GaugeForce::<F, T, false> { links, momenta, lattice, parity, coefficients };
-                domain.backend().launch(&kernel, domain.half_sites(), 4)?;
-            }
+            let arguments = GaugeForce { links, momenta, lattice, parity, coefficients };
+            domain.backend().launch(kernel, format, &arguments, domain.half_sites(), 4)?;
         }
         Ok(())
     }
 }
 
-/// A gauge action as a force in precision `single` or double.
+/// A gauge action as a force.
 pub struct GaugeDrive {
     /// The action.
     pub action: GaugeAction,
-    /// Whether staples are multiplied in single precision.
+    /// Whether staples are multiplied in single precision, or in double.
     pub single: bool,
 }
 
-impl<T: Element> Force<T> for GaugeDrive {
+impl Force for GaugeDrive {
     fn name(&self) -> String {
         "gauge".into()
     }
     fn push(
         &self,
-        links: &MovingLinks<T>,
+        links: &MovingLinks,
         step: f64,
-        momenta: &mut MomentumField<T>,
+        momenta: &mut MomentumField,
     ) -> std::result::Result<(), super::Error> {
-        if self.single {
-            self.action.push(&*links.thin::<f32>()?, step, momenta)?;
-        } else {
-            self.action.push(&*links.thin::<f64>()?, step, momenta)?;
-        }
-        Ok(())
+        let precision = if self.single { Precision::Single } else { Precision::Double };
+        Ok(self.action.push(&*links.thin(precision)?, step, momenta)?)
     }
 }
 
@@ -169,7 +170,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
     plaquettes.chain(rectangles).chain(parallelograms).collect()
 }
 
-/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path.
+/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path, of links in double precision.
 ///
 /// # Errors
 /// [`DeviceError::PathTooLong`] for a path that leaves the border of links in a direction that is cut, which is 4 sites wide,
@@ -178,6 +179,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
 /// # Panics
 /// On a path of more than eight steps, and on a direction that is none of 0 to 3.
 pub fn mean_traces(links: &ThinGauge, paths: &[LoopPath]) -> Result<Vec<f64>> {
+    links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());
     for (number, path) in paths.iter().enumerate() {
         assert!(path.steps.len() <= 8, "paths have at most eight steps");
@@ -192,7 +194,8 @@ pub fn mean_traces(links: &ThinGauge, paths: &[LoopPath]) -> Result<Vec<f64>> {
         for parity in 0..2 {
             let kernel =
                 Loop { links: links.both(), lattice, parity: parity as u32, steps, length: path.steps.len() as u32 };
-            domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * number + parity)?;
+            let (format, size) = (Format::of(Precision::Double), (domain.half_sites(), 1));
+            domain.backend().reduce(&LOOP, format, &kernel, size, 2 * number + parity)?;
         }
     }
     let mut sums = vec![0.0; 2 * paths.len()];
@@ -219,12 +222,13 @@ impl FieldStrengths {
     }
 }
 
-/// *Collective.* The field strength.
+/// *Collective.* The field strength of links in double precision.
 pub fn field_strengths(links: &ThinGauge) -> Result<FieldStrengths> {
+    links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());
     for parity in 0..2 {
         let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
-        domain.backend().reduce(&kernel, domain.half_sites(), 1, 3 * parity)?;
+        domain.backend().reduce(&FIELD_STRENGTH, Format::NONE, &kernel, (domain.half_sites(), 1), 3 * parity)?;
     }
     let mut sums = [0.0; 6];
     domain.sums(&mut sums)?;
@@ -235,8 +239,9 @@ pub fn field_strengths(links: &ThinGauge) -> Result<FieldStrengths> {
     Ok(FieldStrengths { space: space / volume, time: time / volume, charge })
 }
 
-/// *Collective.* The mean over space of tr Π_t U_t / 3.
+/// *Collective.* The mean over space of tr Π_t U_t / 3, of links in double precision.
 pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
+    links.expect_in(Precision::Double)?;
     let domain = links.domain();
     let [x, y, z, t] = domain.local().size();
     let sites = x / 2 * y * z;
@@ -259,7 +264,7 @@ pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
 
 type Line = [Complex64; 9];
 
-/// Local products along t.
+/// Local products of links in double precision along t.
 fn time_lines(
     domain: &Domain,
     links: [ThinLinks; 2],
@@ -267,11 +272,11 @@ fn time_lines(
     parity: usize,
     (sites, length): (usize, usize),
 ) -> Result<Vec<Line>> {
-    let bytes = sites.div_ceil(TILE) * TILE * 144;
+    let bytes = sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>();
     let buffer = domain.backend().allocate(bytes, "products of links along t")?;
-    let out = view::matrices(&buffer, sites);
+    let out = view::matrices(&buffer, sites, Matrices::site_bytes::<f64>());
     let kernel = TimeLine { links, lattice, out, parity: parity as u32, length: length as u32 };
-    domain.backend().launch(&kernel, sites as u32, 1)?;
+    domain.backend().launch(&TIME_LINE, Format::NONE, &kernel, sites as u32, 1)?;
     let mut words = vec![Complex64::ZERO; bytes / 16];
     domain.backend().download(&buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
     // `[tile][element][site]`

@@ -6,59 +6,66 @@ use super::momenta::MomentumField;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::fat_links::{MatrixField, PathCoefficients};
-use crate::field::{DeviceColour, ThinGauge};
-use gpu_kernels::fermion_force::{CombineMatrices, HopGradient, HopPairs, LongGradient, NaiveForce, StapleGradient};
+use crate::field::{DeviceField, ThinGauge};
+use gpu_kernels::fermion_force::{
+    COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
+    LongGradient, NAIVE_FORCE, NaiveForce, STAPLE_GRADIENT, StapleGradient,
+};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::lattice::{Bordered, Region};
-use gpu_kernels::momenta::AddForce;
-use gpu_kernels::smeared::Staple;
-use gpu_kernels::storage::{Double, Element, Precision};
-use gpu_kernels::transfer::CopySites;
+use gpu_kernels::momenta::{ADD_FORCE, AddForce};
+use gpu_kernels::smeared::{STAPLE, Staple};
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::{FermionKind, Format, Precision};
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
-pub(crate) struct Hops<P: Precision> {
-    fields: [DeviceColour<P>; 2],
+pub(crate) struct Hops {
+    fields: [DeviceField; 2],
     added: usize,
 }
 
-impl<P: Precision> Hops<P> {
-    /// Room for `count` vectors.
-    pub fn new(domain: &Domain, count: usize) -> Result<Self> {
-        Ok(Hops { fields: [DeviceColour::zero(domain, count)?, DeviceColour::zero(domain, count)?], added: 0 })
+impl Hops {
+    /// Room for `count` vectors in a precision.
+    pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
+        let field = || DeviceField::zero(domain, FermionKind::Staggered, precision, count);
+        Ok(Hops { fields: [field()?, field()?], added: 0 })
+    }
+    fn precision(&self) -> Precision {
+        self.fields[0].precision()
     }
     /// Adds the vectors of a block: x on even and `factor` y on odd sites.
-    pub fn add(&mut self, x: &DeviceColour<P>, y: &DeviceColour<P>, factor: f64) -> Result {
-        let domain = x.domain();
+    pub fn add(&mut self, x: &DeviceField, y: &DeviceField, factor: f64) -> Result {
+        let (domain, format) = (x.domain(), self.fields[0].format());
+        [x, y].into_iter().try_for_each(|z| z.expect(domain, (FermionKind::Staggered, self.precision()), x.nrhs()))?;
         assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
         for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
             let kernel = CopySites {
                 input: field.view(),
                 from: Region::WHOLE,
-                out: self.fields[parity].view().from_rhs(self.added),
+                out: self.fields[parity].view_from(self.added),
                 to: Region::WHOLE,
                 geometry: domain.geometry(),
                 parity: parity as u32,
                 factor,
             };
-            domain.backend().launch(&kernel, domain.half_sites(), x.nrhs() as u32)?;
+            domain.backend().launch(&COPY_REGION, format, &kernel, domain.half_sites(), x.nrhs() as u32)?;
         }
         self.added += x.nrhs();
         Ok(())
     }
     /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
-    fn with_border(self, lattice: &ThinGauge<impl Element>, across: f64) -> Result<Self> {
+    fn with_border(self, lattice: &ThinGauge, across: f64) -> Result<Self> {
         let domain = lattice.domain();
         let Some(halo) = domain.halo() else { return Ok(self) };
         let width = lattice.border_width();
         let wide = domain.with_margin(width)?;
-        let count = self.fields[0].nrhs();
-        let mut fields = [DeviceColour::zero(&wide, count)?, DeviceColour::zero(&wide, count)?];
-        for (parity, (from, to)) in self.fields.iter().zip(&mut fields).enumerate() {
+        let mut bordered = Hops::new(&wide, self.precision(), self.fields[0].nrhs())?;
+        for (parity, (from, to)) in self.fields.iter().zip(&mut bordered.fields).enumerate() {
             halo.fill_margin((from, from.nrhs()), to, parity as u32, width, across)?;
         }
-        Ok(Hops { fields, added: self.added })
+        Ok(Hops { added: self.added, ..bordered })
     }
-    fn pairs(&self, operator: &QuarkOperator) -> HopPairs<P> {
+    fn pairs(&self, operator: &QuarkOperator) -> HopPairs {
         HopPairs {
             vectors: [self.fields[0].view(), self.fields[1].view()],
             count: self.added as u32,
@@ -72,32 +79,34 @@ impl<P: Precision> Hops<P> {
 /// on even and y on odd sites, in double precision.
 ///
 /// # Errors
-/// Fields on another lattice than the links, long links on parts that are fewer than 3 sites long in a direction that is
-/// cut, and failures of the device.
-pub fn hop_force<T: Element>(
+/// Fields on another lattice than the links or in another format, long links on parts that are fewer than 3 sites long in a
+/// direction that is cut, and failures of the device.
+pub fn hop_force(
     operator: &QuarkOperator,
-    (x, y): (&DeviceColour<Double>, &DeviceColour<Double>),
-    links: &MovingLinks<T>,
+    (x, y): (&DeviceField, &DeviceField),
+    links: &MovingLinks,
     step: f64,
-    momenta: &mut MomentumField<T>,
+    momenta: &mut MomentumField,
 ) -> std::result::Result<(), Error> {
     let domain = links.own().domain();
-    [x, y].into_iter().try_for_each(|field| field.expect(domain, 1))?;
-    let mut hops = Hops::new(domain, 1)?;
+    let format = (FermionKind::Staggered, Precision::Double);
+    [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
+    let mut hops = Hops::new(domain, Precision::Double, 1)?;
     hops.add(x, y, 1.0)?;
     push(operator, hops, links, step, momenta)
 }
 
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
-/// even sites n, in precision `P`.
-pub(crate) fn push<P: Precision<Real: Element>, T: Element>(
+/// even sites n, in the precision of Z.
+pub(crate) fn push(
     operator: &QuarkOperator,
-    hops: Hops<P>,
-    links: &MovingLinks<T>,
+    hops: Hops,
+    links: &MovingLinks,
     step: f64,
-    momenta: &mut MomentumField<T>,
+    momenta: &mut MomentumField,
 ) -> std::result::Result<(), Error> {
-    let thin = links.thin::<P::Real>()?;
+    let precision = hops.precision();
+    let thin = links.thin(precision)?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
     momenta.expect_on(&domain)?;
     if operator.paths.is_some_and(|paths| paths.naik != 0.0) {
@@ -109,15 +118,17 @@ pub(crate) fn push<P: Precision<Real: Element>, T: Element>(
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
     let Some(paths) = operator.paths else {
+        let format = Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
         for parity in 0..2 {
             let (links, momenta) = (thin.links(parity), momenta.view(parity));
             let kernel =
                 NaiveForce { pairs: hops.pairs(operator), links, momenta, lattice, parity: parity as u32, step };
-            domain.backend().launch(&kernel, sites, 4)?;
+            domain.backend().launch(&NAIVE_FORCE, format, &kernel, sites, 4)?;
         }
         return Ok(());
     };
     let gradient = Chain::new(&thin, paths, lattice)?.gradient(&hops.pairs(operator))?;
+    let format = Format::between(precision, momenta.precision());
     for parity in 0..2 {
         let kernel = AddForce {
             momenta: momenta.view(parity),
@@ -127,7 +138,7 @@ pub(crate) fn push<P: Precision<Real: Element>, T: Element>(
             parity: parity as u32,
             step,
         };
-        domain.backend().launch(&kernel, sites, 4)?;
+        domain.backend().launch(&ADD_FORCE, format, &kernel, sites, 4)?;
     }
     Ok(())
 }
@@ -137,16 +148,16 @@ pub(crate) fn push<P: Precision<Real: Element>, T: Element>(
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
 /// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
 /// c_3 G + c_L S_ν G + Σ_ρ S_ρ of the former, and each staple adds to the gradients of the links beside it.
-struct Chain<'a, T> {
-    thin: &'a ThinGauge<T>,
+struct Chain<'a> {
+    thin: &'a ThinGauge,
     paths: PathCoefficients,
     lattice: Bordered,
     /// The gradient of thin links.
-    sum: ThinGauge<T>,
+    sum: ThinGauge,
 }
 
-impl<'a, T: Element> Chain<'a, T> {
-    fn new(thin: &'a ThinGauge<T>, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
+impl<'a> Chain<'a> {
+    fn new(thin: &'a ThinGauge, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
         Ok(Chain { thin, paths, lattice, sum: thin.empty_like()? })
     }
     fn backend(&self) -> &dyn Backend {
@@ -155,15 +166,20 @@ impl<'a, T: Element> Chain<'a, T> {
     fn sites(&self) -> u32 {
         self.thin.bordered_sites()
     }
-    /// The gradient of thin links from vectors.
-    fn gradient<P: Precision<Real = T>>(self, pairs: &HopPairs<P>) -> Result<ThinGauge<T>> {
+    /// Of kernels for links and matrices.
+    fn format(&self) -> Format {
+        Format::of(self.thin.precision())
+    }
+    /// The gradient of thin links from vectors in their precision.
+    fn gradient(self, pairs: &HopPairs) -> Result<ThinGauge> {
         let (c, geometry) = (self.paths, self.lattice.geometry);
+        let vectors = Format::fermions(FermionKind::Staggered, self.thin.precision());
         let fat = self.thin.empty_like()?;
         if c.naik != 0.0 {
             for parity in 0..2 {
                 let (out, parity) = (fat.links(parity), parity as u32);
-                let kernel = HopGradient::<P, 3> { pairs: *pairs, out, geometry, parity, factor: 1.0 };
-                self.backend().launch(&kernel, self.sites(), 4)?;
+                let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
+                self.backend().launch(&LONG_HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
             }
             for parity in 0..2 {
                 let kernel = LongGradient {
@@ -174,21 +190,21 @@ impl<'a, T: Element> Chain<'a, T> {
                     parity: parity as u32,
                     coefficient: c.naik,
                 };
-                self.backend().launch(&kernel, self.sites(), 4)?;
+                self.backend().launch(&LONG_GRADIENT, self.format(), &kernel, self.sites(), 4)?;
             }
         }
         for parity in 0..2 {
             let (out, parity) = (fat.links(parity), parity as u32);
-            let kernel = HopGradient::<P, 1> { pairs: *pairs, out, geometry, parity, factor: 1.0 };
-            self.backend().launch(&kernel, self.sites(), 4)?;
+            let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
+            self.backend().launch(&HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
         }
         self.staples(&fat)?;
         Ok(self.sum)
     }
     /// Adds the gradient of thin links from that of fat ones.
-    fn staples(&self, fat: &ThinGauge<T>) -> Result {
+    fn staples(&self, fat: &ThinGauge) -> Result {
         let c = self.paths;
-        let field = || MatrixField::<T>::new(self.thin.domain(), self.sites() as usize, "a path of forces");
+        let field = || MatrixField::like(self.thin, "a path of forces");
         let (v, w, of_v, of_w, scratch) = (field()?, field()?, field()?, field()?, field()?);
         let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
         let longer = c.five != 0.0 || c.seven != 0.0;
@@ -228,9 +244,10 @@ impl<'a, T: Element> Chain<'a, T> {
         Ok(())
     }
     /// X ← a X + b Y
-    fn combine(&self, out: [Matrices<T>; 2], input: [Matrices<T>; 2], (a, b): (f64, f64)) -> Result {
+    fn combine(&self, out: [Matrices; 2], input: [Matrices; 2], (a, b): (f64, f64)) -> Result {
         for (out, input) in out.into_iter().zip(input) {
-            self.backend().launch(&CombineMatrices { out, input, a, b }, self.sites(), 1)?;
+            let kernel = CombineMatrices { out, input, a, b };
+            self.backend().launch(&COMBINE_MATRICES, self.format(), &kernel, self.sites(), 1)?;
         }
         Ok(())
     }
@@ -238,9 +255,9 @@ impl<'a, T: Element> Chain<'a, T> {
     fn staple(
         &self,
         (mu, nu): (u32, u32),
-        input: [Matrices<T>; 2],
-        out: Option<[Matrices<T>; 2]>,
-        (sum, coefficient): ([Matrices<T>; 2], f64),
+        input: [Matrices; 2],
+        out: Option<[Matrices; 2]>,
+        (sum, coefficient): ([Matrices; 2], f64),
     ) -> Result {
         for parity in 0..2 {
             let kernel = Staple {
@@ -256,18 +273,12 @@ impl<'a, T: Element> Chain<'a, T> {
                 keep: u32::from(out.is_some()),
                 coefficient,
             };
-            self.backend().launch(&kernel, self.sites(), 1)?;
+            self.backend().launch(&STAPLE, self.format(), &kernel, self.sites(), 1)?;
         }
         Ok(())
     }
     /// Adds what the staple S_ν V with the gradient c G gives to the gradient of U_ν.
-    fn beside(
-        &self,
-        (mu, nu): (u32, u32),
-        path: [Matrices<T>; 2],
-        gradient: [Matrices<T>; 2],
-        coefficient: f64,
-    ) -> Result {
+    fn beside(&self, (mu, nu): (u32, u32), path: [Matrices; 2], gradient: [Matrices; 2], coefficient: f64) -> Result {
         for parity in 0..2 {
             let kernel = StapleGradient {
                 links: self.thin.both(),
@@ -280,7 +291,7 @@ impl<'a, T: Element> Chain<'a, T> {
                 nu,
                 coefficient,
             };
-            self.backend().launch(&kernel, self.sites(), 1)?;
+            self.backend().launch(&STAPLE_GRADIENT, self.format(), &kernel, self.sites(), 1)?;
         }
         Ok(())
     }

@@ -18,7 +18,6 @@ use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 use super::{Error, PlanError};
-use gpu_kernels::storage::Element;
 
 /// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
 pub const MINIMUM_NORM: f64 = 0.193_183_327_503_783_6;
@@ -109,9 +108,9 @@ impl Scheme {
 }
 
 /// A level: forces that are taken in turn with the levels inside, or with links moving.
-pub struct Level<'a, T> {
+pub struct Level<'a> {
     /// The forces.
-    pub forces: Vec<&'a dyn Force<T>>,
+    pub forces: Vec<&'a dyn Force>,
     /// How.
     pub scheme: Scheme,
     /// Steps in each drift of the level outside; of the outermost level: in the whole trajectory.
@@ -128,10 +127,10 @@ pub enum Unitarise {
     Never,
 }
 
-/// Links and momenta, moving.
-pub struct Dynamics<'a, T> {
+/// Links and momenta, moving; both are in one precision.
+pub struct Dynamics<'a> {
     /// From the outermost level inwards.
-    pub levels: &'a [Level<'a, T>],
+    pub levels: &'a [Level<'a>],
     /// When links become unitary.
     pub unitarise: Unitarise,
 }
@@ -144,19 +143,19 @@ pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), 
     }
 }
 
-impl<T: Element> Dynamics<'_, T> {
+impl Dynamics<'_> {
     /// *Collective.* Follows the equations of motion for the time `tau`.
     ///
     /// # Errors
-    /// [`PlanError::NoSteps`] and those of the forces and the device.
-    pub fn run(&self, links: &mut MovingLinks<T>, momenta: &mut MomentumField<T>, tau: f64) -> Result<(), Error> {
+    /// [`PlanError::NoSteps`], momenta in another precision than the links, and those of the forces and the device.
+    pub fn run(&self, links: &mut MovingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), Error> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
     /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
     pub fn run_watched(
         &self,
-        links: &mut MovingLinks<T>,
-        momenta: &mut MomentumField<T>,
+        links: &mut MovingLinks,
+        momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
@@ -166,8 +165,8 @@ impl<T: Element> Dynamics<'_, T> {
     fn level(
         &self,
         number: usize,
-        links: &mut MovingLinks<T>,
-        momenta: &mut MomentumField<T>,
+        links: &mut MovingLinks,
+        momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
@@ -175,7 +174,7 @@ impl<T: Element> Dynamics<'_, T> {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
             return Ok(());
         };
-        let kick = |links: &MovingLinks<T>, momenta: &mut MomentumField<T>, time: f64| {
+        let kick = |links: &MovingLinks, momenta: &mut MomentumField, time: f64| {
             level.forces.iter().try_for_each(|force| force.push(links, time, momenta))
         };
         let moves = level.scheme.moves(tau, level.steps);
@@ -184,7 +183,7 @@ impl<T: Element> Dynamics<'_, T> {
                 Move::Kick(time) => kick(links, momenta, time)?,
                 Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {})?,
                 Move::GradientKick(time, shift) => {
-                    let mut aside = MomentumField::zero(momenta.domain())?;
+                    let mut aside = MomentumField::zero(momenta.domain(), momenta.precision())?;
                     kick(links, &mut aside, shift)?;
                     let here = links.own().copied()?;
                     aside.move_links(links.own_mut(), 1.0, false)?;

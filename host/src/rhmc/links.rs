@@ -1,53 +1,57 @@
 //! Links that move, and what is made from them while they stand still.
 use crate::domain::Result;
 use crate::field::ThinGauge;
-use gpu_kernels::momenta::ConvertThin;
-use gpu_kernels::storage::Element;
+use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
+use gpu_kernels::{Format, Precision};
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-impl<T: Element> ThinGauge<T> {
+impl ThinGauge {
     /// The same links in another precision; the very same memory in their own.
-    fn converted<F: Element>(&self) -> Result<ThinGauge<F>> {
-        let own: Box<dyn Any> = Box::new(self.share());
-        if let Ok(same) = own.downcast::<ThinGauge<F>>() {
-            return Ok(*same);
+    fn converted(&self, precision: Precision) -> Result<ThinGauge> {
+        if precision == self.precision() {
+            return Ok(self.share());
         }
-        let out = ThinGauge::<F>::empty(self.domain())?;
+        let out = ThinGauge::empty(self.domain(), precision)?;
+        let format = Format::between(self.precision(), precision);
         for parity in 0..2 {
             let kernel = ConvertThin { input: self.links(parity), out: out.links(parity) };
-            self.domain().backend().launch(&kernel, self.bordered_sites(), 4)?;
+            self.domain().backend().launch(&CONVERT_THIN, format, &kernel, self.bordered_sites(), 4)?;
         }
         Ok(out)
     }
 }
 
-/// Links in precision `T` that move. What is made from them, copies in other formats and smeared links, is kept until they
-/// move on.
-pub struct MovingLinks<T> {
-    links: ThinGauge<T>,
+/// Links that move, in double or in single precision. What is made from them, copies in other formats and smeared links, is
+/// kept until they move on.
+pub struct MovingLinks {
+    links: ThinGauge,
     made: RefCell<Vec<(String, Rc<dyn Any>)>>,
 }
 
-impl<T: Element> MovingLinks<T> {
-    /// From links in double.
-    pub fn new(links: &ThinGauge) -> Result<Self> {
-        let links = links.converted::<T>()?.copied()?;
+impl MovingLinks {
+    /// Copies of links, in a precision.
+    pub fn new(links: &ThinGauge, precision: Precision) -> Result<Self> {
+        let links = links.converted(precision)?.copied()?;
         Ok(MovingLinks { links, made: RefCell::default() })
     }
+    /// Of the links as they move.
+    pub fn precision(&self) -> Precision {
+        self.links.precision()
+    }
     /// As they are.
-    pub fn own(&self) -> &ThinGauge<T> {
+    pub fn own(&self) -> &ThinGauge {
         &self.links
     }
     /// To change them: what was made from them is forgotten.
-    pub fn own_mut(&mut self) -> &mut ThinGauge<T> {
+    pub fn own_mut(&mut self) -> &mut ThinGauge {
         self.made.take();
         &mut self.links
     }
-    /// In precision `F`.
-    pub fn thin<F: Element>(&self) -> Result<Rc<ThinGauge<F>>> {
-        self.made_of(format!("thin links in {}", F::NAME), || self.links.converted())
+    /// In a precision.
+    pub fn thin(&self, precision: Precision) -> Result<Rc<ThinGauge>> {
+        self.made_of(format!("thin links in {precision}"), || self.links.converted(precision))
     }
     /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.
     pub(crate) fn made_of<M: 'static, E>(

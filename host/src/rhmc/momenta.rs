@@ -1,42 +1,76 @@
 //! Momenta of links on a device.
 use crate::backend::{Buffer, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::{HostGauge, Matrix};
 use gpu_kernels::field::Momenta;
-use gpu_kernels::momenta::{AddMomenta, Distance, DrawMomenta, KineticEnergy, MoveLinks, PackMomenta, UnpackMomenta};
-use gpu_kernels::storage::{Element, TILE};
-use std::marker::PhantomData;
+use gpu_kernels::momenta::{
+    ADD_MOMENTA, AddMomenta, DISTANCE, DRAW_MOMENTA, Distance, DrawMomenta, KINETIC_ENERGY, KineticEnergy, MOVE_LINKS,
+    MoveLinks, PACK_MOMENTA, PackMomenta, UNPACK_MOMENTA, UnpackMomenta,
+};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, Precision};
 
-/// A traceless anti-Hermitian matrix for each link, its momentum or a force, in precision `T`.
-pub struct MomentumField<T = f64> {
+/// A traceless anti-Hermitian matrix for each link, its momentum or a force, in double or in single precision.
+pub struct MomentumField {
     domain: Domain,
     halves: [Buffer; 2],
-    format: PhantomData<T>,
+    precision: Precision,
 }
 
-impl<T: Element> MomentumField<T> {
+impl MomentumField {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain) -> Result<Self> {
-        let bytes = Self::bytes_for(domain.local().half_volume());
+    ///
+    /// # Errors
+    /// [`DeviceError::OtherFormat`] for a precision of 16 bits, and failures of the device.
+    pub fn zero(domain: &Domain, precision: Precision) -> Result<Self> {
+        ThinGauge::expect_kept_in(precision)?;
+        let bytes = Self::bytes_for(precision, domain.local().half_volume());
         let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
-        Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], format: PhantomData })
+        Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], precision })
     }
     /// Bytes for the links that start at `sites` sites of one parity.
-    pub fn bytes_for(sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * Momenta::<T>::SITE_BYTES
+    ///
+    /// # Panics
+    /// For a precision of 16 bits.
+    pub fn bytes_for(precision: Precision, sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * Self::site_bytes(precision)
+    }
+    fn site_bytes(precision: Precision) -> usize {
+        match precision {
+            Precision::Double => Momenta::site_bytes::<f64>(),
+            Precision::Single => Momenta::site_bytes::<f32>(),
+            Precision::Half | Precision::Fp16 => panic!("momenta have 64 or 32 bits, not 16"),
+        }
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+    /// How their numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+    /// Of kernels for them.
+    fn format(&self) -> Format {
+        Format::of(self.precision)
+    }
     /// Kernels take sites of several fields, so that these have to be there in all of them.
     pub(crate) fn expect_on(&self, domain: &Domain) -> Result {
         domain.expect_here("a field of momenta", &self.domain)
     }
+    /// The same, and in one precision.
+    fn expect_like(&self, (domain, precision): (&Domain, Precision)) -> Result {
+        self.expect_on(domain)?;
+        if self.precision == precision {
+            return Ok(());
+        }
+        Err(DeviceError::OtherFormat { found: self.format(), expected: Format::of(precision) })
+    }
     /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn view(&self, parity: usize) -> Momenta<T> {
-        view::momenta(&self.halves[parity], self.domain.half_sites() as usize)
+    pub(crate) fn view(&self, parity: usize) -> Momenta {
+        let (sites, bytes) = (self.domain.half_sites() as usize, Self::site_bytes(self.precision));
+        view::momenta(&self.halves[parity], sites, bytes)
     }
     /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory, whatever the
     /// process grid.
@@ -45,7 +79,7 @@ impl<T: Element> MomentumField<T> {
         for parity in 0..2 {
             let (momenta, parity) = (self.view(parity), parity as u32);
             let kernel = DrawMomenta { momenta, geometry, position, parity, trajectory, seed };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 1)?;
+            self.domain.backend().launch(&DRAW_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 1)?;
         }
         Ok(())
     }
@@ -53,7 +87,8 @@ impl<T: Element> MomentumField<T> {
     pub fn kinetic_energy(&self) -> Result<f64> {
         for parity in 0..2 {
             let kernel = KineticEnergy { momenta: self.view(parity) };
-            self.domain.backend().reduce(&kernel, self.domain.half_sites(), 1, parity)?;
+            let size = (self.domain.half_sites(), 1);
+            self.domain.backend().reduce(&KINETIC_ENERGY, self.format(), &kernel, size, parity)?;
         }
         let mut sums = [0.0; 2];
         self.domain.sums(&mut sums)?;
@@ -61,25 +96,25 @@ impl<T: Element> MomentumField<T> {
     }
     /// A copy.
     pub fn copied(&self) -> Result<Self> {
-        let mut copy = Self::zero(&self.domain)?;
+        let mut copy = Self::zero(&self.domain, self.precision)?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other momenta. An error if they are on another lattice.
+    /// Takes over other momenta. An error if they are on another lattice or in another precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
-        other.expect_on(&self.domain)?;
-        let bytes = Self::bytes_for(self.domain.local().half_volume());
+        other.expect_like((&self.domain, self.precision))?;
+        let bytes = Self::bytes_for(self.precision, self.domain.local().half_volume());
         for (to, from) in self.halves.iter_mut().zip(&other.halves) {
             self.domain.backend().copy(from, to, bytes)?;
         }
         Ok(())
     }
-    /// P ← a P + b Q. An error if Q is on another lattice.
+    /// P ← a P + b Q. An error if Q is on another lattice or in another precision.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
-        other.expect_on(&self.domain)?;
+        other.expect_like((&self.domain, self.precision))?;
         for parity in 0..2 {
             let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
+            self.domain.backend().launch(&ADD_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
         }
         Ok(())
     }
@@ -88,14 +123,14 @@ impl<T: Element> MomentumField<T> {
         for parity in 0..2 {
             let momenta = self.view(parity);
             let kernel = AddMomenta { momenta, other: momenta, a, b: 0.0 };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
+            self.domain.backend().launch(&ADD_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
         }
         Ok(())
     }
     /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
-    /// error if the links are on another lattice.
-    pub fn move_links(&self, links: &mut ThinGauge<T>, step: f64, unitarise: bool) -> Result {
-        self.expect_on(links.domain())?;
+    /// error if the links are on another lattice or in another precision.
+    pub fn move_links(&self, links: &mut ThinGauge, step: f64, unitarise: bool) -> Result {
+        self.expect_like((links.domain(), links.precision()))?;
         for parity in 0..2 {
             let kernel = MoveLinks {
                 links: links.links(parity),
@@ -105,14 +140,14 @@ impl<T: Element> MomentumField<T> {
                 unitarise: u32::from(unitarise),
                 step,
             };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
+            self.domain.backend().launch(&MOVE_LINKS, self.format(), &kernel, self.domain.half_sites(), 4)?;
         }
         links.fill_border()
     }
-    /// The traceless anti-Hermitian parts of host matrices.
-    pub fn upload(domain: &Domain, matrices: &HostGauge) -> Result<Self> {
+    /// The traceless anti-Hermitian parts of host matrices, in a precision.
+    pub fn upload(domain: &Domain, matrices: &HostGauge, precision: Precision) -> Result<Self> {
         domain.expect("a field of momenta", matrices.lattice())?;
-        let field = Self::zero(domain)?;
+        let field = Self::zero(domain, precision)?;
         let data: &[u8] = bytemuck::cast_slice(matrices.links());
         let mut staged = domain.backend().allocate(data.len(), "the upload of momenta")?;
         domain.backend().upload(data, &mut staged, 0)?;
@@ -120,7 +155,7 @@ impl<T: Element> MomentumField<T> {
             let host = view::host_array(&staged, 9 * matrices.links().len());
             let (momenta, geometry) = (field.view(parity), domain.geometry());
             let kernel = PackMomenta { host, momenta, geometry, parity: parity as u32 };
-            domain.backend().launch(&kernel, domain.half_sites(), 4)?;
+            domain.backend().launch(&PACK_MOMENTA, field.format(), &kernel, domain.half_sites(), 4)?;
         }
         Ok(field)
     }
@@ -134,7 +169,7 @@ impl<T: Element> MomentumField<T> {
             let host = view::host_array(&staged, count);
             let (momenta, geometry) = (self.view(parity), self.domain.geometry());
             let kernel = UnpackMomenta { host, momenta, geometry, parity: parity as u32 };
-            self.domain.backend().launch(&kernel, self.domain.half_sites(), 4)?;
+            self.domain.backend().launch(&UNPACK_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), matrices))
@@ -142,12 +177,13 @@ impl<T: Element> MomentumField<T> {
 }
 
 /// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
-/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An
-/// error if they are on different lattices.
-pub fn distance<T: Element>(links: [&ThinGauge<T>; 2], momenta: [&MomentumField<T>; 2]) -> Result<[f64; 2]> {
-    let domain = links[0].domain();
+/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An error if they are on different
+/// lattices or in different precisions.
+pub fn distance(links: [&ThinGauge; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
+    let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;
-    momenta.iter().try_for_each(|momenta| momenta.expect_on(domain))?;
+    links[1].expect_in(precision)?;
+    momenta.iter().try_for_each(|momenta| momenta.expect_like((domain, precision)))?;
     for parity in 0..2 {
         let kernel = Distance {
             links: links.map(|links| links.links(parity)),
@@ -155,7 +191,7 @@ pub fn distance<T: Element>(links: [&ThinGauge<T>; 2], momenta: [&MomentumField<
             lattice: links[0].bordered(),
             parity: parity as u32,
         };
-        domain.backend().reduce(&kernel, domain.half_sites(), 1, 2 * parity)?;
+        domain.backend().reduce(&DISTANCE, Format::of(precision), &kernel, (domain.half_sites(), 1), 2 * parity)?;
     }
     let mut sums = [0.0; 4];
     domain.sums(&mut sums)?;

@@ -2,10 +2,9 @@
 use super::Error;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::MovingLinks;
-use crate::field::ColourSpace;
-use crate::field::DeviceColour;
+use crate::field::{DeviceField, FieldSpace};
 use gpu_kernels::random::purpose;
-use gpu_kernels::storage::{Double, Element, Recon18};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::largest_eigenvalue;
 
 /// Most applications of A.
@@ -14,12 +13,12 @@ const STEPS: usize = 60;
 const TOLERANCE: f64 = 1e-3;
 
 /// *Collective.* What the eigenvalues of A are not above, to a thousandth.
-pub fn largest<T: Element>(links: &MovingLinks<T>, operator: &QuarkOperator, seed: u64) -> Result<f64, Error> {
+pub fn largest(links: &MovingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, Error> {
     let domain = links.own().domain();
-    let square = operator.on::<T, Double, Recon18>(links, 0, 0.0, 1)?;
-    let mut start = DeviceColour::zero(domain, 1)?;
+    let square = operator.on(links, (Precision::Double, LinkStorage::FULL), 0, 0.0, 1)?;
+    let mut start = DeviceField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
-    let space = ColourSpace::<Double>::new(domain, 1);
+    let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, 1);
     // The operator is a quarter of A.
-    Ok(4.0 * largest_eigenvalue(&space, &*square, &mut start, STEPS, TOLERANCE)?.bound())
+    Ok(4.0 * largest_eigenvalue(&space, &square, &mut start, STEPS, TOLERANCE)?.bound())
 }

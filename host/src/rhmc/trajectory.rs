@@ -9,9 +9,9 @@ use super::momenta::{MomentumField, distance};
 use super::{Error, PlanError};
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
-use crate::field::{FullColour, ThinGauge};
+use crate::field::{FullField, ThinGauge};
 use gpu_kernels::random::{Philox, purpose};
-use gpu_kernels::storage::{Double, Element};
+use gpu_kernels::{FermionKind, Precision};
 use std::cell::RefCell;
 
 /// Parts of H.
@@ -112,27 +112,32 @@ pub struct Outcome {
     pub irreversibility: Option<[f64; 2]>,
 }
 
-/// A Markov chain of gauge fields in precision `T`.
-pub struct Chain<T> {
+/// A Markov chain of gauge fields.
+pub struct Chain {
     plan: Plan,
-    links: MovingLinks<T>,
-    momenta: MomentumField<T>,
+    links: MovingLinks,
+    momenta: MomentumField,
     quarks: Vec<RefCell<Pseudofermions>>,
     gauge: GaugeDrive,
     watch: Box<dyn FnMut(usize, usize)>,
 }
 
-impl<T: Element> Chain<T> {
-    /// *Collective.* A chain from these links on.
+impl Chain {
+    /// *Collective.* A chain from these links on, with links and momenta in a precision.
     ///
     /// # Errors
     /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
-    pub fn new(plan: Plan, links: &ThinGauge, quarks: Vec<Pseudofermions>) -> Result<Self, Error> {
+    pub fn new(
+        plan: Plan,
+        links: &ThinGauge,
+        precision: Precision,
+        quarks: Vec<Pseudofermions>,
+    ) -> Result<Self, Error> {
         plan.check(quarks.len())?;
         let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
-        let momenta = MomentumField::zero(links.domain())?;
+        let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, MovingLinks::new(links, precision)?);
         let quarks = quarks.into_iter().map(RefCell::new).collect();
-        Ok(Chain { plan, links: MovingLinks::new(links)?, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
+        Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
     }
     /// From now on `watch` is told, after each move of the outermost level of a trajectory, how many are made, and of how
     /// many; not on a way back.
@@ -143,8 +148,12 @@ impl<T: Element> Chain<T> {
     pub fn domain(&self) -> &Domain {
         self.momenta.domain()
     }
+    /// Of links and momenta.
+    pub fn precision(&self) -> Precision {
+        self.links.precision()
+    }
     /// The links as they are now.
-    pub fn links(&self) -> &MovingLinks<T> {
+    pub fn links(&self) -> &MovingLinks {
         &self.links
     }
     /// The groups of quarks.
@@ -171,13 +180,13 @@ impl<T: Element> Chain<T> {
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
-                self.momenta = MomentumField::upload(&domain, momenta)?;
+                self.momenta = MomentumField::upload(&domain, momenta, self.precision())?;
                 let mut given = pseudofermions;
                 for quarks in &self.quarks {
                     let mut quarks = quarks.borrow_mut();
                     let (own, rest) = given.split_at(quarks.count());
                     given = rest;
-                    let mut noise = FullColour::<Double>::zero(&domain, own.len())?;
+                    let mut noise = FullField::zero(&domain, FermionKind::Staggered, Precision::Double, own.len())?;
                     noise.upload(own)?;
                     quarks.set_from(&self.links, &noise.even)?;
                 }
@@ -215,7 +224,7 @@ impl<T: Element> Chain<T> {
     /// *Collective.* All parts of H, in double.
     pub fn energies(&self) -> Result<Energies, Error> {
         let mut energies = Energies {
-            gauge: self.plan.gauge.value(&*self.links.thin::<f64>()?)?,
+            gauge: self.plan.gauge.value(&*self.links.thin(Precision::Double)?)?,
             kinetic: self.momenta.kinetic_energy()?,
             fermions: 0.0,
         };
@@ -229,9 +238,9 @@ impl<T: Element> Chain<T> {
         let level = |level: &LevelPlan| Level {
             forces: level
                 .gauge
-                .then_some(&*gauge as &dyn Force<T>)
+                .then_some(&*gauge as &dyn Force)
                 .into_iter()
-                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force<T>))
+                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force))
                 .collect(),
             scheme: level.scheme,
             steps: level.steps,
@@ -245,7 +254,7 @@ impl<T: Element> Chain<T> {
         }
     }
     /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
-    fn way_back(&mut self, before: &ThinGauge<T>, first: &MomentumField<T>) -> Result<[f64; 2], Error> {
+    fn way_back(&mut self, before: &ThinGauge, first: &MomentumField) -> Result<[f64; 2], Error> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
         self.dynamics(false)?;

@@ -3,10 +3,10 @@
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
 use super::report::{Climb, Report, SolveFailure};
-use super::request::{IterationPrecision, Reconstruction};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{ColourVector, Fermion, HostColour, HostField};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
 /// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
@@ -169,13 +169,12 @@ impl Report {
     /// Grows with each step up the ladder.
     fn height(&self) -> usize {
         let digits = |precision| match precision {
-            IterationPrecision::Fp16 => 0,
-            IterationPrecision::Half => 1,
-            IterationPrecision::Single => 2,
-            IterationPrecision::Double => 3,
+            Precision::Fp16 => 0,
+            Precision::Half => 1,
+            Precision::Single => 2,
+            Precision::Double => 3,
         };
-        let links = usize::from(!self.reconstruction.is_short())
-            + usize::from(matches!(self.reconstruction, Reconstruction::Eighteen));
+        let links = usize::from(!self.reconstruction.half) + usize::from(self.reconstruction == LinkStorage::FULL);
         // Links may become short when vectors become single: one step.
         2 * (digits(self.precision) + digits(self.outer)) + links
     }
@@ -306,19 +305,19 @@ mod tests {
     }
 
     /// A solve of a batch that did nothing, but for steps up the ladder, for a right-hand side each.
-    fn report(nrhs: usize, climbs: &[(usize, IterationPrecision)]) -> Report {
-        let climb = |&(rhs, precision): &(usize, IterationPrecision)| Climb {
+    fn report(nrhs: usize, climbs: &[(usize, Precision)]) -> Report {
+        let climb = |&(rhs, precision): &(usize, Precision)| Climb {
             iterations: 0,
             reason: stagnation(rhs),
             precision,
-            outer: IterationPrecision::Double,
-            reconstruction: Reconstruction::Twelve,
+            outer: Precision::Double,
+            reconstruction: LinkStorage::of(12),
         };
         Report {
             info: Info { iterations_per_rhs: vec![0; nrhs], history: vec![vec![1.0]; nrhs], ..Info::default() },
-            precision: climbs.last().map_or(IterationPrecision::Half, |(_, precision)| *precision),
-            outer: IterationPrecision::Double,
-            reconstruction: Reconstruction::Twelve,
+            precision: climbs.last().map_or(Precision::Half, |(_, precision)| *precision),
+            outer: Precision::Double,
+            reconstruction: LinkStorage::of(12),
             climbs: climbs.iter().map(climb).collect(),
             true_residual: vec![1.0; nrhs],
             converged: false,
@@ -356,7 +355,7 @@ mod tests {
 
     #[test]
     fn formats_are_those_of_the_batch_that_went_highest() {
-        use IterationPrecision::{Double, Half, Single};
+        use Precision::{Double, Half, Single};
         let low = [(0, Single)];
         let all = report(2, &low).beside(report(2, &low)).beside(report(1, &[low[0], (0, Double)]));
         assert_eq!(all.precision, Double);
@@ -384,7 +383,7 @@ mod tests {
                 shifts: vec![shift],
                 converged: false,
                 first_precision: None,
-                reconstruction: Reconstruction::Eighteen,
+                reconstruction: LinkStorage::FULL,
                 first_seconds: 0.0,
                 seconds: 0.0,
                 total_seconds: 0.0,

@@ -1,19 +1,13 @@
 //! A gauge configuration on a device, in every format that solves need.
 use super::ladder::{AnyPreconditioner, Formats};
-use super::request::{IterationPrecision, Operator, Reconstruction, Schwarz, with_formats};
-use crate::dirac::{
-    AnySchwarz, BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson,
-};
+use super::request::{Operator, Schwarz};
+use crate::dirac::{BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{AnyOperator, DeviceClover, DeviceGauge, ThinGauge};
+use crate::field::{DeviceClover, DeviceGauge, ThinGauge};
 use crate::gauge_fixing::{Transformation, temporal_gauge_on};
-use gpu_kernels::storage::{
-    CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
-    Single,
-};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::MrParams;
-use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -21,14 +15,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A clover term in double.
-type SharedTerm = Arc<DeviceClover<Double>>;
+type SharedTerm = Arc<DeviceClover>;
 
 /// Links on the host, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g> {
     domain: Domain,
     gauge: Cow<'g, HostGauge>,
     staged: RefCell<Option<ThinGauge>>,
-    copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    copies: RefCell<HashMap<(Precision, LinkStorage), Arc<DeviceGauge>>>,
     /// The clover term that was used last, and what it was made with.
     term: RefCell<Option<(CloverParams, SharedTerm)>>,
     singular: Cell<Option<bool>>,
@@ -78,14 +72,13 @@ impl<'g> Configuration<'g> {
     pub(super) fn release_staged(&self) {
         self.staged.take();
     }
-    /// The links in precision `P` with reconstruction `R`.
-    pub fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<DeviceGauge<P, R>>> {
-        let key = TypeId::of::<(P, R)>();
-        if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
+    /// The links in a format.
+    pub fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
+        if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
             return Ok(Arc::clone(links));
         }
-        let links = Arc::new(self.with_staged(|staged| staged.pack::<P, R>())?);
-        self.copies.borrow_mut().insert(key, Box::new(links.clone()));
+        let links = Arc::new(self.with_staged(|staged| staged.pack(precision, storage))?);
+        self.copies.borrow_mut().insert((precision, storage), links.clone());
         Ok(links)
     }
     /// The clover term, which batches of right-hand sides need one after the other.
@@ -110,10 +103,10 @@ impl<'g> Configuration<'g> {
     pub fn operator(
         &self,
         operator: impl Into<Operator>,
-        precision: IterationPrecision,
-        reconstruction: Reconstruction,
+        precision: Precision,
+        reconstruction: LinkStorage,
         nrhs: usize,
-    ) -> Result<AnyOperator<FourSpins>> {
+    ) -> Result<Rc<dyn EvenOdd>> {
         expect_kernels(precision, reconstruction)?;
         Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
     }
@@ -128,19 +121,18 @@ impl<'g> Configuration<'g> {
         &self,
         operator: impl Into<Operator>,
         schwarz: &Schwarz,
-        reconstruction: Reconstruction,
+        reconstruction: LinkStorage,
         nrhs: usize,
-    ) -> Result<AnySchwarz> {
+    ) -> Result<MrInBlocks> {
         expect_kernels(schwarz.precision, reconstruction)?;
-        Operators::new(self, operator.into(), nrhs)?.any_schwarz(schwarz, reconstruction)
+        Operators::new(self, operator.into(), nrhs)?.schwarz(schwarz, reconstruction)
     }
-    /// The reconstruction that can be had: 12 where 8 is asked for and some links are singular, or where there are no
-    /// kernels for 8.
-    pub(super) fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
+    /// How links can be stored: with 12 reals where 8 are asked for and some links are singular.
+    pub(super) fn possible(&self, asked: LinkStorage) -> Result<LinkStorage> {
         if !asked.has_singular_links() {
             return Ok(asked);
         }
-        let temporal = asked.is_temporal();
+        let temporal = asked.temporal;
         let count = |staged: &ThinGauge| match temporal {
             true => staged.singular_links_in_temporal_gauge(),
             false => staged.singular_links(),
@@ -150,17 +142,22 @@ impl<'g> Configuration<'g> {
             None => self.with_staged(count)? > 0,
         };
         self.singular.set(Some(singular));
-        let missing = asked == Reconstruction::EightTemporal && !asked.exists_in(precision);
-        Ok(if singular || missing { asked.with_two_rows() } else { asked })
+        Ok(if singular { asked.with_two_rows() } else { asked })
     }
 }
 
-/// Whether operators of Wilson fermions are there in a format.
-pub(super) fn expect_kernels(precision: IterationPrecision, reconstruction: Reconstruction) -> Result {
-    match reconstruction.is_for_wilson() {
+/// Whether operators of Wilson fermions are there in a format, if need be with two rows of each link.
+pub(super) fn expect_kernels(precision: Precision, storage: LinkStorage) -> Result {
+    match Wilson::exists(precision, with_kernels(precision, storage)) {
         true => Ok(()),
-        false => Err(DeviceError::NoKernels { operator: "Wilson", precision, reconstruction }),
+        false => Err(DeviceError::NoKernels { operator: "Wilson", precision, reconstruction: storage }),
     }
+}
+
+/// How links are stored for operators of Wilson fermions: as asked for, or with two rows where there are kernels for these
+/// only.
+pub(super) fn with_kernels(precision: Precision, storage: LinkStorage) -> LinkStorage {
+    if Wilson::exists(precision, storage) { storage } else { storage.with_two_rows() }
 }
 
 /// One operator on a configuration, in every format.
@@ -170,7 +167,7 @@ pub(super) struct Operators<'c, 'g> {
     nrhs: usize,
     term: Option<SharedTerm>,
     /// On the very links, in double.
-    exact: Rc<dyn EvenOdd<FourSpins, Double>>,
+    exact: Rc<dyn EvenOdd>,
 }
 
 impl<'c, 'g> Operators<'c, 'g> {
@@ -179,60 +176,48 @@ impl<'c, 'g> Operators<'c, 'g> {
             Operator::Wilson(_) => None,
             Operator::Clover(params, _) => Some(configuration.term(params)?),
         };
-        let wilson = Wilson::new(configuration.links::<Double, Recon18>()?, operator.wilson());
+        let wilson = Wilson::new(configuration.links(Precision::Double, LinkStorage::FULL)?, operator.wilson());
         let exact = even_odd(operator, wilson, term.clone(), nrhs)?;
         Ok(Operators { configuration, operator, nrhs, term, exact })
     }
-    fn with<P: CloverFormat, R: LinkFormat<P>>(&self) -> Result<Rc<dyn EvenOdd<FourSpins, P>>> {
-        let wilson = Wilson::new(self.configuration.links::<P, R>()?, self.operator.wilson());
-        let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
-        even_odd(self.operator, wilson, term.map(Arc::new), self.nrhs)
-    }
-}
-
-impl Operators<'_, '_> {
-    fn any_schwarz(&self, schwarz: &Schwarz, reconstruction: Reconstruction) -> Result<AnySchwarz> {
-        // The end of the whole lattice, beyond which links in temporal gauge are not 1, may lie within a domain.
-        let inside = schwarz.overlap > 0 && self.domain().grid().is_partitioned(3);
-        let reconstruction =
-            if inside && reconstruction.is_temporal() { Reconstruction::Twelve } else { reconstruction };
-        macro_rules! make {
-            ($precision:ident, $recon:ident) => {
-                AnySchwarz::$precision(self.schwarz::<$precision, $recon>(schwarz)?)
-            };
-        }
-        Ok(with_formats!(schwarz.precision, reconstruction, make))
+    /// The clover term in a precision, where there is one.
+    fn term_in(&self, precision: Precision) -> Result<Option<DeviceClover>> {
+        self.term.as_ref().map(|term| term.convert(precision)).transpose()
     }
     /// The preconditioner in a format.
-    fn schwarz<P: CloverFormat, R: LinkFormat<P>>(&self, schwarz: &Schwarz) -> Result<MrInBlocks<P>> {
-        let (wilson, domain) = (self.operator.wilson(), self.domain());
+    fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
+        let (wilson, domain, precision) = (self.operator.wilson(), self.configuration.domain(), schwarz.precision);
+        // The end of the whole lattice, beyond which links in temporal gauge are not 1, may lie within a domain.
+        let inside = schwarz.overlap > 0 && domain.grid().is_partitioned(3);
+        let storage = if inside && storage.temporal { LinkStorage::of(12) } else { storage };
+        let storage = with_kernels(precision, storage);
         let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
         if schwarz.overlap == 0 {
             let block = schwarz.domain.unwrap_or(domain.local().size());
-            let term = self.term.as_ref().map(|term| term.convert::<P>()).transpose()?;
-            let operator = self.in_blocks(self.configuration.links::<P, R>()?, term, block)?;
+            let links = self.configuration.links(precision, storage)?;
+            let operator = self.in_blocks(links, self.term_in(precision)?, block)?;
             return MrInBlocks::new(operator, params, self.nrhs);
         }
         let width = schwarz.overlap;
         let (links, term) = self.configuration.with_staged(|thin| {
             let thin = thin.with_margin(width as u32)?.expect("the request was checked");
             let term = match self.operator {
-                Operator::Clover(params, _) => Some(params.term(&thin)?.convert::<P>()?),
+                Operator::Clover(params, _) => Some(params.term(&thin)?.convert(precision)?),
                 Operator::Wilson(_) => None,
             };
-            Ok((Arc::new(thin.pack::<P, R>()?), term))
+            Ok((Arc::new(thin.pack(precision, storage)?), term))
         })?;
         let block = links.domain().local().size();
         let operator = self.in_blocks(links, term, block)?;
         MrInBlocks::overlapping(operator, params, self.nrhs, (domain, width), wilson.boundary.sign())
     }
     /// The Schur complement cut into blocks.
-    fn in_blocks<P: CloverFormat, R: LinkFormat<P>>(
+    fn in_blocks(
         &self,
-        links: Arc<DeviceGauge<P, R>>,
-        term: Option<DeviceClover<P>>,
+        links: Arc<DeviceGauge>,
+        term: Option<DeviceClover>,
         block: [usize; 4],
-    ) -> Result<Rc<dyn BlockOperator<P>>> {
+    ) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson()).in_blocks(block);
         Ok(match (self.operator, term) {
             (Operator::Clover(_, schur), Some(term)) => {
@@ -243,39 +228,35 @@ impl Operators<'_, '_> {
     }
 }
 
-impl Formats<FourSpins> for Operators<'_, '_> {
+impl Formats for Operators<'_, '_> {
     fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn exact(&self) -> Rc<dyn EvenOdd<FourSpins, Double>> {
+    fn kind(&self) -> FermionKind {
+        FermionKind::Wilson
+    }
+    fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
     }
     fn release_staged(&self) {
         self.configuration.release_staged();
     }
-    fn preconditioner(
-        &self,
-        schwarz: &Schwarz,
-        reconstruction: Reconstruction,
-    ) -> Result<Option<AnyPreconditioner<FourSpins>>> {
-        Ok(Some(Box::new(self.any_schwarz(schwarz, reconstruction)?)))
+    fn preconditioner(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<Option<AnyPreconditioner>> {
+        Ok(Some(Box::new(self.schwarz(schwarz, storage)?)))
     }
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<FourSpins>> {
-        macro_rules! make {
-            ($precision:ident, $recon:ident) => {
-                AnyOperator::$precision(self.with::<$precision, $recon>()?)
-            };
-        }
-        Ok(with_formats!(precision, reconstruction, make))
+    fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
+        let storage = with_kernels(precision, storage);
+        let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson());
+        even_odd(self.operator, wilson, self.term_in(precision)?.map(Arc::new), self.nrhs)
     }
 }
 
-fn even_odd<P: CloverFormat, R: LinkFormat<P>>(
+fn even_odd(
     operator: Operator,
-    wilson: Wilson<P, R>,
-    term: Option<Arc<DeviceClover<P>>>,
+    wilson: Wilson,
+    term: Option<Arc<DeviceClover>>,
     nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<FourSpins, P>>> {
+) -> Result<Rc<dyn EvenOdd>> {
     Ok(match (operator, term) {
         (Operator::Clover(_, schur), Some(term)) => Rc::new(EvenOddClover::new(wilson, term, schur, nrhs)?),
         _ => Rc::new(EvenOddWilson::new(wilson, nrhs)?),

@@ -1,10 +1,10 @@
 //! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
 use super::report::Climb;
-use super::request::{Correction, IterationPrecision, Method, Reconstruction, Request, Schwarz};
+use super::request::{Correction, Method, Request, Schwarz};
 use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{AnyField, AnyOperator, AnySpace, DeviceField, FieldKind, FieldSpace};
-use gpu_kernels::storage::Double;
+use crate::field::{DeviceField, FieldSpace};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::{
     BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
     CgParams, CgWorkspace, Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind,
@@ -19,18 +19,20 @@ use std::time::Instant;
 pub(super) type SolverError = SolveError<DeviceError>;
 
 /// A preconditioner of some kind.
-pub(super) type AnyPreconditioner<K> = Box<dyn Preconditioner<AnySpace<K>>>;
+pub(super) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
 
 /// An operator in every format that a solve may need.
-pub(super) trait Formats<K: FieldKind> {
+pub(super) trait Formats {
     /// Where it lives.
     fn domain(&self) -> &Domain;
+    /// Of the fields.
+    fn kind(&self) -> FermionKind;
     /// On the very links, in double.
-    fn exact(&self) -> Rc<dyn EvenOdd<K, Double>>;
+    fn exact(&self) -> Rc<dyn EvenOdd>;
     /// In a format.
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<K>>;
+    fn any(&self, precision: Precision, reconstruction: LinkStorage) -> Result<Rc<dyn EvenOdd>>;
     /// The preconditioner of GCR in a format, if the operator has one.
-    fn preconditioner(&self, _: &Schwarz, _: Reconstruction) -> Result<Option<AnyPreconditioner<K>>> {
+    fn preconditioner(&self, _: &Schwarz, _: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(None)
     }
     /// Frees what the formats are made from; it comes back when it is needed.
@@ -38,13 +40,13 @@ pub(super) trait Formats<K: FieldKind> {
 }
 
 /// A system with its answer, in double, on the sites of one parity.
-pub(super) trait Problem<K: FieldKind> {
+pub(super) trait Problem {
     /// Where both live.
-    fn space(&self) -> &FieldSpace<K, Double>;
+    fn space(&self) -> &FieldSpace;
     /// The right-hand side.
-    fn rhs(&self) -> &DeviceField<K, Double>;
+    fn rhs(&self) -> &DeviceField;
     /// The solution so far.
-    fn solution(&mut self) -> &mut DeviceField<K, Double>;
+    fn solution(&mut self) -> &mut DeviceField;
     /// True residuals, by which the answer is judged, relative to the sources.
     fn residuals(&mut self) -> Result<Vec<f64>>;
 }
@@ -67,9 +69,9 @@ pub(super) struct Climbed {
 
 /// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
 /// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
-pub(super) fn climb<K: FieldKind, O: Copy>(
-    formats: &impl Formats<K>,
-    problem: &mut impl Problem<K>,
+pub(super) fn climb<O: Copy>(
+    formats: &dyn Formats,
+    problem: &mut dyn Problem,
     mut tol: f64,
     request: &Request<O>,
     observer: &mut dyn Observer,
@@ -138,9 +140,9 @@ const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
 /// A rung of the ladder.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Rung {
-    pub outer: IterationPrecision,
-    pub precision: IterationPrecision,
-    pub reconstruction: Reconstruction,
+    pub outer: Precision,
+    pub precision: Precision,
+    pub reconstruction: LinkStorage,
 }
 
 impl Rung {
@@ -148,21 +150,21 @@ impl Rung {
     /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `short`: there
     /// are kernels for links in 16 bits beside fields in single precision.
     fn next(self, short: bool) -> Option<Rung> {
-        use IterationPrecision as P;
+        use Precision as P;
         match self {
             Rung { precision: P::Fp16, .. } => Some(Rung { precision: P::Half, ..self }),
             // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
             Rung { precision: P::Half, .. } => {
-                let reconstruction = self.reconstruction.short(short);
+                let reconstruction = self.reconstruction.half(short);
                 Some(Rung { precision: P::Single, reconstruction, ..self })
             }
-            Rung { precision: P::Single, .. } if self.reconstruction.is_short() => {
-                Some(Rung { reconstruction: self.reconstruction.short(false), ..self })
+            Rung { precision: P::Single, .. } if self.reconstruction.half => {
+                Some(Rung { reconstruction: self.reconstruction.half(false), ..self })
             }
             Rung { outer: P::Single, .. } => Some(Rung { outer: P::Double, ..self }),
             Rung { precision: P::Single, .. } => Some(Rung { precision: P::Double, ..self }),
-            Rung { reconstruction: Reconstruction::Eighteen, .. } => None,
-            _ => Some(Rung { reconstruction: Reconstruction::Eighteen, ..self }),
+            Rung { reconstruction: LinkStorage { reals: 18, .. }, .. } => None,
+            _ => Some(Rung { reconstruction: LinkStorage::FULL, ..self }),
         }
     }
 }
@@ -189,52 +191,47 @@ impl Observer for After<'_> {
 }
 
 /// The system in the two precisions of a solver.
-struct Levels<K> {
-    outer_space: AnySpace<K>,
-    outer: AnyOperator<K>,
-    sloppy_space: AnySpace<K>,
-    sloppy: AnyOperator<K>,
+struct Levels {
+    outer_space: FieldSpace,
+    outer: Rc<dyn EvenOdd>,
+    sloppy_space: FieldSpace,
+    sloppy: Rc<dyn EvenOdd>,
     /// Whether the operator is Hermitian and positive.
     positive: bool,
     /// For GCR, and the space that it works in.
-    preconditioner: Option<(AnySpace<K>, AnyPreconditioner<K>)>,
+    preconditioner: Option<(FieldSpace, AnyPreconditioner)>,
     /// Right-hand side and solution in the outer precision.
-    rhs: AnyField<K>,
-    x: AnyField<K>,
+    rhs: DeviceField,
+    x: DeviceField,
 }
 
-impl<K: FieldKind> Levels<K> {
-    fn new<O>(
-        formats: &impl Formats<K>,
-        rung: Rung,
-        problem: &mut impl Problem<K>,
-        request: &Request<O>,
-    ) -> Result<Self> {
+impl Levels {
+    fn new<O>(formats: &dyn Formats, rung: Rung, problem: &mut dyn Problem, request: &Request<O>) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
         let outer = match rung.outer {
-            IterationPrecision::Double => AnyOperator::Double(exact),
-            other => formats.any(other, Reconstruction::Eighteen)?,
+            Precision::Double => exact,
+            other => formats.any(other, LinkStorage::FULL)?,
         };
         let sloppy = formats.any(rung.precision, rung.reconstruction)?;
         let preconditioner = match request.method {
             Method::GcrDd => formats.preconditioner(&request.schwarz, rung.reconstruction)?,
             _ => None,
         };
-        let preconditioner =
-            preconditioner.map(|inner| (AnySpace::new(domain, nrhs, request.schwarz.precision), inner));
+        let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
+        let preconditioner = preconditioner.map(|inner| (space(request.schwarz.precision), inner));
         formats.release_staged();
-        let outer_space = AnySpace::new(domain, nrhs, rung.outer);
-        let sloppy_space = AnySpace::new(domain, nrhs, rung.precision);
+        let (outer_space, sloppy_space) = (space(rung.outer), space(rung.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
-        outer_space.read(problem.rhs(), &mut rhs)?;
-        outer_space.read(problem.solution(), &mut x)?;
+        outer_space.convert_from(problem.rhs(), &mut rhs)?;
+        outer_space.convert_from(problem.solution(), &mut x)?;
         Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
     }
-    fn hand_back(&self, problem: &mut impl Problem<K>) -> Result {
-        let space = FieldSpace::new(problem.space().domain(), problem.space().nrhs());
-        self.outer_space.write(&self.x, &space, problem.solution())
+    fn hand_back(&self, problem: &mut dyn Problem) -> Result {
+        let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
+        let space = FieldSpace::new(problem.space().domain(), kind, Precision::Double, nrhs);
+        space.convert_from(&self.x, problem.solution())
     }
     /// Runs the method asked for.
     fn iterate<O: Copy>(
@@ -245,7 +242,7 @@ impl<K: FieldKind> Levels<K> {
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, SolverError> {
         let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
-        let (positive, system) = (*positive, Mixed::new(outer_space, outer, sloppy_space, sloppy));
+        let (positive, system) = (*positive, Mixed::new(outer_space, &**outer, sloppy_space, &**sloppy));
         if request.method == Method::GcrDd {
             let Some((space, inner)) = preconditioner else {
                 return Err(SolveError::Invalid(
@@ -261,29 +258,29 @@ impl<K: FieldKind> Levels<K> {
             let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
             return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
         }
-        let dependent = DEPENDENT[usize::from(rung.precision != IterationPrecision::Double)];
+        let dependent = DEPENDENT[usize::from(rung.precision != Precision::Double)];
         match request.correction {
             Correction::Reliable { delta } => {
                 // On the very same links and in the same precision the iteration needs no reliable updates.
                 // Reconstructed links are others, if only a little: those of a file in single precision are unitary to
                 // 1e-7 only, and so far from their reconstruction.
-                let short = rung.precision == IterationPrecision::Half || rung.reconstruction.is_short();
+                let short = rung.precision == Precision::Half || rung.reconstruction.half;
                 let default = match rung.reconstruction {
                     _ if positive && short => Some(SHORT_DELTA),
-                    _ if rung.precision != rung.outer || rung.reconstruction.is_short() => None,
-                    Reconstruction::Eighteen => Some(0.0),
+                    _ if rung.precision != rung.outer || rung.reconstruction.half => None,
+                    LinkStorage::FULL => Some(0.0),
                     _ => Some(1e-4),
                 };
                 let terms = Terms { tol, delta: delta.or(default), dependent, positive };
                 krylov(&system, rhs, x, terms, request, observer)
             }
             Correction::Defect { inner_tol } => {
-                let inner = Uniform::new(sloppy_space, sloppy);
+                let inner = Uniform::new(sloppy_space, &**sloppy);
                 let max_iterations = request.max_iterations;
                 let params = DefectParams { tol, inner_tol, max_iterations, max_corrections: 1000, max_stalls: 3 };
                 let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
                 let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
-                let solve = |r: &AnyField<K>, e: &mut AnyField<K>, asked: &solvers::InnerRequest| {
+                let solve = |r: &DeviceField, e: &mut DeviceField, asked: &solvers::InnerRequest| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
                     let terms = Terms { tol: asked.tol, delta: Some(0.0), dependent, positive };

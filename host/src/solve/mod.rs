@@ -12,10 +12,10 @@ mod staggered;
 
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches};
 pub use configuration::Configuration;
+pub use gpu_kernels::{LinkStorage, Precision};
 pub use memory::{staggered_apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};
-pub use request::{Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, SchwarzError};
-pub(crate) use request::{with_formats, with_improved_formats, with_naive_formats};
+pub use request::{Correction, Method, Operator, Request, Schwarz, SchwarzError};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 pub use staggered::StaggeredConfiguration;

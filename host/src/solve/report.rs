@@ -1,7 +1,8 @@
 //! What came out of a solve.
-use super::request::{IterationPrecision, Reconstruction, SchwarzError};
+use super::request::SchwarzError;
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
 /// A step up the ladder: why the solve could not go on as it was, and how it went on from the best iterate.
@@ -12,11 +13,11 @@ pub struct Climb {
     /// The solver's reason, with its account of the iterations since the step before.
     pub reason: Unsolved,
     /// Precision of the iteration from here on.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// Precision of the solver's true residuals from here on.
-    pub outer: IterationPrecision,
+    pub outer: Precision,
     /// Reals kept of a link from here on.
-    pub reconstruction: Reconstruction,
+    pub reconstruction: LinkStorage,
 }
 
 /// What a solve did. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the
@@ -31,14 +32,14 @@ pub struct Report {
     /// can tell, or a source is no number.
     pub converged: bool,
     /// The precision of the iteration at the end.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// The precision of the solver's true residuals at the end.
-    pub outer: IterationPrecision,
+    pub outer: Precision,
     /// The steps up the ladder of precisions.
     pub climbs: Vec<Climb>,
-    /// The reconstruction in use: `Twelve` where `Eight` was asked for but some links are singular, `Thirteen` where
-    /// `Twelve` was asked for but long links are in U(3).
-    pub reconstruction: Reconstruction,
+    /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were
+    /// asked for but long links are in U(3).
+    pub reconstruction: LinkStorage,
     /// Seconds of the iteration, transfers excluded.
     pub seconds: f64,
     /// Seconds from the first transfer to the last.

@@ -2,6 +2,7 @@
 use crate::dirac::{CloverParams, Schur, StaggeredParams, WilsonParams};
 use crate::lattice::Lattice;
 use comms::ProcessGrid;
+use gpu_kernels::{LinkStorage, Precision};
 
 /// Which Krylov method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Schwarz {
     /// Over-relaxation ω.
     pub omega: f64,
     /// Precision in the domains.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// Extents of a domain, even ones that divide the part of each process; `None`: that part as a whole.
     pub domain: Option<[usize; 4]>,
     /// Sites of its neighbours that the domain of a process has besides its own part, in the directions that are cut: 0
@@ -110,178 +111,9 @@ impl Schwarz {
 
 impl Default for Schwarz {
     fn default() -> Self {
-        Schwarz { steps: 10, omega: 1.0, precision: IterationPrecision::Half, domain: None, overlap: 0, k_max: 16 }
+        Schwarz { steps: 10, omega: 1.0, precision: Precision::Half, domain: None, overlap: 0, k_max: 16 }
     }
 }
-
-/// Precision of the iteration. The final check is always in double.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum IterationPrecision {
-    /// 64-bit floating point.
-    #[default]
-    Double,
-    /// 32-bit floating point.
-    Single,
-    /// 16-bit fixed point with a norm per site.
-    Half,
-    /// 16-bit floating point without one: faster and less precise. Solvers keep vectors near 1, where it has its digits.
-    Fp16,
-}
-
-/// How many reals of a link are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Reconstruction {
-    Eighteen,
-    #[default]
-    Twelve,
-    Eight,
-    /// 12, in temporal gauge: links in t are 1 and not read, except across the boundary.
-    TwelveTemporal,
-    /// 8 in temporal gauge, in double and single precision.
-    EightTemporal,
-    /// 18 in 16-bit fixed point beside fields in single precision, for staggered operators.
-    EighteenShort,
-    /// 12 in the same way.
-    TwelveShort,
-    /// 8 in the same way.
-    EightShort,
-    /// 12 and the phase of the determinant: for long links of improved staggered operators, in U(3) as HISQ's are.
-    Thirteen,
-    /// 8 and the phase, in the same way.
-    Nine,
-    /// 13 in 16-bit fixed point beside fields in single precision.
-    ThirteenShort,
-    /// 9 in the same way.
-    NineShort,
-}
-
-impl Reconstruction {
-    /// Whether links have to be in temporal gauge.
-    pub fn is_temporal(self) -> bool {
-        matches!(self, Reconstruction::TwelveTemporal | Reconstruction::EightTemporal)
-    }
-    /// Whether there are kernels of Wilson fermions for it in a precision.
-    pub fn exists_in(self, precision: IterationPrecision) -> bool {
-        let floating = matches!(precision, IterationPrecision::Double | IterationPrecision::Single);
-        self.is_for_wilson() && (self != Reconstruction::EightTemporal || floating)
-    }
-    /// Whether operators of Wilson fermions take it, if need be as [`with_two_rows`](Self::with_two_rows).
-    pub(super) fn is_for_wilson(self) -> bool {
-        !self.is_short() && !self.keeps_phase()
-    }
-    /// Whether links are kept in 16 bits beside fields in single precision.
-    pub fn is_short(self) -> bool {
-        use Reconstruction::*;
-        matches!(self, EighteenShort | TwelveShort | EightShort | ThirteenShort | NineShort)
-    }
-    /// Whether the phase of the determinant is kept: for long links in U(3).
-    pub fn keeps_phase(self) -> bool {
-        use Reconstruction::*;
-        matches!(self, Thirteen | Nine | ThirteenShort | NineShort)
-    }
-    /// As many reals, each as precise as the fields beside it, or in 16 bits.
-    pub(super) fn short(self, short: bool) -> Self {
-        use Reconstruction::*;
-        match (self, short) {
-            (Eighteen | EighteenShort, true) => EighteenShort,
-            (Eighteen | EighteenShort, false) => Eighteen,
-            (Twelve | TwelveShort, true) => TwelveShort,
-            (Twelve | TwelveShort, false) => Twelve,
-            (Eight | EightShort, true) => EightShort,
-            (Eight | EightShort, false) => Eight,
-            (Thirteen | ThirteenShort, true) => ThirteenShort,
-            (Thirteen | ThirteenShort, false) => Thirteen,
-            (Nine | NineShort, true) => NineShort,
-            (Nine | NineShort, false) => Nine,
-            (TwelveTemporal | EightTemporal, _) => self,
-        }
-    }
-    /// Kept in the same way with all 18 reals.
-    pub(super) fn with_all_reals(self) -> Self {
-        if self.is_short() { Reconstruction::EighteenShort } else { Reconstruction::Eighteen }
-    }
-    /// Whether there are links that it cannot keep although they are in the group: those whose first row is (a, 0, 0).
-    pub(super) fn has_singular_links(self) -> bool {
-        self != self.with_two_rows()
-    }
-    /// Kept in the same way with 12 or 13 reals, where 8 or 9 do not tell all links.
-    pub(super) fn with_two_rows(self) -> Self {
-        use Reconstruction::*;
-        match self {
-            Eight => Twelve,
-            EightTemporal => TwelveTemporal,
-            EightShort => TwelveShort,
-            Nine => Thirteen,
-            NineShort => ThirteenShort,
-            Eighteen | EighteenShort | Twelve | TwelveTemporal | TwelveShort | Thirteen | ThirteenShort => self,
-        }
-    }
-    /// With the phase of the determinant beside 12 or 8 reals, as links in U(3) need it.
-    pub fn with_phase(self) -> Self {
-        use Reconstruction::*;
-        match self {
-            Twelve => Thirteen,
-            Eight => Nine,
-            TwelveShort => ThirteenShort,
-            EightShort => NineShort,
-            _ => self,
-        }
-    }
-    /// Whether there are kernels of the naive staggered operator for it in a precision: not for links in temporal gauge,
-    /// not for phases, which thin links do not have, and not in 16-bit floating point, which would save no memory where a
-    /// norm fills up a 16-byte chunk.
-    pub fn exists_for_naive(self, precision: IterationPrecision) -> bool {
-        self.exists_for_improved(precision) && !self.keeps_phase()
-    }
-    /// Whether there are kernels of improved staggered operators with such long links in a precision.
-    pub fn exists_for_improved(self, precision: IterationPrecision) -> bool {
-        let single = precision == IterationPrecision::Single;
-        !self.is_temporal() && precision != IterationPrecision::Fp16 && (single || !self.is_short())
-    }
-}
-
-/// As `with_formats`, for the naive staggered operator: [`Reconstruction::exists_for_naive`] says for which pairs.
-macro_rules! with_naive_formats {
-    ($precision:expr, $reconstruction:expr, $then:ident) => {
-        with_naive_formats!(@or $precision, $reconstruction, $then,
-            (precision, other) => unreachable!("no naive staggered kernels for {other:?} in {precision:?}"))
-    };
-    (@or $precision:expr, $reconstruction:expr, $then:ident, $($more:tt)*) => {
-        with_naive_formats!(@each $precision, $reconstruction, $then, [$($more)*], Double Single Half)
-    };
-    (@each $precision:expr, $reconstruction:expr, $then:ident, [$($more:tt)*], $($p:ident)*) => {
-        match ($precision, $reconstruction) {
-            $(
-                (IterationPrecision::$p, Reconstruction::Eighteen) => $then!($p, Recon18),
-                (IterationPrecision::$p, Reconstruction::Twelve) => $then!($p, Recon12),
-                (IterationPrecision::$p, Reconstruction::Eight) => $then!($p, Recon8),
-            )*
-            (IterationPrecision::Single, Reconstruction::EighteenShort) => $then!(Single, Recon18H),
-            (IterationPrecision::Single, Reconstruction::TwelveShort) => $then!(Single, Recon12H),
-            (IterationPrecision::Single, Reconstruction::EightShort) => $then!(Single, Recon8H),
-            $($more)*
-        }
-    };
-}
-pub(crate) use with_naive_formats;
-
-/// As `with_formats`, for improved staggered operators: [`Reconstruction::exists_for_improved`] says for which pairs.
-macro_rules! with_improved_formats {
-    ($precision:expr, $reconstruction:expr, $then:ident) => {
-        with_naive_formats!(@or $precision, $reconstruction, $then,
-            (IterationPrecision::Double, Reconstruction::Thirteen) => $then!(Double, Recon13),
-            (IterationPrecision::Double, Reconstruction::Nine) => $then!(Double, Recon9),
-            (IterationPrecision::Single, Reconstruction::Thirteen) => $then!(Single, Recon13),
-            (IterationPrecision::Single, Reconstruction::Nine) => $then!(Single, Recon9),
-            (IterationPrecision::Half, Reconstruction::Thirteen) => $then!(Half, Recon13),
-            (IterationPrecision::Half, Reconstruction::Nine) => $then!(Half, Recon9),
-            (IterationPrecision::Single, Reconstruction::ThirteenShort) => $then!(Single, Recon13H),
-            (IterationPrecision::Single, Reconstruction::NineShort) => $then!(Single, Recon9H),
-            (precision, other) => unreachable!("no improved staggered kernels for {other:?} in {precision:?}"))
-    };
-}
-pub(crate) use with_improved_formats;
 
 /// How true residuals come into an iteration in lower precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -313,28 +145,6 @@ impl Default for Correction {
         Correction::Reliable { delta: None }
     }
 }
-
-/// Calls a macro with the types of a precision and a reconstruction that are known at run time. 8 reals in temporal gauge
-/// become 12 where there are none.
-macro_rules! with_formats {
-    ($precision:expr, $reconstruction:expr, $then:ident) => {
-        with_formats!(@each $precision, $reconstruction, $then,
-            Double Recon8T, Single Recon8T, Half Recon12T, Fp16 Recon12T)
-    };
-    (@each $precision:expr, $reconstruction:expr, $then:ident, $($p:ident $last:ident),*) => {
-        match ($precision, $reconstruction) {
-            $(
-                (IterationPrecision::$p, Reconstruction::Eighteen) => $then!($p, Recon18),
-                (IterationPrecision::$p, Reconstruction::Twelve) => $then!($p, Recon12),
-                (IterationPrecision::$p, Reconstruction::Eight) => $then!($p, Recon8),
-                (IterationPrecision::$p, Reconstruction::TwelveTemporal) => $then!($p, Recon12T),
-                (IterationPrecision::$p, Reconstruction::EightTemporal) => $then!($p, $last),
-            )*
-            other => unreachable!("no Wilson kernels for {other:?}"),
-        }
-    };
-}
-pub(crate) use with_formats;
 
 /// Which operator M.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -379,12 +189,12 @@ pub struct Request<O = Operator> {
     /// The method.
     pub method: Method,
     /// Precision of the iteration, the sloppy one.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// Precision of the solution and of the true residuals of the solver, double or single. In single the answer is good
     /// to about 1e-6, and needs half the memory.
-    pub outer: IterationPrecision,
-    /// Storage of the links in the iteration. `Twelve` and `Eight` need SU(3) links, `Thirteen` and `Nine` U(3) ones.
-    pub reconstruction: Reconstruction,
+    pub outer: Precision,
+    /// Storage of the links in the iteration. 12 and 8 real numbers need SU(3) links, 13 and 9 U(3) ones.
+    pub reconstruction: LinkStorage,
     /// Asked ‖η − M ψ‖ / ‖η‖ of the full system.
     pub tol: f64,
     /// Most iterations.
@@ -402,7 +212,7 @@ pub struct Request<O = Operator> {
 impl<O> Request<O> {
     /// Refuses pairs of precisions that no solver takes.
     pub(super) fn check_precisions(&self) -> Result<(), &'static str> {
-        use IterationPrecision as P;
+        use Precision as P;
         match (self.outer, self.precision) {
             (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
             (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
@@ -414,9 +224,9 @@ impl<O> Request<O> {
         Request {
             operator: operator.into(),
             method: Method::default(),
-            precision: IterationPrecision::default(),
-            outer: IterationPrecision::Double,
-            reconstruction: Reconstruction::default(),
+            precision: Precision::default(),
+            outer: Precision::Double,
+            reconstruction: LinkStorage::default(),
             tol: 1e-10,
             max_iterations: 10_000,
             correction: Correction::default(),

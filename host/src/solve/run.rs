@@ -1,15 +1,15 @@
 //! The course of a solve: to the even sites, up the ladder of precisions, back, and the check of the answer.
 use super::batch::gflops;
-use super::configuration::{Configuration, Operators, expect_kernels};
+use super::configuration::{Configuration, Operators, expect_kernels, with_kernels};
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::{Method, Request};
 use super::scale::Scales;
 use crate::dirac::EvenOdd;
 use crate::domain::{Domain, Result};
-use crate::field::host::{HostField, HostSpinor, Spinor};
-use crate::field::{DeviceField, FieldKind, FieldSpace, FullField};
-use gpu_kernels::storage::Double;
+use crate::field::host::{Fermion, HostField, HostSpinor, Spinor};
+use crate::field::{DeviceField, FieldSpace, FullField};
+use gpu_kernels::Precision;
 use solvers::{Observer, SolveError, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ impl Configuration<'_> {
         observer: &mut dyn Observer,
     ) -> Solved<Spinor> {
         self.domain().expect_sources(sources, guess)?;
-        if !request.reconstruction.is_temporal() {
+        if !request.reconstruction.temporal {
             return self.solve_here(sources, guess, request, observer);
         }
         let (fixed, transformation) = self.in_temporal_gauge()?;
@@ -59,7 +59,8 @@ impl Configuration<'_> {
     ) -> Solved<Spinor> {
         let begin = Instant::now();
         expect_kernels(request.precision, request.reconstruction)?;
-        let request = Request { reconstruction: self.possible(request.reconstruction, request.precision)?, ..*request };
+        let reconstruction = self.possible(with_kernels(request.precision, request.reconstruction))?;
+        let request = Request { reconstruction, ..*request };
         request.check_precisions().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
         if request.method == Method::GcrDd {
             request.schwarz.check(self.domain().local(), self.domain().grid())?;
@@ -71,14 +72,14 @@ impl Configuration<'_> {
 
 /// Solves M ψ_j = η_j for all sources together. The reconstruction is one that can be had; `begin` is when the user's call
 /// began.
-pub(super) fn solve<K: FieldKind, O: Copy>(
-    formats: &impl Formats<K>,
-    sources: &[HostField<K::Host>],
-    guess: Option<&[HostField<K::Host>]>,
+pub(super) fn solve<F: Fermion, O: Copy>(
+    formats: &dyn Formats,
+    sources: &[HostField<F>],
+    guess: Option<&[HostField<F>]>,
     request: &Request<O>,
     observer: &mut dyn Observer,
     begin: Instant,
-) -> Solved<K::Host> {
+) -> Solved<F> {
     let mut problem = FullSystem::new(formats.domain(), formats.exact(), sources, guess)?;
     // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
@@ -106,33 +107,33 @@ pub(super) fn solve<K: FieldKind, O: Copy>(
 }
 
 /// The full system in double, and its answer.
-struct FullSystem<K: FieldKind> {
-    space: FieldSpace<K, Double>,
-    operator: Rc<dyn EvenOdd<K, Double>>,
-    eta: FullField<K, Double>,
-    psi: FullField<K, Double>,
+struct FullSystem {
+    space: FieldSpace,
+    operator: Rc<dyn EvenOdd>,
+    eta: FullField,
+    psi: FullField,
     /// What η and ψ are multiplied by.
     scales: Scales,
     /// Of the Schur complement.
-    rhs: DeviceField<K, Double>,
+    rhs: DeviceField,
     /// ‖η_j‖
     source_norms: Vec<f64>,
     /// ‖η̂_j‖
     rhs_norms: Vec<f64>,
 }
 
-impl<K: FieldKind> FullSystem<K> {
-    fn new(
+impl FullSystem {
+    fn new<F: Fermion>(
         domain: &Domain,
-        operator: Rc<dyn EvenOdd<K, Double>>,
-        sources: &[HostField<K::Host>],
-        guess: Option<&[HostField<K::Host>]>,
+        operator: Rc<dyn EvenOdd>,
+        sources: &[HostField<F>],
+        guess: Option<&[HostField<F>]>,
     ) -> Result<Self> {
         let nrhs = sources.len();
-        let space = FieldSpace::<K, Double>::new(domain, nrhs);
-        let mut eta = FullField::zero(domain, nrhs)?;
+        let space = FieldSpace::new(domain, F::KIND, Precision::Double, nrhs);
+        let mut eta = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
         eta.upload(sources)?;
-        let mut psi = FullField::zero(domain, nrhs)?;
+        let mut psi = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
         if let Some(guess) = guess {
             psi.upload(guess)?;
         }
@@ -156,14 +157,14 @@ impl<K: FieldKind> FullSystem<K> {
     }
 }
 
-impl<K: FieldKind> Problem<K> for FullSystem<K> {
-    fn space(&self) -> &FieldSpace<K, Double> {
+impl Problem for FullSystem {
+    fn space(&self) -> &FieldSpace {
         &self.space
     }
-    fn rhs(&self) -> &DeviceField<K, Double> {
+    fn rhs(&self) -> &DeviceField {
         &self.rhs
     }
-    fn solution(&mut self) -> &mut DeviceField<K, Double> {
+    fn solution(&mut self) -> &mut DeviceField {
         &mut self.psi.even
     }
     /// ψ_o from ψ_e, then ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
@@ -183,7 +184,7 @@ impl<K: FieldKind> Problem<K> for FullSystem<K> {
 }
 
 /// ‖x_j‖
-pub(super) fn norms<K: FieldKind>(space: &FieldSpace<K, Double>, x: &DeviceField<K, Double>) -> Result<Vec<f64>> {
+pub(super) fn norms(space: &FieldSpace, x: &DeviceField) -> Result<Vec<f64>> {
     let mut norms = vec![0.0; space.nrhs()];
     space.norm2(x, &mut norms)?;
     norms.iter_mut().for_each(|n| *n = n.sqrt());

@@ -2,8 +2,7 @@
 //! still have squares that single precision can hold, so such sources are multiplied by a power of two for the solve, which
 //! changes no digit, and solutions divided by it.
 use crate::domain::Result;
-use crate::field::{FieldKind, FieldSpace, FullField};
-use gpu_kernels::storage::Double;
+use crate::field::{FieldSpace, FullField};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -34,19 +33,14 @@ impl Scales {
         norms.iter().zip(&self.0).map(|(norm, scale)| norm * scale).collect()
     }
     /// Multiplies sources, or the guess that belongs to them.
-    pub fn apply<K: FieldKind>(&self, space: &FieldSpace<K, Double>, fields: &mut FullField<K, Double>) -> Result {
+    pub fn apply(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| scale)
     }
     /// Divides solutions.
-    pub fn undo<K: FieldKind>(&self, space: &FieldSpace<K, Double>, fields: &mut FullField<K, Double>) -> Result {
+    pub fn undo(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| 1.0 / scale)
     }
-    fn multiply<K: FieldKind>(
-        &self,
-        space: &FieldSpace<K, Double>,
-        fields: &mut FullField<K, Double>,
-        factor: impl Fn(f64) -> f64,
-    ) -> Result {
+    fn multiply(&self, space: &FieldSpace, fields: &mut FullField, factor: impl Fn(f64) -> f64) -> Result {
         if self.are_one() {
             return Ok(());
         }

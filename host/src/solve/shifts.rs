@@ -3,15 +3,15 @@
 use super::batch::gflops;
 use super::ladder::{Climbed, Formats, Problem, climb};
 use super::report::{Climb, SolveFailure};
-use super::request::{IterationPrecision, Method, Reconstruction, Request};
+use super::request::{Method, Request};
 use super::run::norms;
 use super::scale::Scales;
 use super::staggered::{StaggeredConfiguration, StaggeredOperators};
 use crate::dirac::{EvenOdd, StaggeredParams};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, HostColour};
-use crate::field::{AnyField, AnySpace, ColourSpace, DeviceColour, FullColour};
-use gpu_kernels::storage::{Double, OneSpin};
+use crate::field::{DeviceField, FieldSpace, FullField};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
     Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, Unsolved, VectorSpace, multishift_cg,
@@ -57,9 +57,9 @@ pub struct ShiftsReport {
     /// Whether every true residual is at or below the tolerance.
     pub converged: bool,
     /// The precision of multi-shift CG; `None` where each system was solved by itself.
-    pub first_precision: Option<IterationPrecision>,
+    pub first_precision: Option<Precision>,
     /// The reconstruction in use where each system was refined, before any step up the ladder.
-    pub reconstruction: Reconstruction,
+    pub reconstruction: LinkStorage,
     /// Seconds of multi-shift CG.
     pub first_seconds: f64,
     /// Seconds of all solvers, transfers excluded.
@@ -212,15 +212,15 @@ impl StaggeredConfiguration<'_> {
 struct Shifts<'c, 'g> {
     configuration: &'c StaggeredConfiguration<'g>,
     request: Request<StaggeredParams>,
-    space: ColourSpace<Double>,
-    sources: FullColour<Double>,
+    space: FieldSpace,
+    sources: FullField,
     /// What sources and solutions are multiplied by.
     scales: Scales,
     /// ‖b_j‖ on each parity.
     norms: Vec<[f64; 2]>,
-    x: Vec<FullColour<Double>>,
+    x: Vec<FullField>,
     outcomes: Vec<ShiftOutcome>,
-    first_precision: Option<IterationPrecision>,
+    first_precision: Option<Precision>,
     first_seconds: f64,
     seconds: f64,
     flops: f64,
@@ -234,8 +234,8 @@ impl<'c, 'g> Shifts<'c, 'g> {
         request: Request<StaggeredParams>,
     ) -> Result<Self> {
         let (domain, nrhs) = (configuration.domain(), sources.len());
-        let space = ColourSpace::<Double>::new(domain, nrhs);
-        let mut full = FullColour::zero(domain, nrhs)?;
+        let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, nrhs);
+        let mut full = FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs)?;
         full.upload(sources)?;
         let (even, odd) = (norms(&space, &full.even)?, norms(&space, &full.odd)?);
         let scales =
@@ -258,7 +258,10 @@ impl<'c, 'g> Shifts<'c, 'g> {
             sources: full,
             scales,
             norms: even.into_iter().zip(odd).map(|(even, odd)| [even, odd]).collect(),
-            x: shifts.iter().map(|_| FullColour::zero(domain, nrhs)).collect::<Result<_>>()?,
+            x: shifts
+                .iter()
+                .map(|_| FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs))
+                .collect::<Result<_>>()?,
             outcomes: shifts.iter().map(outcome).collect(),
             first_precision: None,
             first_seconds: 0.0,
@@ -295,16 +298,16 @@ impl<'c, 'g> Shifts<'c, 'g> {
         parity: usize,
         observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
-        let double = self.request.precision == IterationPrecision::Double;
-        let precision = if double { IterationPrecision::Double } else { IterationPrecision::Single };
+        let double = self.request.precision == Precision::Double;
+        let precision = if double { Precision::Double } else { Precision::Single };
         let tol = if double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
         // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
-        let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.short(false))?;
-        let space = AnySpace::<OneSpin>::new(self.space.domain(), self.space.nrhs(), precision);
+        let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
+        let space = FieldSpace::new(self.space.domain(), FermionKind::Staggered, precision, self.space.nrhs());
         let mut b = space.allocate()?;
-        space.read(self.sources.parity(parity), &mut b)?;
-        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<AnyField<OneSpin>>>>()?;
+        space.convert_from(self.sources.parity(parity), &mut b)?;
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<DeviceField>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let params = MultiShiftParams {
             tol: &[tol],
@@ -314,7 +317,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         };
         self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
         let start = Instant::now();
-        match multishift_cg(&space, &operator, &shifts, &b, &mut x, &params, &mut workspace, observer) {
+        match multishift_cg(&space, &*operator, &shifts, &b, &mut x, &params, &mut workspace, observer) {
             Ok(info) => {
                 for (outcome, shift) in self.outcomes.iter_mut().zip(&info.shifts) {
                     outcome.iterations += shift.iterations.iter().copied().max().unwrap_or(0);
@@ -331,7 +334,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             },
         }
         for (full, x) in self.x.iter_mut().zip(&x) {
-            space.write(x, &self.space, full.parity_mut(parity))?;
+            self.space.convert_from(x, full.parity_mut(parity))?;
         }
         self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
         let seconds = start.elapsed().as_secs_f64();
@@ -401,15 +404,15 @@ impl<'c, 'g> Shifts<'c, 'g> {
         }
         self.relative_to_sources(&mut image)
     }
-    fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd<OneSpin, Double>>> {
+    fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd>> {
         let params = StaggeredParams { mass, ..self.request.operator };
         Ok(StaggeredOperators::new(self.configuration, params, 0, 0.0, self.space.nrhs())?.exact())
     }
-    fn zero(&self) -> Result<FullColour<Double>> {
-        FullColour::zero(self.space.domain(), self.space.nrhs())
+    fn zero(&self) -> Result<FullField> {
+        FullField::zero(self.space.domain(), FermionKind::Staggered, Precision::Double, self.space.nrhs())
     }
     /// ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
-    fn relative_to_sources(&self, y: &mut FullColour<Double>) -> Result<Vec<f64>> {
+    fn relative_to_sources(&self, y: &mut FullField) -> Result<Vec<f64>> {
         let n = self.space.nrhs();
         let (mut squares, mut parts) = (vec![0.0; n], vec![0.0; n]);
         for parity in 0..2 {
@@ -426,11 +429,11 @@ impl<'c, 'g> Shifts<'c, 'g> {
 
 /// (M†M + σ) x = b on the sites of one parity.
 struct Shifted<'a> {
-    space: &'a ColourSpace<Double>,
-    operator: Rc<dyn EvenOdd<OneSpin, Double>>,
-    rhs: &'a DeviceColour<Double>,
+    space: &'a FieldSpace,
+    operator: Rc<dyn EvenOdd>,
+    rhs: &'a DeviceField,
     norms: Vec<f64>,
-    x: &'a mut DeviceColour<Double>,
+    x: &'a mut DeviceField,
 }
 
 impl Shifted<'_> {
@@ -440,14 +443,14 @@ impl Shifted<'_> {
     }
 }
 
-impl Problem<OneSpin> for Shifted<'_> {
-    fn space(&self) -> &ColourSpace<Double> {
+impl Problem for Shifted<'_> {
+    fn space(&self) -> &FieldSpace {
         self.space
     }
-    fn rhs(&self) -> &DeviceColour<Double> {
+    fn rhs(&self) -> &DeviceField {
         self.rhs
     }
-    fn solution(&mut self) -> &mut DeviceColour<Double> {
+    fn solution(&mut self) -> &mut DeviceField {
         self.x
     }
     /// Of this parity; the whole is checked at the end.

@@ -2,22 +2,16 @@
 use super::configuration::Configuration;
 use super::ladder::Formats;
 use super::report::SolveFailure;
-use super::request::{IterationPrecision, Method, Reconstruction, Request, with_improved_formats, with_naive_formats};
+use super::request::{Method, Request};
 use super::run::{Solved, solve};
-use crate::dirac::{
-    EvenOdd, EvenOddStaggered, Form, ImprovedLinks, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
-};
+use crate::dirac::{EvenOdd, EvenOddStaggered, Form, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::fat_links::{Improvement, LinkGroup};
+use crate::field::FullField;
 use crate::field::host::{ColourVector, HostColour, HostGauge};
-use crate::field::{AnyOperator, FullColour};
-use gpu_kernels::storage::{
-    Double, Half, LinkFormat, OneSpin, Precision, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13,
-    Recon13H, Recon18, Recon18H, Single,
-};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{LinearOperator, Observer, SolveError};
-use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -40,21 +34,17 @@ enum Links<'g> {
 
 struct ImprovedConfiguration {
     links: Improvement,
-    copies: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    copies: RefCell<HashMap<(Precision, LinkStorage), Arc<StaggeredLinks>>>,
     singular: OnceCell<bool>,
 }
 
 impl ImprovedConfiguration {
-    fn links<P: Precision, R: LinkFormat<P>>(&self) -> Result<Arc<ImprovedLinks<P, R>>>
-    where
-        R::Full: LinkFormat<P>,
-    {
-        let key = TypeId::of::<(P, R)>();
-        if let Some(links) = self.copies.borrow().get(&key).and_then(|copy| copy.downcast_ref()) {
+    fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
+        if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
             return Ok(Arc::clone(links));
         }
-        let links = Arc::new(self.links.pack::<P, R>()?);
-        self.copies.borrow_mut().insert(key, Box::new(links.clone()));
+        let links = Arc::new(self.links.pack(precision, storage)?);
+        self.copies.borrow_mut().insert((precision, storage), links.clone());
         Ok(links)
     }
     /// Whether there are long links that 8 and 9 reals do not tell.
@@ -96,11 +86,18 @@ impl<'g> StaggeredConfiguration<'g> {
             Links::Improved(configuration) => configuration.links.fat.domain(),
         }
     }
-    /// The reconstruction that can be had: of thin links, or of long ones where those are a number times U(3). Those that
-    /// are not in SU(3) need the phase of their determinant.
-    pub fn possible(&self, asked: Reconstruction, precision: IterationPrecision) -> Result<Reconstruction> {
+    /// The links in a format.
+    fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
+        match &self.links {
+            Links::Thin(thin) => Ok(Arc::new(StaggeredLinks::naive(thin.links(precision, storage)?))),
+            Links::Improved(improved) => improved.links(precision, storage),
+        }
+    }
+    /// How links can be stored, thin ones or long ones: as asked for where they are in the group and determined by so many
+    /// real numbers. Long links that are not in SU(3) need the phase of their determinant.
+    pub fn possible(&self, asked: LinkStorage) -> Result<LinkStorage> {
         let improved = match &self.links {
-            Links::Thin(configuration) => return configuration.possible(asked, precision),
+            Links::Thin(configuration) => return configuration.possible(asked),
             Links::Improved(improved) => improved,
         };
         let fitting = match improved.links.long_group {
@@ -127,11 +124,11 @@ impl<'g> StaggeredConfiguration<'g> {
     fn format(
         &self,
         params: StaggeredParams,
-        precision: IterationPrecision,
-        asked: Reconstruction,
-    ) -> std::result::Result<Reconstruction, SolveFailure<ColourVector>> {
+        precision: Precision,
+        asked: LinkStorage,
+    ) -> std::result::Result<LinkStorage, SolveFailure<ColourVector>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
-        if !asked.exists_for_improved(precision) {
+        if !StaggeredLinks::exists(true, precision, asked) {
             return Err(invalid(
                 "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
                  with 18h, 13h, 12h, 9h or 8h",
@@ -146,26 +143,24 @@ impl<'g> StaggeredConfiguration<'g> {
         if self.spread && params.boundary != TimeBoundary::Antiperiodic {
             return Err(invalid("only an antiperiodic boundary condition can be spread over all links in t"));
         }
-        Ok(self.possible(asked, precision)?)
+        Ok(self.possible(asked)?)
     }
     /// M†M on the even sites in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are the caller's
     /// affair: see [`possible`](Self::possible).
     ///
     /// # Errors
-    /// [`DeviceError::NoKernels`] for formats of which there are none: see [`Reconstruction::exists_for_naive`] and
-    /// [`Reconstruction::exists_for_improved`]; and failures of the device.
+    /// [`DeviceError::NoKernels`] for formats of which there are none: see [`StaggeredLinks::exists`]; and failures of the
+    /// device.
     pub fn operator(
         &self,
         params: StaggeredParams,
-        precision: IterationPrecision,
-        reconstruction: Reconstruction,
+        precision: Precision,
+        reconstruction: LinkStorage,
         nrhs: usize,
-    ) -> Result<AnyOperator<OneSpin>> {
-        let (operator, exists) = match self.links {
-            Links::Thin(_) => ("naive staggered", reconstruction.exists_for_naive(precision)),
-            Links::Improved(_) => ("improved staggered", reconstruction.exists_for_improved(precision)),
-        };
-        if !exists {
+    ) -> Result<Rc<dyn EvenOdd>> {
+        let improved = matches!(self.links, Links::Improved(_));
+        if !StaggeredLinks::exists(improved, precision, reconstruction) {
+            let operator = if improved { "improved staggered" } else { "naive staggered" };
             return Err(DeviceError::NoKernels { operator, precision, reconstruction });
         }
         StaggeredOperators::new(self, params, 0, 0.0, nrhs)?.any(precision, reconstruction)
@@ -181,29 +176,12 @@ impl<'g> StaggeredConfiguration<'g> {
         form: Form,
         fields: &[HostColour],
         params: StaggeredParams,
-        (precision, reconstruction): (IterationPrecision, Reconstruction),
-    ) -> std::result::Result<(Vec<HostColour>, Reconstruction), SolveFailure<ColourVector>> {
+        (precision, reconstruction): (Precision, LinkStorage),
+    ) -> std::result::Result<(Vec<HostColour>, LinkStorage), SolveFailure<ColourVector>> {
         self.domain().expect_sources(fields, None)?;
         let reconstruction = self.format(params, precision, reconstruction)?;
         let twisted = self.twisted(fields);
-        let mut images = match &self.links {
-            Links::Thin(thin) => {
-                macro_rules! with {
-                    ($precision:ident, $recon:ident) => {
-                        applied(form, thin.links::<$precision, $recon>()?, params, &twisted)?
-                    };
-                }
-                with_naive_formats!(precision, reconstruction, with)
-            }
-            Links::Improved(improved) => {
-                macro_rules! with {
-                    ($precision:ident, $recon:ident) => {
-                        applied(form, improved.links::<$precision, $recon>()?, params, &twisted)?
-                    };
-                }
-                with_improved_formats!(precision, reconstruction, with)
-            }
-        };
+        let mut images = applied(form, self.links(precision, reconstruction)?, params, &twisted)?;
         self.twist(&mut images, true);
         Ok((images, reconstruction))
     }
@@ -264,16 +242,16 @@ impl<'g> StaggeredConfiguration<'g> {
     }
 }
 
-fn applied<P: Precision, L: StaggeredLinks<P>>(
+fn applied(
     form: Form,
-    links: Arc<L>,
+    links: Arc<StaggeredLinks>,
     params: StaggeredParams,
     fields: &[HostColour],
 ) -> Result<Vec<HostColour>> {
-    let (domain, staggered) = (links.domain().clone(), Staggered::new(links, params));
-    let mut psi = FullColour::<P>::zero(&domain, fields.len())?;
+    let (domain, precision, staggered) = (links.domain().clone(), links.precision(), Staggered::new(links, params));
+    let field = || FullField::zero(&domain, FermionKind::Staggered, precision, fields.len());
+    let (mut psi, mut out) = (field()?, field()?);
     psi.upload(fields)?;
-    let mut out = FullColour::<P>::zero(&domain, fields.len())?;
     match form {
         Form::Plain | Form::Dagger => staggered.full(form == Form::Dagger, &psi, &mut out)?,
         Form::Normal => {
@@ -293,7 +271,7 @@ pub(super) struct StaggeredOperators<'c, 'g> {
     parity: usize,
     shift: f64,
     nrhs: usize,
-    exact: Rc<dyn EvenOdd<OneSpin, Double>>,
+    exact: Rc<dyn EvenOdd>,
 }
 
 impl<'c, 'g> StaggeredOperators<'c, 'g> {
@@ -304,56 +282,26 @@ impl<'c, 'g> StaggeredOperators<'c, 'g> {
         shift: f64,
         nrhs: usize,
     ) -> Result<Self> {
-        let exact = match &configuration.links {
-            Links::Thin(thin) => make(thin.links::<Double, Recon18>()?, params, parity, shift, nrhs)?,
-            Links::Improved(improved) => make(improved.links::<Double, Recon18>()?, params, parity, shift, nrhs)?,
-        };
+        let links = configuration.links(Precision::Double, LinkStorage::FULL)?;
+        let exact = Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?);
         Ok(StaggeredOperators { configuration, params, parity, shift, nrhs, exact })
     }
 }
 
-fn make<P: Precision, L: StaggeredLinks<P>>(
-    links: Arc<L>,
-    params: StaggeredParams,
-    parity: usize,
-    shift: f64,
-    nrhs: usize,
-) -> Result<Rc<dyn EvenOdd<OneSpin, P>>> {
-    Ok(Rc::new(EvenOddStaggered::shifted(Staggered::new(links, params), parity, shift, nrhs)?))
-}
-
-impl Formats<OneSpin> for StaggeredOperators<'_, '_> {
+impl Formats for StaggeredOperators<'_, '_> {
     fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn exact(&self) -> Rc<dyn EvenOdd<OneSpin, Double>> {
+    fn kind(&self) -> FermionKind {
+        FermionKind::Staggered
+    }
+    fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
     }
-    fn any(&self, precision: IterationPrecision, reconstruction: Reconstruction) -> Result<AnyOperator<OneSpin>> {
+    fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
         let StaggeredOperators { params, parity, shift, nrhs, .. } = *self;
-        macro_rules! on {
-            ($links:ident, $precision:ident, $recon:ident) => {
-                AnyOperator::$precision(make($links.links::<$precision, $recon>()?, params, parity, shift, nrhs)?)
-            };
-        }
-        Ok(match &self.configuration.links {
-            Links::Thin(thin) => {
-                macro_rules! with {
-                    ($precision:ident, $recon:ident) => {
-                        on!(thin, $precision, $recon)
-                    };
-                }
-                with_naive_formats!(precision, reconstruction, with)
-            }
-            Links::Improved(improved) => {
-                macro_rules! with {
-                    ($precision:ident, $recon:ident) => {
-                        on!(improved, $precision, $recon)
-                    };
-                }
-                with_improved_formats!(precision, reconstruction, with)
-            }
-        })
+        let staggered = Staggered::new(self.configuration.links(precision, storage)?, params);
+        Ok(Rc::new(EvenOddStaggered::shifted(staggered, parity, shift, nrhs)?))
     }
     fn release_staged(&self) {
         if let Links::Thin(thin) = &self.configuration.links {

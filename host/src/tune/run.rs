@@ -3,7 +3,7 @@ use crate::backend::Backend;
 use crate::bench::Options;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::workload::{self, Extent};
-use gpu_kernels::storage::{FourSpins, OneSpin};
+use gpu_kernels::FermionKind;
 
 /// A group of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,12 @@ pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Optio
         Operations::Clover => workload::clover(&domain, options, Extent::All, &mut visit)?,
         Operations::Staggered => workload::naive(&domain, options, Extent::All, &mut visit)?,
         Operations::Improved => workload::improved(&domain, options, Extent::All, &mut visit)?,
-        Operations::LinearAlgebra => workload::linear_algebra::<FourSpins>(&domain, options, Extent::All, &mut visit)?,
-        Operations::ColourAlgebra => workload::linear_algebra::<OneSpin>(&domain, options, Extent::All, &mut visit)?,
+        Operations::LinearAlgebra => {
+            workload::linear_algebra(&domain, FermionKind::Wilson, options, Extent::All, &mut visit)?
+        }
+        Operations::ColourAlgebra => {
+            workload::linear_algebra(&domain, FermionKind::Staggered, options, Extent::All, &mut visit)?
+        }
     }
     backend.synchronize().map_err(DeviceError::from)
 }
@@ -43,19 +47,19 @@ mod tests {
     use super::*;
     use crate::backend::Cpu;
     use crate::lattice::Lattice;
-    use crate::solve::{IterationPrecision, Reconstruction};
+    use gpu_kernels::{LinkStorage, Precision};
 
     #[test]
     fn all_operations_run() {
         let options = Options {
             lattice: Lattice::new([2, 4, 2, 4]).unwrap(),
-            precisions: vec![IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half],
+            precisions: vec![Precision::Double, Precision::Single, Precision::Half],
             reconstructions: vec![
-                Reconstruction::Eighteen,
-                Reconstruction::Twelve,
-                Reconstruction::Eight,
-                Reconstruction::Nine,
-                Reconstruction::ThirteenShort,
+                LinkStorage::FULL,
+                LinkStorage::of(12),
+                LinkStorage::of(8),
+                LinkStorage::of(9),
+                LinkStorage::of(13).in_half(),
             ],
             nrhs: 2,
         };

@@ -9,17 +9,11 @@ use crate::dirac::{
     Wilson, WilsonParams,
 };
 use crate::domain::{Domain, Result};
-use crate::field::host::HostGauge;
-use crate::field::{
-    DeviceClover, DeviceField, DeviceGauge, DeviceSpinor, FieldKind, FieldSpace, FullField, SpinorSpace, ThinGauge,
-};
+use crate::field::host::{ColourVector, Fermion, HostGauge, Spinor};
+use crate::field::{DeviceClover, DeviceField, FieldSpace, FullField, ThinGauge};
 use crate::gauge_fixing::temporal_gauge_on;
 use crate::generate;
-use crate::solve::{IterationPrecision, Reconstruction, with_formats};
-use gpu_kernels::storage::{
-    CloverFormat, Double, FourSpins, Fp16, Half, LinkFormat, Precision, Recon8, Recon8T, Recon12, Recon12T, Recon18,
-    Single, SiteFormat, Sites,
-};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
@@ -30,10 +24,10 @@ use std::sync::Arc;
 pub(crate) struct Operation {
     /// `wilson_dslash`, `axpy` ….
     pub name: &'static str,
-    /// `double`, `single`, `half`.
-    pub precision: &'static str,
-    /// `18`, `12`, `8`; empty where there are no links.
-    pub reconstruct: &'static str,
+    /// Of the fields.
+    pub precision: Precision,
+    /// Of the links, where there are any.
+    pub storage: Option<LinkStorage>,
     /// Floating-point operations of a call by all processes, as everybody counts them.
     pub flops: f64,
     /// Compulsory traffic of a call by all processes: every link and every spinor once.
@@ -60,26 +54,21 @@ pub(crate) fn wilson(domain: &Domain, options: &Options, extent: Extent, visit: 
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let staged = ThinGauge::upload(domain, &gauge)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
-            macro_rules! with {
-                ($precision:ident, $recon:ident) => {
-                    wilson_in::<$precision, $recon>(&staged, options, extent, visit)?
-                };
-            }
-            with_formats!(precision, reconstruction, with);
+            wilson_in(&staged, (precision, reconstruction), options, extent, visit)?;
         }
     }
     Ok(())
 }
 
 /// Links, and the formats to keep them in.
-type Formatted<'a> = (Cow<'a, HostGauge>, Vec<Reconstruction>);
+type Formatted<'a> = (Cow<'a, HostGauge>, Vec<LinkStorage>);
 
 /// The links as they are and in temporal gauge, each with the formats for links in that gauge, where there are any.
 fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
     let mut all = Vec::new();
     for temporal in [false, true] {
         let formats = options.reconstructions.iter().copied();
-        let formats: Vec<_> = formats.filter(|format| format.is_temporal() == temporal).collect();
+        let formats: Vec<_> = formats.filter(|format| format.temporal == temporal).collect();
         if !formats.is_empty() {
             let links = if temporal { Cow::Owned(temporal_gauge_on(domain, gauge)?.0) } else { Cow::Borrowed(gauge) };
             all.push((links, formats));
@@ -89,31 +78,30 @@ fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Resul
 }
 
 /// All pairs for which there are kernels.
-fn formats(
-    options: &Options,
-    reconstructions: &[Reconstruction],
-) -> impl Iterator<Item = (IterationPrecision, Reconstruction)> {
+fn formats(options: &Options, reconstructions: &[LinkStorage]) -> impl Iterator<Item = (Precision, LinkStorage)> {
     let pairs = options.precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
-    pairs.filter(|(precision, format)| format.exists_in(*precision))
+    pairs.filter(|(precision, format)| Wilson::exists(*precision, *format))
 }
 
-fn wilson_in<P: CloverFormat, R: LinkFormat<P>>(
+fn wilson_in(
     staged: &ThinGauge,
+    (precision, storage): (Precision, LinkStorage),
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links: Arc<DeviceGauge<P, R>> = Arc::new(staged.pack()?);
+    let links = Arc::new(staged.pack(precision, storage)?);
     let domain = links.domain().clone();
     let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<FourSpins, P, 4>(&domain, options.nrhs)?;
+    let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, options.nrhs)?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |name, flops: f64, spinors: usize| Operation {
         name,
-        precision: P::NAME,
-        reconstruct: R::NAME,
+        precision,
+        storage: Some(storage),
         flops: flops * sites * nrhs as f64,
-        bytes: sites * (R::READ_BYTES + nrhs * spinors * P::SPINOR_BYTES) as f64,
+        bytes: sites
+            * (storage.read_bytes(precision) + nrhs * spinors * FermionKind::Wilson.site_bytes(precision)) as f64,
     };
     let daggers: &[_] = match extent {
         Extent::Shown | Extent::Modelled => &[(false, "wilson_dslash", "wilson_dslash_add")],
@@ -141,8 +129,8 @@ fn wilson_in<P: CloverFormat, R: LinkFormat<P>>(
         let matrix = EvenOddWilson::new(wilson, nrhs)?;
         let operation = |name| Operation {
             name,
-            precision: P::NAME,
-            reconstruct: R::NAME,
+            precision,
+            storage: Some(storage),
             flops: matrix.flops() * nrhs as f64,
             bytes: matrix.bytes(),
         };
@@ -154,13 +142,13 @@ fn wilson_in<P: CloverFormat, R: LinkFormat<P>>(
 }
 
 /// The even-odd matrix with the sums that BiCGstab waits for: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
-fn with_sums<P: Precision>(
-    matrix: &impl LinearOperator<SpinorSpace<P>>,
+fn with_sums(
+    matrix: &impl LinearOperator<FieldSpace>,
     domain: &Domain,
-    [x, w]: [&DeviceSpinor<P>; 2],
-    out: &mut DeviceSpinor<P>,
+    [x, w]: [&DeviceField; 2],
+    out: &mut DeviceField,
 ) -> Result {
-    let space = SpinorSpace::<P>::new(domain, x.nrhs());
+    let space = FieldSpace::new(domain, x.kind(), x.precision(), x.nrhs());
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
@@ -173,40 +161,38 @@ pub(crate) fn clover(domain: &Domain, options: &Options, extent: Extent, visit: 
         let staged = ThinGauge::upload(domain, &gauge)?;
         let term = params.term(&staged)?;
         for (precision, reconstruction) in formats(options, &reconstructions) {
-            macro_rules! with {
-                ($precision:ident, $recon:ident) => {
-                    clover_in::<$precision, $recon>(&staged, &term, params, options, extent, visit)?
-                };
-            }
-            with_formats!(precision, reconstruction, with);
+            clover_in(&staged, (precision, reconstruction), (params, &term), options, extent, visit)?;
         }
     }
     Ok(())
 }
 
-fn clover_in<P: CloverFormat, R: LinkFormat<P>>(
+fn clover_in(
     staged: &ThinGauge,
-    term: &DeviceClover<Double>,
-    params: CloverParams,
+    (precision, storage): (Precision, LinkStorage),
+    (params, term): (CloverParams, &DeviceClover),
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links: Arc<DeviceGauge<P, R>> = Arc::new(staged.pack()?);
+    let links = Arc::new(staged.pack(precision, storage)?);
     let domain = links.domain().clone();
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
-    let term = Arc::new(term.convert::<P>()?);
+    let term = Arc::new(term.convert(precision)?);
     let wilson = Wilson::new(links, params.wilson);
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
-    let mut fields = random_fields::<FourSpins, P, 4>(&domain, nrhs)?;
+    let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, nrhs)?;
     let operation = |name, flops: f64, bytes: f64| Operation {
         name,
-        precision: P::NAME,
-        reconstruct: R::NAME,
+        precision,
+        storage: Some(storage),
         flops: flops * nrhs as f64,
         bytes,
     };
-    let dslash_bytes = sites * (R::READ_BYTES + P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    let dslash_bytes = sites
+        * (storage.read_bytes(precision)
+            + precision.clover_bytes()
+            + nrhs * 2 * FermionKind::Wilson.site_bytes(precision)) as f64;
     let dslash = |name| operation(name, (DSLASH_FLOPS + CLOVER_FLOPS) * sites, dslash_bytes);
     let mut calls = 0;
     visit(dslash("clover_dslash"), &mut || {
@@ -230,7 +216,7 @@ fn clover_in<P: CloverFormat, R: LinkFormat<P>>(
     }
     let asymmetric = EvenOddClover::new(wilson.clone(), term, Schur::Asymmetric, nrhs)?;
     let [input, out, x, _] = &mut fields;
-    let bytes = sites * (P::CLOVER_BYTES + nrhs * 2 * P::SPINOR_BYTES) as f64;
+    let bytes = sites * (precision.clover_bytes() + nrhs * 2 * FermionKind::Wilson.site_bytes(precision)) as f64;
     visit(operation("clover_apply", CLOVER_FLOPS * sites, bytes), &mut || operator.clover(0, true, input, out))?;
     visit(dslash("clover_dslash_dagger"), &mut || operator.dslash(0, true, input, out))?;
     let matrix = |name| operation(name, operator.flops(), operator.bytes());
@@ -238,20 +224,29 @@ fn clover_in<P: CloverFormat, R: LinkFormat<P>>(
     visit(matrix("clover_asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
     visit(matrix("clover_asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
     // What the way to the full system and back takes from the Wilson operator.
-    let bytes = sites * (R::READ_BYTES + nrhs * 3 * P::SPINOR_BYTES) as f64;
+    let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * FermionKind::Wilson.site_bytes(precision)) as f64;
     visit(operation("wilson_dslash_add", DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
     })
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.
-fn random_fields<K: FieldKind, P: Precision, const N: usize>(
+fn random_fields<const N: usize>(
     domain: &Domain,
+    kind: FermionKind,
+    precision: Precision,
     nrhs: usize,
-) -> Result<[DeviceField<K, P>; N]> {
-    let mut full = FullField::<K, P>::zero(domain, nrhs)?;
-    full.upload(&vec![generate::random_source(domain.section(), 2); nrhs])?;
-    let space = FieldSpace::<K, P>::new(domain, nrhs);
+) -> Result<[DeviceField; N]> {
+    fn upload<F: Fermion>(full: &mut FullField, nrhs: usize) -> Result {
+        let source = generate::random_source::<F>(full.even.domain().section(), 2);
+        full.upload(&vec![source; nrhs])
+    }
+    let mut full = FullField::zero(domain, kind, precision, nrhs)?;
+    match kind {
+        FermionKind::Wilson => upload::<Spinor>(&mut full, nrhs)?,
+        FermionKind::Staggered => upload::<ColourVector>(&mut full, nrhs)?,
+    }
+    let space = FieldSpace::new(domain, kind, precision, nrhs);
     let fields = (0..N)
         .map(|_| {
             let mut field = space.allocate()?;
@@ -262,29 +257,33 @@ fn random_fields<K: FieldKind, P: Precision, const N: usize>(
     Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
 }
 
-/// Linear algebra on fields of kind `K` on one parity.
-pub(crate) fn linear_algebra<K: FieldKind>(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
-    for precision in precisions_of::<K>(options) {
-        match precision {
-            IterationPrecision::Double => algebra_in::<K, Double>(domain, options, extent, visit),
-            IterationPrecision::Single => algebra_in::<K, Single>(domain, options, extent, visit),
-            IterationPrecision::Half => algebra_in::<K, Half>(domain, options, extent, visit),
-            IterationPrecision::Fp16 => algebra_in::<K, Fp16>(domain, options, extent, visit),
-        }?;
-    }
-    Ok(())
+/// Linear algebra on fields of a kind on one parity.
+pub(crate) fn linear_algebra(
+    domain: &Domain,
+    kind: FermionKind,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
+    precisions_of(kind, options).try_for_each(|precision| algebra_in(domain, (kind, precision), options, extent, visit))
 }
 
-/// Those that fields of kind `K` have.
-fn precisions_of<K: FieldKind>(options: &Options) -> impl Iterator<Item = IterationPrecision> {
+/// Those that fields of a kind have.
+fn precisions_of(kind: FermionKind, options: &Options) -> impl Iterator<Item = Precision> {
     let all = options.precisions.iter().copied();
-    all.filter(|&precision| K::SPINS > 1 || precision != IterationPrecision::Fp16)
+    all.filter(move |&precision| kind == FermionKind::Wilson || precision != Precision::Fp16)
 }
 
-fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
+fn algebra_in(
+    domain: &Domain,
+    (kind, precision): (FermionKind, Precision),
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
     let nrhs = options.nrhs;
-    let space = FieldSpace::<K, P>::new(domain, nrhs);
-    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<K, P, 6>(domain, nrhs)?;
+    let space = FieldSpace::new(domain, kind, precision, nrhs);
+    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<6>(domain, kind, precision, nrhs)?;
     let sites = domain.global().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
@@ -293,12 +292,12 @@ fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, ex
     // `bytes`: of the fields that are read or written, per site; flops per real component.
     let operation = |name, bytes: usize, flops: f64| Operation {
         name,
-        precision: P::NAME,
-        reconstruct: "",
-        flops: flops * (6 * K::SPINS) as f64 * sites,
+        precision,
+        storage: None,
+        flops: flops * (6 * kind.spins()) as f64 * sites,
         bytes: sites * bytes as f64,
     };
-    let one = Sites::<K, P>::BYTES;
+    let one = kind.site_bytes(precision);
     // A solver waits for each of its sums; the first row shows the kernel without that.
     visit(operation("norm2_kernel", one, 2.0), &mut || space.start_norm2(&x))?;
     domain.sums(&mut norms)?;
@@ -309,7 +308,7 @@ fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, ex
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    if K::SPINS == 1 {
+    if kind == FermionKind::Staggered {
         // Their operators are positive: nothing calls it.
     } else {
         visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
@@ -320,10 +319,10 @@ fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, ex
     if extent != Extent::All {
         return Ok(());
     }
-    if K::SPINS == 1 {
+    if kind == FermionKind::Staggered {
         // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
         // each side alone.
-        let [mut p, mut q, mut s, mut t] = random_fields::<K, P, 4>(domain, nrhs)?;
+        let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, kind, precision, nrhs)?;
         let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
         (fewer[0], dropped[0]) = (0.0, 0.0);
         for (a, z, systems) in [
@@ -347,43 +346,30 @@ fn algebra_in<K: FieldKind, P: Precision>(domain: &Domain, options: &Options, ex
     visit(operation("gram", 2 * one, flops), &mut || space.gram(&x, &z, &mut products))?;
     visit(operation("block_scale", 2 * one, flops), &mut || space.block_scale(&mean, &x, &mut y))?;
     // The solver's true residuals are in double or single.
-    let mut others: Vec<_> = precisions_of::<K>(options).collect();
-    if !others.contains(&IterationPrecision::Double) {
-        others.push(IterationPrecision::Double);
+    let mut others: Vec<_> = precisions_of(kind, options).collect();
+    if !others.contains(&Precision::Double) {
+        others.push(Precision::Double);
     }
-    for other in others {
-        match other {
-            IterationPrecision::Double => conversions::<K, P, Double>(domain, &x, &mut y, visit),
-            IterationPrecision::Single => conversions::<K, P, Single>(domain, &x, &mut y, visit),
-            IterationPrecision::Half => conversions::<K, P, Half>(domain, &x, &mut y, visit),
-            IterationPrecision::Fp16 => conversions::<K, P, Fp16>(domain, &x, &mut y, visit),
-        }?;
-    }
-    Ok(())
+    others.into_iter().try_for_each(|other| conversions(domain, other, &x, &mut y, visit))
 }
 
-/// Changes of precision from `P` to `Q` and back, and sums in `Q`.
-fn conversions<K: FieldKind, P: Precision, Q: Precision>(
-    domain: &Domain,
-    x: &DeviceField<K, P>,
-    y: &mut DeviceField<K, P>,
-    visit: Visit,
-) -> Result {
-    let nrhs = x.nrhs();
-    let (space, other) = (FieldSpace::<K, P>::new(domain, nrhs), FieldSpace::<K, Q>::new(domain, nrhs));
+/// Changes of precision to another one and back, and sums in it.
+fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceField, visit: Visit) -> Result {
+    let (kind, from, nrhs) = (x.kind(), x.precision(), x.nrhs());
+    let (space, other) = (FieldSpace::new(domain, kind, from, nrhs), FieldSpace::new(domain, kind, to, nrhs));
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
     let sites = (domain.global().half_volume() * nrhs) as f64;
-    let operation = |name, precision, flops: f64, bytes: usize| Operation {
+    let operation = |name, precision: Precision, flops: f64, bytes: usize| Operation {
         name,
         precision,
-        reconstruct: "",
-        flops: flops * (6 * K::SPINS) as f64 * sites,
+        storage: None,
+        flops: flops * (6 * kind.spins()) as f64 * sites,
         bytes: sites * bytes as f64,
     };
-    let (one, other_one) = (Sites::<K, P>::BYTES, Sites::<K, Q>::BYTES);
+    let (one, other_one) = (kind.site_bytes(from), kind.site_bytes(to));
     let pair = one + other_one;
-    visit(operation("convert", Q::NAME, 1.0, pair), &mut || other.convert(&scale, x, &mut z))?;
-    visit(operation("convert", P::NAME, 1.0, pair), &mut || space.convert(&scale, &z, y))?;
-    visit(operation("accumulate", Q::NAME, 2.0, pair + other_one), &mut || other.accumulate(&scale, x, &mut z))
+    visit(operation("convert", to, 1.0, pair), &mut || other.convert(&scale, x, &mut z))?;
+    visit(operation("convert", from, 1.0, pair), &mut || space.convert(&scale, &z, y))?;
+    visit(operation("accumulate", to, 2.0, pair + other_one), &mut || other.accumulate(&scale, x, &mut z))
 }

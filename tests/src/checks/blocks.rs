@@ -1,15 +1,16 @@
 //! Blocks of right-hand sides: the bits of each alone, however many share a launch, and what mixes them.
-use super::{Kind, peak};
+use super::{Kind, peak, upload};
 use crate::accuracy::Accuracy;
+use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::{Fermion, HostField};
+use ferrite::field::host::{ColourVector, HostField, Spinor};
 use ferrite::field::{FieldSpace, FullField};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Single};
+use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, ShiftStep, VectorSpace};
 use std::ops::Range;
@@ -24,40 +25,44 @@ pub fn blocks(backend: &dyn Backend, report: &mut Report) -> Result {
     // 320 sites of a parity: whole tiles, and more than one block of threads.
     let lattice = Lattice::new([4, 4, 4, 10]).expect("even extents");
     let domain = Domain::single(backend, lattice)?;
-    macro_rules! check {
-        ($kind:ident: $($precision:ident)*) => {$(for nrhs in SIDES {
-            let hosts = sources::<$kind>(lattice, nrhs);
-            let format = format!("{} {}", <$precision as gpu_kernels::storage::Precision>::NAME, $kind::NAME);
+    of::<Spinor>(&domain, report)?;
+    of::<ColourVector>(&domain, report)
+}
+
+fn of<F: Kind>(domain: &Domain, report: &mut Report) -> Result {
+    let lattice = domain.local();
+    for precision in formats::fields(F::KIND) {
+        for nrhs in SIDES {
+            let hosts = sources::<F>(lattice, nrhs);
+            let format = format!("{precision} {}", F::KIND);
             let scope = Scope { format, detail: format!("{lattice} {nrhs} rhs") };
-            each_alone::<$kind, $precision>(&domain, &hosts, &scope, report)?;
-            matrices::<$kind, $precision>(&domain, &hosts, &scope, report)?;
-        })*};
+            each_alone(domain, precision, &hosts, &scope, report)?;
+            matrices(domain, precision, &hosts, &scope, report)?;
+        }
     }
-    use gpu_kernels::storage::SiteKind;
-    check!(FourSpins: Double Single Half Fp16);
-    check!(OneSpin: Double Single Half);
     Ok(())
 }
 
 /// Blocks of random fields.
-fn sources<K: Kind>(lattice: Lattice, nrhs: usize) -> Vec<Vec<HostField<K::Host>>> {
+fn sources<F: Kind>(lattice: Lattice, nrhs: usize) -> Vec<Vec<HostField<F>>> {
     let block = |k: usize| (0..nrhs).map(|j| generate::random_source(lattice, (100 * k + j) as u64)).collect();
     (0..FIELDS).map(block).collect()
 }
 
 /// Every operation with coefficients on a block, and on blocks of one, after another.
-fn each_alone<K: Kind, P: Accuracy>(
+fn each_alone<F: Kind>(
     domain: &Domain,
-    hosts: &[Vec<HostField<K::Host>>],
+    precision: Precision,
+    hosts: &[Vec<HostField<F>>],
     scope: &Scope,
     report: &mut Report,
 ) -> Result {
     let nrhs = hosts[0].len();
-    let (fields, sums) = operations::<K, P>(domain, hosts, 0..nrhs)?;
+    let (fields, sums) = operations(domain, precision, hosts, 0..nrhs)?;
     let (mut same_fields, mut same_sums) = (true, true);
     for j in 0..nrhs {
         let host: Vec<_> = hosts.iter().map(|block| vec![block[j].clone()]).collect();
-        let (field, sum) = operations::<K, P>(domain, &host, j..j + 1)?;
+        let (field, sum) = operations(domain, precision, &host, j..j + 1)?;
         for (field, block) in field.iter().zip(&fields) {
             same_fields &= bits(&field[0]).eq(bits(&block[j]));
         }
@@ -71,27 +76,23 @@ fn each_alone<K: Kind, P: Accuracy>(
     Ok(())
 }
 
-fn bits<T: Fermion>(field: &HostField<T>) -> impl Iterator<Item = [u64; 2]> {
+fn bits<F: Kind>(field: &HostField<F>) -> impl Iterator<Item = [u64; 2]> {
     field.numbers().iter().map(|z| [z.re.to_bits(), z.im.to_bits()])
 }
 
 /// Fields `[field][side]` after the operations, and sums `[side][sum]`.
-type Outcome<K> = (Vec<Vec<HostField<<K as ferrite::field::FieldKind>::Host>>>, Vec<Vec<f64>>);
+type Outcome<F> = (Vec<Vec<HostField<F>>>, Vec<Vec<f64>>);
 
 /// All operations with coefficients, one after the other, on the even sites. `sides` says which coefficients.
-fn operations<K: Kind, P: Accuracy>(
+fn operations<F: Kind>(
     domain: &Domain,
-    hosts: &[Vec<HostField<K::Host>>],
+    precision: Precision,
+    hosts: &[Vec<HostField<F>>],
     sides: Range<usize>,
-) -> Result<Outcome<K>> {
+) -> Result<Outcome<F>> {
     let n = sides.len();
-    let space = FieldSpace::<K, P>::new(domain, n);
-    let upload = |host: &Vec<_>| {
-        let mut field = FullField::<K, P>::zero(domain, n)?;
-        field.upload(host)?;
-        Ok(field)
-    };
-    let mut fields = hosts.iter().map(upload).collect::<Result<Vec<_>>>()?;
+    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let mut fields = hosts.iter().map(|host| Ok(upload(domain, precision, host)?.0)).collect::<Result<Vec<_>>>()?;
     // None of them is 0, or 1.
     let real = |first: f64| sides.clone().map(|j| first - 0.047 * j as f64).collect::<Vec<_>>();
     let complex = |re: f64, im: f64| {
@@ -108,7 +109,7 @@ fn operations<K: Kind, P: Accuracy>(
         space.axpy_norm2(&complex(-0.5, 0.75), y, x, &mut norm)?;
         sums.iter_mut().zip(&norm).for_each(|(sums, norm)| sums.push(*norm));
         space.cg_update(&real(0.5), &real(-0.25), r, x, p)?;
-        if K::SPINS == 4 {
+        if F::KIND == FermionKind::Wilson {
             space.bicgstab_step(&complex(0.5, 0.1), &complex(0.2, 0.3), &complex(-0.4, 0.5), z, s, x, r, p)?;
         }
         // A system that goes on for all sides, one that rests for some, one that was dropped just now for some.
@@ -141,34 +142,30 @@ fn operations<K: Kind, P: Accuracy>(
     }
     let mut downloads = fields.iter().map(FullField::download).collect::<Result<Vec<_>>>()?;
     let scale: Vec<f64> = sides.map(|j| 0.5f64.powi(j as i32 % 5)).collect();
-    macro_rules! to {
-        ($($precision:ident)*) => {$({
-            let other = FieldSpace::<K, $precision>::new(domain, n);
-            let mut to = FullField::<K, $precision>::zero(domain, n)?;
-            ConvertFrom::<FieldSpace<K, P>>::convert(&other, &scale, &fields[1].even, &mut to.even)?;
-            ConvertFrom::<FieldSpace<K, P>>::accumulate(&other, &scale, &fields[2].even, &mut to.even)?;
-            downloads.push(to.download()?);
-        })*};
+    for other in formats::fields(F::KIND) {
+        let space = FieldSpace::new(domain, F::KIND, other, n);
+        let mut to = FullField::zero(domain, F::KIND, other, n)?;
+        space.convert(&scale, &fields[1].even, &mut to.even)?;
+        space.accumulate(&scale, &fields[2].even, &mut to.even)?;
+        downloads.push(to.download()?);
     }
-    to!(Double Single Half);
     Ok((downloads, sums))
 }
 
 /// Products of all pairs and combinations of a block's vectors, against plain loops over what the device holds.
-fn matrices<K: Kind, P: Accuracy>(
+fn matrices<F: Kind>(
     domain: &Domain,
-    hosts: &[Vec<HostField<K::Host>>],
+    precision: Precision,
+    hosts: &[Vec<HostField<F>>],
     scope: &Scope,
     report: &mut Report,
 ) -> Result {
     let n = hosts[0].len();
-    let space = FieldSpace::<K, P>::new(domain, n);
-    let [mut x, mut y] = [FullField::<K, P>::zero(domain, n)?, FullField::zero(domain, n)?];
-    x.upload(&hosts[0])?;
-    y.upload(&hosts[1])?;
-    let (xs, ys) = (x.download()?, y.download()?);
+    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let (x, xs) = upload(domain, precision, &hosts[0])?;
+    let (mut y, ys) = upload(domain, precision, &hosts[1])?;
 
-    let tol = P::stored_sum(K::Host::COMPONENTS * domain.local().volume());
+    let tol = precision.stored_sum(F::COMPONENTS * domain.local().volume());
     let mut products = vec![Complex64::ZERO; n * n];
     for parity in 0..2 {
         let [xs, ys] = [&xs, &ys].map(|all| all.iter().map(|f| on_parity(parity, f)).collect::<Vec<_>>());
@@ -198,44 +195,44 @@ fn matrices<K: Kind, P: Accuracy>(
         space.block_axpy(&a, x.parity(parity), y.parity_mut(parity))?;
     }
     let all: Vec<_> = (0..n).map(|j| [vec![(Complex64::ONE, &ys[j])], terms(j)].concat()).collect();
-    combined::<K, P>(report, scope, "block_axpy", y.download()?, &all);
+    combined(report, (scope, precision), "block_axpy", y.download()?, &all);
 
     // The old content does not count, not even a NaN.
     y.upload(&ys.iter().map(|f| combine(&[(f64::NAN.into(), f)])).collect::<Vec<_>>())?;
     for parity in 0..2 {
         space.block_scale(&a, x.parity(parity), y.parity_mut(parity))?;
     }
-    combined::<K, P>(report, scope, "block_scale", y.download()?, &(0..n).map(terms).collect::<Vec<_>>());
+    combined(report, (scope, precision), "block_scale", y.download()?, &(0..n).map(terms).collect::<Vec<_>>());
     Ok(())
 }
 
 /// Terms of a sum of fields.
-type Terms<'a, T> = Vec<(Complex64, &'a HostField<T>)>;
+type Terms<'a, F> = Vec<(Complex64, &'a HostField<F>)>;
 
 /// Notes sums of many terms. Beside storage, every term is added to each component by two operations that round, as in the
 /// reference; a partial sum is no larger than the terms' magnitudes together. A component of a product is up to √2 times
 /// as large as the factors' magnitudes, and so is one after a rotation of spins.
-fn combined<K: Kind, P: Accuracy>(
+fn combined<F: Kind>(
     report: &mut Report,
-    scope: &Scope,
+    (scope, precision): (&Scope, Precision),
     name: &str,
-    got: Vec<HostField<K::Host>>,
-    terms: &[Terms<K::Host>],
+    got: Vec<HostField<F>>,
+    terms: &[Terms<F>],
 ) {
     let expected: Vec<_> = terms.iter().map(|terms| combine(terms)).collect();
-    let mut tol = P::sum_of(K::SPINS);
+    let mut tol = precision.sum_of(F::KIND.spins());
     // How much larger than the sum its terms are: as a whole, and at the worst site.
     let (mut whole, mut worst) = (0.0f64, 0.0f64);
     for (terms, sum) in terms.iter().zip(&expected) {
         let magnitudes: f64 = terms.iter().map(|(a, f)| a.norm() * norm2(f).sqrt()).sum();
         whole = whole.max(magnitudes / norm2(sum).sqrt());
-        let width = K::Host::COMPONENTS;
+        let width = F::COMPONENTS;
         for (k, site) in sum.numbers().chunks(width).enumerate() {
             let peaks: f64 = terms.iter().map(|(a, f)| a.norm() * peak(&f.numbers()[k * width..][..width])).sum();
             worst = worst.max(peaks / peak(site));
         }
     }
-    let roundings = 2.0 * 2.0 * terms[0].len() as f64 * P::UNIT;
+    let roundings = 2.0 * 2.0 * terms[0].len() as f64 * precision.unit();
     tol.relative += roundings * whole;
     tol.worst += 2.0 * roundings * worst;
     report.fields(scope, name, got, &expected, tol);

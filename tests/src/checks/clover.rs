@@ -1,19 +1,20 @@
 //! The clover term and the operators made of it.
-use super::Case;
+use super::{Case, upload};
 use crate::accuracy::Accuracy;
 use crate::clover_reference::{CloverDirac, SiteMatrix};
-use crate::links::{self, Reconstruction as Links};
+use crate::formats::{self, LinkFormat};
+use crate::links;
 use crate::reference::{dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::dirac::{Anisotropy, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, SolveFailure, solve_wilson};
-use gpu_kernels::storage::{CloverFormat, Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
+use ferrite::solve::{Method, Request, SolveFailure, solve_wilson};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;
 
@@ -42,18 +43,9 @@ pub fn clover_cases() -> Vec<Case> {
 pub fn clover_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     for params in &parameters(case.mass) {
         let reference = CloverDirac::from_params(&case.gauge, params);
-        clover::<Double, Recon18>(backend, case, params, &reference, report)?;
-        clover::<Double, Recon12>(backend, case, params, &reference, report)?;
-        clover::<Double, Recon8>(backend, case, params, &reference, report)?;
-        clover::<Single, Recon18>(backend, case, params, &reference, report)?;
-        clover::<Single, Recon12>(backend, case, params, &reference, report)?;
-        clover::<Single, Recon8>(backend, case, params, &reference, report)?;
-        clover::<Half, Recon18>(backend, case, params, &reference, report)?;
-        clover::<Half, Recon12>(backend, case, params, &reference, report)?;
-        clover::<Half, Recon8>(backend, case, params, &reference, report)?;
-        clover::<Fp16, Recon18>(backend, case, params, &reference, report)?;
-        clover::<Fp16, Recon12>(backend, case, params, &reference, report)?;
-        clover::<Fp16, Recon8>(backend, case, params, &reference, report)?;
+        for format in formats::wilson().into_iter().filter(|(_, storage)| !storage.temporal) {
+            clover(backend, (case, &reference), params, format, report)?;
+        }
     }
     Ok(())
 }
@@ -63,16 +55,18 @@ pub fn large_clover_kernels(backend: &dyn Backend, report: &mut Report) -> Resul
     let case = super::large_case();
     let params = &parameters(case.mass)[1];
     let reference = CloverDirac::from_params(&case.gauge, params);
-    clover::<Double, Recon18>(backend, &case, params, &reference, report)?;
-    clover::<Single, Recon8>(backend, &case, params, &reference, report)?;
-    clover::<Half, Recon12>(backend, &case, params, &reference, report)?;
-    clover::<Fp16, Recon12>(backend, &case, params, &reference, report)
+    for (precision, reals) in
+        [(Precision::Double, 18), (Precision::Single, 8), (Precision::Half, 12), (Precision::Fp16, 12)]
+    {
+        clover(backend, (&case, &reference), params, (precision, LinkStorage::of(reals)), report)?;
+    }
+    Ok(())
 }
 
 /// What storing the blocks of A or of A⁻¹ does, from the matrices and the fields in question.
-struct Budget<'a, P> {
+struct Budget<'a> {
     reference: &'a CloverDirac<'a>,
-    precision: std::marker::PhantomData<P>,
+    precision: Precision,
 }
 
 /// The largest real or imaginary part.
@@ -87,11 +81,14 @@ fn support(psi: &HostSpinor) -> impl Iterator<Item = usize> {
     (0..psi.sites().len()).filter(|x| site_peak(psi, *x) > 0.0)
 }
 
-impl<P: Accuracy> Budget<'_, P> {
+impl Budget<'_> {
     /// Largest error of an element, relative to the largest element of its site: half a step, or a rounding. In double
     /// nothing is rounded, but elements come out of sums and of an elimination with a few roundings each.
-    fn step() -> f64 {
-        if P::STORE > Double::STORE { P::STORE } else { 3.0 * P::UNIT }
+    fn step(&self) -> f64 {
+        match self.precision {
+            Precision::Double => 3.0 * self.precision.unit(),
+            Precision::Single | Precision::Half | Precision::Fp16 => self.precision.store(),
+        }
     }
     /// Of `out` = A ψ, or A⁻¹ ψ.
     ///
@@ -114,7 +111,7 @@ impl<P: Accuracy> Budget<'_, P> {
             }
             relative = relative.max((square / norm).sqrt());
         }
-        let (rounding, sum) = (Self::step() + P::UNIT, P::sum());
+        let (rounding, sum) = (self.step() + self.precision.unit(), self.precision.sum());
         Tolerance { relative: 3.0 * rounding * relative + sum.relative, worst: 24.0 * rounding * worst + sum.worst }
     }
     /// Of `out` = A⁻¹ h where h itself has errors: those of random direction grow by ‖A⁻¹‖_F / √12 in the mean, and by
@@ -148,34 +145,29 @@ fn twice(a: Tolerance) -> Tolerance {
 /// A ψ, A⁻¹ ψ, A⁻¹ D ψ, both Schur complements with their right-hand sides and reconstructions, the rows of M, and all
 /// daggers. The reference starts from the input as it is stored and from the links and blocks as they are, so that
 /// errors are those of the formats and kernels.
-pub fn clover<P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
+pub fn clover(
     backend: &dyn Backend,
-    case: &Case,
+    (case, reference): (&Case, &CloverDirac),
     params: &CloverParams,
-    reference: &CloverDirac,
+    format: LinkFormat,
     report: &mut Report,
 ) -> Result {
-    let budget = Budget::<P> { reference, precision: std::marker::PhantomData };
-    let hops = links::hopping::<P, R>(&case.gauge);
+    let (precision, storage) = format;
+    let budget = Budget { reference, precision };
+    let hops = links::hopping(&case.gauge, format);
     let domain = case.domain(backend)?;
     let term = params.term(&ThinGauge::upload(&domain, &case.gauge)?)?;
-    let term = Arc::new(term.convert::<P>()?);
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, &case.gauge)?), params.wilson);
-    let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<P>, Vec<HostSpinor>)> {
-        let mut field = FullSpinor::zero(&domain, sources.len())?;
-        field.upload(sources)?;
-        let stored = field.download()?;
-        Ok((field, stored))
-    };
+    let term = Arc::new(term.convert(precision)?);
+    let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?), params.wilson);
     // Two right-hand sides, and one by itself.
-    let (psi, stored) = upload(&case.sources[..2])?;
-    let (eta, stored_eta) = upload(&case.sources[2..4])?;
-    let (single, _) = upload(&case.sources[..1])?;
+    let (psi, stored) = upload(&domain, precision, &case.sources[..2])?;
+    let (eta, stored_eta) = upload(&domain, precision, &case.sources[2..4])?;
+    let (single, _) = upload(&domain, precision, &case.sources[..1])?;
     let nrhs = stored.len();
-    let zero = || FullSpinor::<P>::zero(&domain, nrhs);
-    let mut out = zero()?;
-    let mut single_out = FullSpinor::<P>::zero(&domain, 1)?;
-    let format = format!("{} recon-{}", P::NAME, R::NAME);
+    let fields = |nrhs| FullField::zero(&domain, FermionKind::Wilson, precision, nrhs);
+    let zero = || fields(nrhs);
+    let (mut out, mut single_out) = (zero()?, fields(1)?);
+    let format = formats::name(format);
     let described = format!("{:?}, s = {}", params.wilson.boundary, params.wilson.anisotropy.space());
     let scope = case.scope(&format, &described);
     let daggered = case.scope(&format, &format!("{described} dagger"));
@@ -184,7 +176,7 @@ pub fn clover<P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
 
     let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
     let alone = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, 1)?;
-    let mut tolerances = [P::sum(); 2];
+    let mut tolerances = [precision.sum(); 2];
     for inverse in [false, true] {
         for parity in 0..2 {
             operator.clover(parity, inverse, psi.parity(parity), out.parity_mut(parity))?;
@@ -203,7 +195,7 @@ pub fn clover<P: Accuracy + CloverFormat, R: LinkFormat<P> + Links>(
     let tol = budget.divided(tolerances[0], &each(&|psi| reference.clover(false, psi)), &stored);
     report.fields(&scope, "clover A^-1 A = 1", out.download()?, &stored, tol);
 
-    let mut stage = [P::sum(); 2];
+    let mut stage = [precision.sum(); 2];
     for dagger in [false, true] {
         let scope = scope_of(dagger);
         for parity in 0..2 {
@@ -296,20 +288,15 @@ pub fn clover_solves(
     for params in parameters(mass) {
         let reference = CloverDirac::from_params(&case.gauge, &params);
         let mut first = None;
-        for precision in
-            [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-        {
-            for reconstruction in [
-                Reconstruction::Eighteen,
-                Reconstruction::Twelve,
-                Reconstruction::Eight,
-                Reconstruction::TwelveTemporal,
-            ] {
+        for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
+            for reconstruction in
+                [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8), LinkStorage::of(12).in_temporal_gauge()]
+            {
                 for method in [Method::Bicgstab, Method::Cg] {
                     for schur in SCHURS {
                         let operator = ferrite::solve::Operator::Clover(params, schur);
                         let request = Request { method, precision, reconstruction, ..Request::new(operator) };
-                        let format = format!("{precision:?} {reconstruction:?}");
+                        let format = format!("{precision} {reconstruction}");
                         let space = params.wilson.anisotropy.space();
                         let scope = case.scope(&format, &format!("{method:?} {schur:?} m = {mass}, s = {space}"));
                         let (solutions, claim) = solve_wilson(&domain, &case.gauge, sources, &request, &mut ())?;

@@ -5,7 +5,7 @@ use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::fat_links::PathCoefficients;
 use ferrite::field::host::{HostColour, HostGauge};
-use ferrite::field::{FullColour, ThinGauge};
+use ferrite::field::{FullField, ThinGauge};
 use ferrite::flow::{Flow, FlowAction};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
@@ -19,7 +19,7 @@ use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::rhmc::{Error, hop_force, spectrum};
-use gpu_kernels::storage::{Double, Element};
+use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -42,16 +42,16 @@ pub fn dynamics(backend: &dyn Backend, report: &mut Report) -> Result {
     for (k, size) in [[2, 4, 6, 8], [4, 6, 2, 4], [8, 8, 8, 4]].into_iter().enumerate() {
         let lattice = Lattice::new(size).expect("even extents");
         let gauge = generate::weak_field(lattice, 40 + k as u64, 0.3);
-        one::<f64>(backend, &gauge, report)?;
-        one::<f32>(backend, &gauge, report)?;
+        one(backend, &gauge, Precision::Double, report)?;
+        one(backend, &gauge, Precision::Single, report)?;
     }
     Ok(())
 }
 
-fn one<T: Element>(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) -> Result {
-    let scope = Scope { format: format!("links in {}", T::NAME), detail: gauge.lattice().to_string() };
-    let got = all::<T>(&Domain::single(backend, gauge.lattice())?, gauge)?;
-    let expected = all::<T>(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge)?;
+fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &mut Report) -> Result {
+    let scope = Scope { format: format!("links in {precision}"), detail: gauge.lattice().to_string() };
+    let got = all(&Domain::single(backend, gauge.lattice())?, gauge, precision)?;
+    let expected = all(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge, precision)?;
     for ((name, got, tolerance), (_, expected, _)) in got.links.iter().zip(&expected.links) {
         // One matrix may be small beside others.
         let tolerance = Tolerance { relative: *tolerance, worst: 1e3 * tolerance };
@@ -95,22 +95,23 @@ fn quarks(domain: &Domain, operator: QuarkOperator, single: bool) -> Result<Pseu
     Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 2))?)
 }
 
-fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
+fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found> {
     let mut found = Found::default();
     let thin = ThinGauge::upload(domain, gauge)?;
-    let links = MovingLinks::<T>::new(&thin)?;
-    let rounding = if T::BYTES == 16 { 1e-15 } else { 3e-7 };
+    let links = MovingLinks::new(&thin, precision)?;
+    let in_double = precision == Precision::Double;
+    let rounding = if in_double { 1e-15 } else { 3e-7 };
 
-    let mut momenta = MomentumField::<T>::zero(domain)?;
+    let mut momenta = MomentumField::zero(domain, precision)?;
     momenta.draw(3, 4)?;
     found.links.push(("momenta".into(), momenta.download()?, 0.0));
     found.numbers.push(("kinetic energy".into(), momenta.kinetic_energy()?, 1e-9));
-    let mut field = FullColour::<Double>::zero(domain, 1)?;
+    let mut field = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;
     noise(&mut field, 2, 3, 4)?;
     found.colours.push(("noise".into(), field.download()?.swap_remove(0)));
 
-    let mut push = |name: String, force: &dyn Force<T>, tolerance: f64| -> Result {
-        let mut pushed = MomentumField::<T>::zero(domain)?;
+    let mut push = |name: String, force: &dyn Force, tolerance: f64| -> Result {
+        let mut pushed = MomentumField::zero(domain, precision)?;
         force.push(&links, 1.0, &mut pushed)?;
         found.links.push((name, pushed.download()?, tolerance));
         Ok(())
@@ -120,7 +121,7 @@ fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
     {
         for single in [false, true] {
             // Forces in double on momenta in single have no kernel: nobody asks for them.
-            if single || T::BYTES == 16 {
+            if single || in_double {
                 let tolerance = if single { 2e-6 } else { 1e-14 };
                 push(format!("{name} force, single {single}"), &GaugeDrive { action, single }, tolerance)?;
             }
@@ -136,7 +137,7 @@ fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
         }
     }
     for (name, operator) in operators() {
-        let mut pushed = MomentumField::<T>::zero(domain)?;
+        let mut pushed = MomentumField::zero(domain, precision)?;
         hop_force(&operator, (&field.even, &field.odd), &links, 1.0, &mut pushed)?;
         found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
@@ -149,10 +150,10 @@ fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
         }
     }
     for unitarise in [false, true] {
-        let mut moved = MovingLinks::<T>::new(&thin)?;
+        let mut moved = MovingLinks::new(&thin, precision)?;
         momenta.move_links(moved.own_mut(), 0.2, unitarise)?;
         let name = format!("links moved, unitarised {unitarise}");
-        found.links.push((name, moved.thin::<f64>()?.download()?, 3.0 * rounding));
+        found.links.push((name, moved.thin(Precision::Double)?.download()?, 3.0 * rounding));
     }
     momenta.scale(-0.5)?;
     let other = momenta.copied()?;
@@ -163,12 +164,12 @@ fn all<T: Element>(domain: &Domain, gauge: &HostGauge) -> Result<Found> {
     let Complex64 { re, im } = polyakov_loop(&thin)?;
     found.numbers.extend([("Polyakov loop".into(), re, 1e-12), ("Polyakov loop, imaginary part".into(), im, 1e-12)]);
     // Links that flow are in double.
-    if T::BYTES == 16 {
+    if in_double {
         for action in [FlowAction::Wilson, FlowAction::Symanzik] {
             flow(&thin, action, &mut found)?;
         }
     }
-    trajectories::<T>(domain, &thin, &mut found)?;
+    trajectories(domain, &thin, precision, &mut found)?;
     Ok(found)
 }
 
@@ -191,7 +192,7 @@ fn flow(thin: &ThinGauge, action: FlowAction, found: &mut Found) -> Result {
 }
 
 /// Trajectories with all schemes.
-fn trajectories<T: Element>(domain: &Domain, thin: &ThinGauge, found: &mut Found) -> Result {
+fn trajectories(domain: &Domain, thin: &ThinGauge, precision: Precision, found: &mut Found) -> Result {
     let lambda = MINIMUM_NORM;
     for (number, scheme) in [
         Scheme::Leapfrog,
@@ -203,7 +204,7 @@ fn trajectories<T: Element>(domain: &Domain, thin: &ThinGauge, found: &mut Found
     .into_iter()
     .enumerate()
     {
-        let (single, (name, operator)) = (T::BYTES == 8, operators()[number % 2]);
+        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 2]);
         let plan = Plan {
             gauge: GaugeAction::one_loop_symanzik(6.5, 0.86),
             single_gauge_force: single,
@@ -216,7 +217,7 @@ fn trajectories<T: Element>(domain: &Domain, thin: &ThinGauge, found: &mut Found
             seed: 9,
             metropolis_from: 0,
         };
-        let mut chain = Chain::<T>::new(plan, thin, vec![quarks(domain, operator, single)?])?;
+        let mut chain = Chain::new(plan, thin, precision, vec![quarks(domain, operator, single)?])?;
         let outcome = chain.trajectory(1, None, true)?;
         // ΔH is a sum over some ten thousand numbers of order one.
         let tolerance = if single { 0.05 } else { 1e-8 };
@@ -225,7 +226,7 @@ fn trajectories<T: Element>(domain: &Domain, thin: &ThinGauge, found: &mut Found
         let left = if single { 1e-4 } else { 1e-10 };
         let back = outcome.irreversibility.is_some_and(|back| back.iter().all(|off| *off <= left));
         found.numbers.push((format!("way back, {scheme:?}"), if back { 0.0 } else { f64::NAN }, 0.0));
-        let moved = chain.links().thin::<f64>()?.download()?;
+        let moved = chain.links().thin(Precision::Double)?.download()?;
         found.links.push((format!("links after a trajectory, {scheme:?}"), moved, if single { 1e-4 } else { 1e-9 }));
     }
     Ok(())

@@ -2,6 +2,7 @@
 use crate::accuracy::{Accuracy, summation};
 use crate::report::{Report, Scope, Tolerance};
 use crate::staggered_reference::{self as reference, Coefficients, project, unitary_links};
+use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::fat_links::{self, FatLinkError, Improvement, LinkGroup, PathCoefficients};
@@ -9,7 +10,6 @@ use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::Double;
 use num_complex::Complex64;
 
 /// Random and rough links on odd-shaped lattices: with extents 2, paths of three steps and Lepage's staples end where
@@ -86,7 +86,7 @@ fn within(off: f64, links: &HostGauge) -> Tolerance {
 /// in the mean; six multiplications, each of which rounds an element six times by up to a unit of that, here and in the
 /// reference, are a random walk of 72 steps.
 fn path_error(magnitude: f64) -> f64 {
-    0.6 * (72f64).sqrt() * Double::UNIT * magnitude
+    0.6 * (72f64).sqrt() * Precision::Double.unit() * magnitude
 }
 
 /// Links that have a projection; where that is denied it is noted.
@@ -127,7 +127,7 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
             (own.lepage, theirs.lepage),
         ];
         // Powers of u_0 in a different order.
-        let same = pairs.iter().all(|(a, b)| (a - b).abs() <= 8.0 * Double::UNIT * b.abs());
+        let same = pairs.iter().all(|(a, b)| (a - b).abs() <= 8.0 * Precision::Double.unit() * b.abs());
         report.holds(&scope(name), "coefficients", same);
     }
 

@@ -1,39 +1,38 @@
 //! Linear algebra of the solvers, transfers and conversions.
-use super::{Case, Kind, NRHS, OnHost};
+use super::{Case, Kind, NRHS, OnHost, upload};
 use crate::accuracy::Accuracy;
+use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
-use crate::report::{Report, Scope};
+use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::field::{DeviceField, FieldSpace, FullField};
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Single};
+use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
 /// A block on the device and what it holds there.
-struct Block<K: Kind, P> {
-    device: FullField<K, P>,
-    stored: Vec<HostField<K::Host>>,
+struct Block<F> {
+    device: FullField,
+    stored: Vec<HostField<F>>,
 }
 
-impl<K: Kind, P: Accuracy> Block<K, P> {
-    fn new(domain: &Domain, host: &[HostField<K::Host>]) -> Result<Self> {
-        let mut device = FullField::zero(domain, host.len())?;
-        device.upload(host)?;
-        let stored = device.download()?;
+impl<F: Fermion> Block<F> {
+    fn new(domain: &Domain, precision: Precision, host: &[HostField<F>]) -> Result<Self> {
+        let (device, stored) = upload(domain, precision, host)?;
         Ok(Block { device, stored })
     }
     /// A copy of the device's field that an operation may overwrite.
-    fn copy(&self, space: &FieldSpace<K, P>) -> Result<FullField<K, P>> {
+    fn copy(&self, space: &FieldSpace) -> Result<FullField> {
         let mut copy = FullField { even: space.allocate()?, odd: space.allocate()? };
         for parity in 0..2 {
             space.copy(self.device.parity(parity), copy.parity_mut(parity))?;
         }
         Ok(copy)
     }
-    fn half(&self, parity: usize) -> &DeviceField<K, P> {
+    fn half(&self, parity: usize) -> &DeviceField {
         self.device.parity(parity)
     }
 }
@@ -45,38 +44,45 @@ fn sum<T: Fermion>(terms: &[(&[Complex64], &[HostField<T>])]) -> Vec<HostField<T
 }
 
 /// Every operation of the vector space against plain loops over what the device holds, on blocks of three and of one.
-pub fn linear_algebra<K: Kind, P: Accuracy>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn linear_algebra<F: Kind>(
+    backend: &dyn Backend,
+    case: &Case,
+    precision: Precision,
+    report: &mut Report,
+) -> Result {
     for nrhs in [1, NRHS] {
-        Algebra::<K, P>::new(backend, case, nrhs)?.all(case, report)?;
+        Algebra::<F>::new(backend, case, precision, nrhs)?.all(case, report)?;
     }
     Ok(())
 }
 
-struct Algebra<K: Kind, P> {
-    space: FieldSpace<K, P>,
+struct Algebra<F> {
+    space: FieldSpace,
+    precision: Precision,
     scope: Scope,
     /// Five different blocks.
-    x: Block<K, P>,
-    y: Block<K, P>,
-    z: Block<K, P>,
-    v: Block<K, P>,
-    w: Block<K, P>,
+    x: Block<F>,
+    y: Block<F>,
+    z: Block<F>,
+    v: Block<F>,
+    w: Block<F>,
     /// Coefficients, different for every right-hand side, and exact in every precision.
     a: Vec<Complex64>,
     b: Vec<Complex64>,
     one: Vec<Complex64>,
 }
 
-impl<K: Kind, P: Accuracy> Algebra<K, P> {
-    fn new(backend: &dyn Backend, case: &Case, nrhs: usize) -> Result<Self> {
+impl<F: Kind> Algebra<F> {
+    fn new(backend: &dyn Backend, case: &Case, precision: Precision, nrhs: usize) -> Result<Self> {
         let domain = case.domain(backend)?;
-        let block = |k: usize| Block::new(&domain, &K::block(case, k)[..nrhs]);
+        let block = |k: usize| Block::new(&domain, precision, &F::block(case, k)[..nrhs]);
         let coefficients = |re: f64, im: f64| {
             (0..nrhs).map(|j| Complex64::new(re - 0.25 * j as f64, im + 0.5 * j as f64)).collect::<Vec<_>>()
         };
         Ok(Algebra {
-            space: FieldSpace::new(&domain, nrhs),
-            scope: case.scope(&format!("{} {}", P::NAME, K::NAME), &format!("{nrhs} rhs")),
+            space: FieldSpace::new(&domain, F::KIND, precision, nrhs),
+            precision,
+            scope: case.scope(&format!("{precision} {}", F::KIND), &format!("{nrhs} rhs")),
             x: block(0)?,
             y: block(1)?,
             z: block(2)?,
@@ -86,6 +92,10 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
             b: coefficients(-1.25, 0.375),
             one: vec![Complex64::ONE; nrhs],
         })
+    }
+    /// Of a sum of a few terms.
+    fn tol(&self) -> Tolerance {
+        self.precision.sum_of(F::KIND.spins())
     }
 
     fn all(&self, case: &Case, report: &mut Report) -> Result {
@@ -107,7 +117,7 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         }
     }
     /// ‖ψ_j‖² on one parity.
-    fn norms(parity: usize, fields: OnHost<K>) -> Vec<f64> {
+    fn norms(parity: usize, fields: OnHost<F>) -> Vec<f64> {
         fields.iter().map(|f| norm2(&on_parity(parity, f))).collect()
     }
     /// Notes (x, y) on one parity, relative to ‖x‖ ‖y‖.
@@ -117,7 +127,7 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         name: &str,
         parity: usize,
         got: &[Complex64],
-        (x, y): (OnHost<K>, OnHost<K>),
+        (x, y): (OnHost<F>, OnHost<F>),
         tol: f64,
     ) {
         for j in 0..got.len() {
@@ -128,18 +138,18 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         }
     }
     fn terms(&self) -> usize {
-        K::Host::COMPONENTS * self.x.stored[0].lattice().volume()
+        F::COMPONENTS * self.x.stored[0].lattice().volume()
     }
 
     fn transfer(&self, case: &Case, report: &mut Report) -> Result {
-        let sources = &K::block(case, 0)[..self.one.len()];
-        report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, P::sum_of(K::SPINS));
+        let sources = &F::block(case, 0)[..self.one.len()];
+        report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, self.tol());
         let copy = self.x.copy(&self.space)?;
         report.holds(&self.scope, "copy, bits", copy.download()? == self.x.stored);
         let mut cleared = copy;
         self.space.zero(&mut cleared.even)?;
         self.space.zero(&mut cleared.odd)?;
-        report.holds(&self.scope, "zero", cleared.download()?.iter().all(|f| f.norm2() == 0.0));
+        report.holds(&self.scope, "zero", cleared.download::<F>()?.iter().all(|f| f.norm2() == 0.0));
         Ok(())
     }
 
@@ -149,13 +159,7 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         for parity in 0..2 {
             self.space.axpby(a, x.half(parity), b, out.parity_mut(parity))?;
         }
-        report.fields(
-            &self.scope,
-            "axpby",
-            out.download()?,
-            &sum(&[(a, &x.stored), (b, &y.stored)]),
-            P::sum_of(K::SPINS),
-        );
+        report.fields(&self.scope, "axpby", out.download()?, &sum(&[(a, &x.stored), (b, &y.stored)]), self.tol());
 
         let mut out = y.copy(&self.space)?;
         for parity in 0..2 {
@@ -166,7 +170,7 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
             "axpy",
             out.download()?,
             &sum(&[(a, &x.stored), (&self.one, &y.stored)]),
-            P::sum_of(K::SPINS),
+            self.tol(),
         );
 
         // With b = 0 the old content does not count, not even a NaN.
@@ -176,13 +180,13 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         for parity in 0..2 {
             self.space.axpby(a, x.half(parity), &zero, out.parity_mut(parity))?;
         }
-        report.fields(&self.scope, "axpby, b = 0", out.download()?, &sum(&[(a, &x.stored)]), P::sum_of(K::SPINS));
+        report.fields(&self.scope, "axpby, b = 0", out.download()?, &sum(&[(a, &x.stored)]), self.tol());
         Ok(())
     }
 
     fn sums(&self, report: &mut Report) -> Result {
         let (x, y, n) = (&self.x, &self.y, self.one.len());
-        let tol = P::stored_sum(self.terms());
+        let tol = self.precision.stored_sum(self.terms());
         for parity in 0..2 {
             let (x_half, y_half) = (x.half(parity), y.half(parity));
             let norms = Self::norms(parity, &x.stored);
@@ -212,9 +216,9 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
         for parity in 0..2 {
             self.space.axpy_norm2(a, x.half(parity), out.parity_mut(parity), &mut norm)?;
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
+            self.numbers(report, "axpy_norm2, norm", &norm, &norms, &norms, self.precision.fused_sum(self.terms()));
         }
-        report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "axpy_norm2", out.download()?, &expected, self.tol());
 
         let real: Vec<f64> = a.iter().map(|a| a.re).collect();
         let factors: Vec<Complex64> = real.iter().map(Complex64::from).collect();
@@ -229,18 +233,18 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
             self.space.xpay_norm2(x.half(parity), &real, out.parity_mut(parity), &mut norm, &mut behind)?;
             report.holds(&self.scope, "xpay_norm2, work behind it", times == 1);
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "xpay_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
+            self.numbers(report, "xpay_norm2, norm", &norm, &norms, &norms, self.precision.fused_sum(self.terms()));
         }
-        report.fields(&self.scope, "xpay_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "xpay_norm2", out.download()?, &expected, self.tol());
 
         let expected = sum(&[(&self.one, &x.stored), (&self.minus(), &y.stored)]);
         let mut out = y.copy(&self.space)?;
         for parity in 0..2 {
             self.space.sub_norm2(x.half(parity), out.parity_mut(parity), &mut norm)?;
             let norms = Self::norms(parity, &expected);
-            self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, P::fused_sum(self.terms()));
+            self.numbers(report, "sub_norm2, norm", &norm, &norms, &norms, self.precision.fused_sum(self.terms()));
         }
-        report.fields(&self.scope, "sub_norm2", out.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "sub_norm2", out.download()?, &expected, self.tol());
         Ok(())
     }
 
@@ -256,12 +260,12 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
             space.cg_update(&alpha, &beta, z.half(parity), new_x.parity_mut(parity), new_p.parity_mut(parity))?;
         }
         let expected = sum(&[(one, &x.stored), (&complex(&alpha), &y.stored)]);
-        report.fields(&self.scope, "cg_update, x", new_x.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "cg_update, x", new_x.download()?, &expected, self.tol());
         let expected = sum(&[(one, &z.stored), (&complex(&beta), &y.stored)]);
-        report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "cg_update, p", new_p.download()?, &expected, self.tol());
 
         // There is no BiCGstab for colour vectors: staggered operators on one parity are positive.
-        if K::SPINS == 1 {
+        if F::KIND == FermionKind::Staggered {
             return Ok(());
         }
         // x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v), with s in w, p in y, v in z and t in v.
@@ -272,72 +276,67 @@ impl<K: Kind, P: Accuracy> Algebra<K, P> {
             space.bicgstab_step(alpha, omega, beta, z.half(parity), v.half(parity), x, r, p)?;
         }
         let expected = sum(&[(one, &x.stored), (alpha, &y.stored), (omega, &w.stored)]);
-        report.fields(&self.scope, "bicgstab_step, x", new_x.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "bicgstab_step, x", new_x.download()?, &expected, self.tol());
         let minus: Vec<_> = omega.iter().map(|o| -o).collect();
         let expected = sum(&[(one, &w.stored), (&minus, &v.stored)]);
-        report.fields(&self.scope, "bicgstab_step, r", r.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "bicgstab_step, r", r.download()?, &expected, self.tol());
         let product: Vec<_> = beta.iter().zip(omega).map(|(b, o)| -b * o).collect();
         let expected = sum(&[(one, &expected), (beta, &y.stored), (&product, &z.stored)]);
-        report.fields(&self.scope, "bicgstab_step, p", new_p.download()?, &expected, P::sum_of(K::SPINS));
+        report.fields(&self.scope, "bicgstab_step, p", new_p.download()?, &expected, self.tol());
         Ok(())
     }
 }
 
 /// All pairs of precisions.
-pub fn conversions(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
-    macro_rules! pairs {
-        ($kind:ident: $from:ident to $($to:ident)*) => {$(convert::<$kind, $from, $to>(backend, case, report)?;)*};
+pub fn conversions<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+    for from in formats::fields(F::KIND) {
+        for to in formats::fields(F::KIND) {
+            convert::<F>(backend, case, (from, to), report)?;
+        }
     }
-    pairs!(FourSpins: Double to Double Single Half Fp16);
-    pairs!(FourSpins: Single to Double Single Half Fp16);
-    pairs!(FourSpins: Half to Double Single Half Fp16);
-    pairs!(FourSpins: Fp16 to Double Single Half Fp16);
-    pairs!(OneSpin: Double to Double Single Half);
-    pairs!(OneSpin: Single to Double Single Half);
-    pairs!(OneSpin: Half to Double Single Half);
     Ok(())
 }
 
-fn convert<K: Kind, P: Accuracy, Q: Accuracy>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+fn convert<F: Kind>(backend: &dyn Backend, case: &Case, (p, q): (Precision, Precision), report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
-    let from = Block::<K, P>::new(&domain, K::block(case, 0))?;
-    let to = Block::<K, Q>::new(&domain, K::block(case, 1))?;
-    let space = FieldSpace::<K, Q>::new(&domain, NRHS);
-    let scope = case.scope(&format!("{} to {} {}", P::NAME, Q::NAME, K::NAME), "");
+    let from = Block::<F>::new(&domain, p, F::block(case, 0))?;
+    let to = Block::<F>::new(&domain, q, F::block(case, 1))?;
+    let space = FieldSpace::new(&domain, F::KIND, q, NRHS);
+    let scope = case.scope(&format!("{p} to {q} {}", F::KIND), "");
     // Powers of two, one for each right-hand side.
     let scale: Vec<f64> = (0..NRHS).map(|j| 0.5f64.powi(j as i32)).collect();
     let factors: Vec<Complex64> = scale.iter().map(Complex64::from).collect();
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<FieldSpace<K, P>>::convert(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        space.convert(&scale, from.half(parity), out.parity_mut(parity))?;
     }
-    report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), Q::sum_of(K::SPINS));
+    let mut tol = q.sum_of(F::KIND.spins());
+    report.fields(&scope, "convert", out.download()?, &sum(&[(&factors, &from.stored)]), tol);
     let mut out = to.copy(&space)?;
     for parity in 0..2 {
-        ConvertFrom::<FieldSpace<K, P>>::accumulate(&space, &scale, from.half(parity), out.parity_mut(parity))?;
+        space.accumulate(&scale, from.half(parity), out.parity_mut(parity))?;
     }
     let one = vec![Complex64::ONE; NRHS];
-    let mut tol = Q::sum_of(K::SPINS);
     // The addend is rounded to the precision of the sum first.
-    tol.relative += Q::UNIT;
+    tol.relative += q.unit();
     report.fields(&scope, "accumulate", out.download()?, &sum(&[(&factors, &from.stored), (&one, &to.stored)]), tol);
     Ok(())
 }
 
 /// A NaN or an infinity in any of the real components of a site comes out of a norm: nothing in storage swallows it.
-pub fn not_a_number<K: Kind, P: Accuracy>(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report: &mut Report) -> Result {
     let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
     let domain = Domain::single(backend, lattice)?;
-    let space = FieldSpace::<K, P>::new(&domain, 1);
-    let scope = Scope { format: format!("{} {}", P::NAME, K::NAME), detail: lattice.to_string() };
+    let space = FieldSpace::new(&domain, F::KIND, precision, 1);
+    let scope = Scope { format: format!("{precision} {}", F::KIND), detail: lattice.to_string() };
     let (mut seen, mut nan) = ([true; 2], [0.0]);
-    for k in 0..2 * K::Host::COMPONENTS {
+    for k in 0..2 * F::COMPONENTS {
         for (which, bad) in [f64::NAN, f64::INFINITY].into_iter().enumerate() {
-            let mut source: HostField<K::Host> = ferrite::generate::random_source(lattice, 7);
+            let mut source: HostField<F> = ferrite::generate::random_source(lattice, 7);
             // Each at a site of its own.
-            let z = &mut source.numbers_mut()[k * K::Host::COMPONENTS + k / 2];
+            let z = &mut source.numbers_mut()[k * F::COMPONENTS + k / 2];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
-            let mut field = FullField::<K, P>::zero(&domain, 1)?;
+            let mut field = FullField::zero(&domain, F::KIND, precision, 1)?;
             field.upload(&[source])?;
             space.norm2(field.parity(lattice.parity(lattice.coordinates(k))), &mut nan)?;
             seen[which] &= if which == 0 { nan[0].is_nan() } else { !nan[0].is_finite() };

@@ -24,22 +24,22 @@ pub use quenched::{distance, gauge_fixing, quenched};
 pub use solves::{schemes, solves};
 pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, staggered_properties};
 pub use staggered_images::{LinkErrors, image_tolerance};
-pub use staggered_solves::{RECONSTRUCTIONS, staggered_phases, staggered_solves};
+pub use staggered_solves::{staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use transfers::transfers;
 pub use wilson::wilson;
 
 use crate::accuracy::Accuracy;
+use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
-use ferrite::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor};
-use ferrite::field::{FieldKind, FieldSpace, FullField, ThinGauge};
+use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::algebra::Real;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Recon8, Recon12, Recon18, Single};
+use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Behind, Descent, Dots, LinearOperator};
 
@@ -83,20 +83,32 @@ impl Case {
     }
 }
 
-/// A kind of field that a case has sources of.
-pub trait Kind: FieldKind<Host: PartialEq> {
+/// What fields that a case has sources of have at a site.
+pub trait Kind: Fermion + PartialEq {
     /// Block number `k` of sources.
-    fn block(case: &Case, k: usize) -> &[HostField<Self::Host>];
+    fn block(case: &Case, k: usize) -> &[HostField<Self>];
 }
-impl Kind for FourSpins {
+impl Kind for Spinor {
     fn block(case: &Case, k: usize) -> &[HostSpinor] {
         case.block(k)
     }
 }
-impl Kind for OneSpin {
+impl Kind for ColourVector {
     fn block(case: &Case, k: usize) -> &[HostColour] {
         &case.colours[k * NRHS..(k + 1) * NRHS]
     }
+}
+
+/// Host fields on a device in a precision, one for each right-hand side, and what they are there.
+fn upload<F: Fermion>(
+    domain: &Domain,
+    precision: Precision,
+    host: &[HostField<F>],
+) -> Result<(FullField, Vec<HostField<F>>)> {
+    let mut field = FullField::zero(domain, F::KIND, precision, host.len())?;
+    field.upload(host)?;
+    let stored = field.download()?;
+    Ok((field, stored))
 }
 
 /// Small and odd-shaped lattices: extents 2, where both neighbours are the same site; less than a tile of sites; none
@@ -119,25 +131,25 @@ pub fn large_case() -> Case {
 }
 
 /// Fields on the host, one for each right-hand side.
-type OnHost<'a, K> = &'a [HostField<<K as FieldKind>::Host>];
+type OnHost<'a, F> = &'a [HostField<F>];
 /// Fields on the device, and what they are there.
-type Stored<'a, K, P> = (&'a FullField<K, P>, OnHost<'a, K>);
+type Stored<'a, F> = (&'a FullField, OnHost<'a, F>);
 
 /// M̂ ψ on one parity with the sums that solvers need of it, in one pass: the bits of M̂ ψ by itself, (w, M̂ ψ) and
 /// ‖M̂ ψ‖². `image` is M̂ ψ as the operator gave it, `expected` what the reference says, within `tol`. The sums see what
 /// is not yet rounded.
-fn apply_dot<K: Kind, P: Accuracy>(
-    (operator, parity): (&impl LinearOperator<FieldSpace<K, P>>, usize),
-    (psi, stored_psi): Stored<K, P>,
-    (w, stored_w): Stored<K, P>,
-    (image, expected, tol): (OnHost<K>, OnHost<K>, Tolerance),
+fn apply_dot<F: Kind>(
+    (operator, parity): (&impl LinearOperator<FieldSpace>, usize),
+    (psi, stored_psi): Stored<F>,
+    (w, stored_w): Stored<F>,
+    (image, expected, tol): (OnHost<F>, OnHost<F>, Tolerance),
     (scope, name): (&Scope, &str),
     report: &mut Report,
 ) -> Result {
-    let n = expected.len();
+    let (n, precision) = (expected.len(), psi.even.precision());
     let domain = psi.even.domain();
-    let space = FieldSpace::<K, P>::new(domain, n);
-    let mut out = FullField::<K, P>::zero(domain, n)?;
+    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let mut out = FullField::zero(domain, F::KIND, precision, n)?;
     let (mut dots, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
     let (psi, w) = (psi.parity(parity), w.parity(parity));
     operator.apply_dot(&space, psi, out.parity_mut(parity), w, &mut dots, &mut norms)?;
@@ -145,7 +157,7 @@ fn apply_dot<K: Kind, P: Accuracy>(
     let mut all = vec![Dots::default(); n];
     operator.apply_dots(&space, psi, out.parity_mut(parity), w, &mut all)?;
     report.holds(scope, &format!("{name} with all sums, bits of the field"), out.download()? == image);
-    let tol = 2.0 * tol.relative + P::fused_sum(K::Host::COMPONENTS * domain.local().half_volume());
+    let tol = 2.0 * tol.relative + precision.fused_sum(F::COMPONENTS * domain.local().half_volume());
     for j in 0..n {
         let (w, norm) = (on_parity(parity, &stored_w[j]), norm2(&expected[j]));
         let (product, scale) = (dot(&w, &expected[j]), (norm2(&w) * norm).sqrt());
@@ -178,21 +190,21 @@ fn apply_dot<K: Kind, P: Accuracy>(
 /// A step of CG from r along ψ against sums on the host, and against the step with two reductions, which has to be the same
 /// to the bit. `image` is M̂ ψ as the operator gave it, within `tol`. The last of several right-hand sides stays where it is.
 /// For operators with a step of their own; solves see to that of all others.
-fn descend<K: Kind, P: Accuracy>(
-    (operator, parity): (&impl LinearOperator<FieldSpace<K, P>>, usize),
-    (psi, stored_psi): Stored<K, P>,
-    (r, stored_r): Stored<K, P>,
-    (image, tol): (OnHost<K>, Tolerance),
+fn descend<F: Kind>(
+    (operator, parity): (&impl LinearOperator<FieldSpace>, usize),
+    (psi, stored_psi): Stored<F>,
+    (r, stored_r): Stored<F>,
+    (image, tol): (OnHost<F>, Tolerance),
     (scope, name): (&Scope, &str),
     report: &mut Report,
 ) -> Result {
-    let (n, domain) = (image.len(), psi.even.domain());
-    let space = FieldSpace::<K, P>::new(domain, n);
+    let (n, domain, precision) = (image.len(), psi.even.domain(), psi.even.precision());
+    let space = FieldSpace::new(domain, F::KIND, precision, n);
     let rho = |j: usize| if n > 1 && j + 1 == n { 0.0 } else { (0.25 + j as f64) * norm2(&stored_psi[j]) };
     let rho: Vec<f64> = (0..n).map(rho).collect();
     let from = Descent { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
     let step = |in_two: bool, report: &mut Report| {
-        let mut out = FullField::<K, P>::zero(domain, n)?;
+        let mut out = FullField::zero(domain, F::KIND, precision, n)?;
         let (mut curvature, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
         let (mut first, mut second) = (0, 0);
         let mut count = [&mut first, &mut second].map(|times| {
@@ -215,10 +227,10 @@ fn descend<K: Kind, P: Accuracy>(
     let (in_two, others, norms_in_two) = step(true, report)?;
     let same = found == in_two && norms == norms_in_two && curvature.iter().zip(&others).all(|(a, b)| a.re == b.re);
     report.holds(scope, &format!("{name}, a step, bits of the one with two reductions"), same);
-    let alpha = |j: usize| Complex64::from(P::Real::from_f64(-from.alpha(j, curvature[j])).to_f64());
+    let alpha = |j: usize| Complex64::from(precision.in_registers(-from.alpha(j, curvature[j])));
     let one = |j: usize| combine(&[(Complex64::ONE, &on_parity(parity, &stored_r[j])), (alpha(j), &image[j])]);
     let expected: Vec<_> = (0..n).map(one).collect();
-    let sums = P::fused_sum(K::Host::COMPONENTS * domain.local().half_volume());
+    let sums = precision.fused_sum(F::COMPONENTS * domain.local().half_volume());
     // Backends may differ by as much as in M̂ ψ and in α, on top of what the step rounds.
     let (mut whole, mut worst) = (0.0f64, 0.0f64);
     for j in 0..n {
@@ -226,13 +238,12 @@ fn descend<K: Kind, P: Accuracy>(
         report.number(scope, &format!("{name}, a step, norm"), norms[j], norm, norm, sums);
         let alpha = alpha(j).norm();
         whole = whole.max(alpha * (norm2(&image[j]) / norm).sqrt());
-        let sites =
-            |field: &HostField<K::Host>| field.numbers().chunks(K::Host::COMPONENTS).map(peak).collect::<Vec<_>>();
+        let sites = |field: &HostField<F>| field.numbers().chunks(F::COMPONENTS).map(peak).collect::<Vec<_>>();
         for (image, sum) in sites(&image[j]).into_iter().zip(sites(&expected[j])) {
             worst = worst.max(alpha * image / sum);
         }
     }
-    let mut allowed = P::sum_of(K::SPINS);
+    let mut allowed = precision.sum_of(F::KIND.spins());
     allowed.relative += whole * (tol.relative + sums);
     allowed.worst += worst * (tol.worst + 2.0 * sums);
     report.fields(scope, &format!("{name}, a step"), found, &expected, allowed);
@@ -246,36 +257,26 @@ fn peak(site: &[Complex64]) -> f64 {
 
 /// Every check of kernels on one case.
 pub fn kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
-    wilson::<Double, Recon18>(backend, case, report)?;
-    wilson::<Double, Recon12>(backend, case, report)?;
-    wilson::<Single, Recon18>(backend, case, report)?;
-    wilson::<Single, Recon12>(backend, case, report)?;
-    wilson::<Half, Recon18>(backend, case, report)?;
-    wilson::<Half, Recon12>(backend, case, report)?;
-    wilson::<Fp16, Recon18>(backend, case, report)?;
-    wilson::<Fp16, Recon12>(backend, case, report)?;
     // Reconstruct 8 is not for links whose first row is (a, 0, 0); solves keep such fields with 12.
     let singular = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
     let expected = case.gauge.links().iter().filter(|u| u[0][1].norm_sqr() + u[0][2].norm_sqr() < 1e-6).count();
     report.holds(&case.scope("recon-8", ""), "number of singular links", singular == expected);
-    if singular == 0 {
-        wilson::<Double, Recon8>(backend, case, report)?;
-        wilson::<Single, Recon8>(backend, case, report)?;
-        wilson::<Half, Recon8>(backend, case, report)?;
-        wilson::<Fp16, Recon8>(backend, case, report)?;
+    let kept = |storage: LinkStorage| !storage.temporal && (singular == 0 || !storage.has_singular_links());
+    for format in formats::wilson().into_iter().filter(|(_, storage)| kept(*storage)) {
+        wilson(backend, case, format, report)?;
     }
     fields(backend, case, report)
 }
 /// The checks without links.
 pub fn fields(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
-    macro_rules! check {
-        ($kind:ident: $($precision:ident)*) => {$(
-            linear_algebra::<$kind, $precision>(backend, case, report)?;
-            not_a_number::<$kind, $precision>(backend, report)?;
-        )*};
+    fn of<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+        for precision in formats::fields(F::KIND) {
+            linear_algebra::<F>(backend, case, precision, report)?;
+            not_a_number::<F>(backend, precision, report)?;
+        }
+        conversions::<F>(backend, case, report)
     }
-    check!(FourSpins: Double Single Half Fp16);
-    check!(OneSpin: Double Single Half);
-    conversions(backend, case, report)?;
+    of::<Spinor>(backend, case, report)?;
+    of::<ColourVector>(backend, case, report)?;
     plaquette(backend, case, report)
 }

@@ -5,9 +5,7 @@ use crate::report::{Report, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::field::host::HostSpinor;
-use ferrite::solve::{
-    Configuration, Correction, IterationPrecision, Method, Reconstruction, Request, SolveFailure, solve_wilson,
-};
+use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, SolveFailure, solve_wilson};
 use num_complex::Complex64;
 
 /// Every precision × reconstruction × method ends at a true residual of 1e-10, and says the truth about it.
@@ -17,20 +15,18 @@ pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report
     let boundary = TimeBoundary::Antiperiodic;
     let reference = Dirac::new(&case.gauge, mass, -1.0);
     let mut first = None;
-    for precision in
-        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-    {
+    for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         for reconstruction in [
-            Reconstruction::Eighteen,
-            Reconstruction::Twelve,
-            Reconstruction::Eight,
-            Reconstruction::TwelveTemporal,
-            Reconstruction::EightTemporal,
+            LinkStorage::FULL,
+            LinkStorage::of(12),
+            LinkStorage::of(8),
+            LinkStorage::of(12).in_temporal_gauge(),
+            LinkStorage::of(8).in_temporal_gauge(),
         ] {
             for method in [Method::Bicgstab, Method::Cg] {
                 let operator = WilsonParams::from_mass(mass, boundary);
                 let request = Request { method, precision, reconstruction, ..Request::new(operator) };
-                let scope = case.scope(&format!("{precision:?} {reconstruction:?}"), &format!("{method:?} m = {mass}"));
+                let scope = case.scope(&format!("{precision} {reconstruction}"), &format!("{method:?} m = {mass}"));
                 let (solutions, claim) = solve_wilson(&domain, &case.gauge, sources, &request, &mut ())?;
                 report.holds(&scope, "solve: converged", claim.converged);
                 for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
@@ -56,7 +52,7 @@ pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report
 /// Every pair of precisions × way of correction × method ends at the residual that was asked for, by the reference, and
 /// says the truth about it.
 pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
-    use IterationPrecision::{Double, Fp16, Half, Single};
+    use Precision::{Double, Fp16, Half, Single};
     let domain = case.domain(backend)?;
     let configuration = Configuration::new(&domain, &case.gauge);
     let sources = case.block(2);

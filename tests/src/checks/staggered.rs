@@ -1,8 +1,9 @@
 //! Staggered hopping terms and the operators made of them, naive and improved.
 use super::fat_links::regular;
-use super::{Case, Kind};
+use super::{Case, Kind, upload};
 use crate::accuracy::Accuracy;
-use crate::links::{self, Reconstruction};
+use crate::formats::{self, LinkFormat};
+use crate::links;
 use crate::reference::{combine, dot, norm2, on_parity, transform_links};
 use crate::report::{Report, Scope, Tolerance, larger, relative_error};
 use crate::staggered_reference as reference;
@@ -13,18 +14,14 @@ use ferrite::dirac::{
 };
 use ferrite::domain::{Domain, Result};
 use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{HostColour, HostGauge};
-use ferrite::field::{DeviceGauge, FullColour, ThinGauge};
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
+use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{
-    Double, Half, LinkFormat, OneSpin, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13, Recon13H, Recon18,
-    Recon18H, Reconstruct, Single,
-};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use solvers::LinearOperator;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Tadpole factor of asqtad.
@@ -62,35 +59,24 @@ pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report
     let expected = [singular_links(&case.gauge, 1.0), singular_links(&links.long, asqtad.long_scale)];
     report.holds(&scope, "number of singular links, thin and long", singular == expected);
 
-    macro_rules! check {
-        ($($precision:ident)*) => {$({
-            let fields = Fields::<$precision>::new(&domain, case)?;
-            let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
-            let naive = fields.exact("naive", naive);
-            let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
-            check!(@short $precision, fields, naive, improved);
-            check!(@format $precision Recon18, fields, naive, improved);
-            check!(@format $precision Recon12, fields, naive, improved);
-            if singular == [0, 0] {
-                check!(@format $precision Recon8, fields, naive, improved);
-            }
-        })*};
-        (@short Single, $fields:ident, $naive:ident, $improved:ident) => {
-            check!(@format Single Recon18H, $fields, $naive, $improved);
-            check!(@format Single Recon12H, $fields, $naive, $improved);
-            if singular == [0, 0] {
-                check!(@format Single Recon8H, $fields, $naive, $improved);
-            }
-        };
-        (@short $precision:ident, $fields:ident, $naive:ident, $improved:ident) => {};
-        (@format $precision:ident $recon:ident, $fields:ident, $naive:ident, $improved:ident) => {
-            let budget = Budget::<$precision>::naive::<$recon>(&case.gauge);
-            operators(&$fields, &$naive, (thin.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
-            let budget = Budget::<$precision>::improved::<$recon>(&links, &asqtad, built);
-            operators(&$fields, &$improved, (asqtad.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
-        };
+    let kept = |storage: LinkStorage| singular == [0, 0] || !storage.has_singular_links();
+    for precision in formats::fields(FermionKind::Staggered) {
+        let fields = Fields::new(&domain, precision, case)?;
+        let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
+        let naive = fields.exact("naive", naive);
+        let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
+        let here = |(other, storage): &LinkFormat| *other == precision && kept(*storage);
+        for format @ (_, storage) in formats::naive().into_iter().filter(here) {
+            let packed = StaggeredLinks::naive(Arc::new(thin.pack(precision, storage)?));
+            operators(&fields, &naive, (packed, storage), &Budget::naive(&case.gauge, format), report)?;
+        }
+        // Long links of asqtad are in SU(3).
+        let here = |format: &LinkFormat| here(format) && !format.1.keeps_phase();
+        for format @ (_, storage) in formats::improved().into_iter().filter(here) {
+            let budget = Budget::improved(&links, &asqtad, format, built);
+            operators(&fields, &improved, (asqtad.pack(precision, storage)?, storage), &budget, report)?;
+        }
     }
-    check!(Double Single Half);
     Ok(())
 }
 
@@ -119,34 +105,28 @@ pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     let from_paths = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &c)?;
     let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
     let fat = reference::Improved::new(&case.gauge, &coefficients);
-    macro_rules! check {
-        ($($precision:ident: $($recon:ident)*, singular $($minimal:ident)*;)*) => {$({
-            let fields = Fields::<$precision>::new(&domain, case)?;
-            let exact = |name, links: &reference::Improved| {
-                fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)))
-            };
-            for (name, links, made) in &in_u3 {
-                let exact = exact(name, links);
-                let singular = made.singular_long_links()?;
-                let same = singular == singular_links(&links.long, made.long_scale);
-                report.holds(&case.scope("recon-9", name), "number of singular long links", same);
-                $(check!(@format $precision $recon, fields, exact, links, made, 0.0);)*
-                if singular == 0 {
-                    $(check!(@format $precision $minimal, fields, exact, links, made, 0.0);)*
-                }
-            }
-            let exact = exact("fat links", &fat);
-            check!(@format $precision Recon18, fields, exact, &fat, &from_paths, asqtad_error(U0));
-        })*};
-        (@format $precision:ident $recon:ident, $fields:ident, $exact:ident, $links:expr, $made:expr, $built:expr) => {
-            let budget = Budget::<$precision>::improved::<$recon>($links, $made, $built);
-            operators(&$fields, &$exact, ($made.pack::<$precision, $recon>()?, $recon::NAME), &budget, report)?;
+    for precision in formats::fields(FermionKind::Staggered) {
+        let fields = Fields::new(&domain, precision, case)?;
+        let exact = |name, links: &reference::Improved| {
+            fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)))
         };
-    }
-    check! {
-        Double: Recon18 Recon13, singular Recon9;
-        Single: Recon18 Recon13 Recon13H, singular Recon9 Recon9H;
-        Half: Recon18 Recon13, singular Recon9;
+        for (name, links, made) in &in_u3 {
+            let exact = exact(name, links);
+            let singular = made.singular_long_links()?;
+            let same = singular == singular_links(&links.long, made.long_scale);
+            report.holds(&case.scope("recon-9", name), "number of singular long links", same);
+            let kept = |storage: LinkStorage| {
+                storage == storage.with_phase() && (singular == 0 || !storage.has_singular_links())
+            };
+            let here = |(other, storage): &LinkFormat| *other == precision && kept(*storage);
+            for format @ (_, storage) in formats::improved().into_iter().filter(here) {
+                let budget = Budget::improved(links, made, format, 0.0);
+                operators(&fields, &exact, (made.pack(precision, storage)?, storage), &budget, report)?;
+            }
+        }
+        let (exact, storage) = (exact("fat links", &fat), LinkStorage::FULL);
+        let budget = Budget::improved(&fat, &from_paths, (precision, storage), asqtad_error(U0));
+        operators(&fields, &exact, (from_paths.pack(precision, storage)?, storage), &budget, report)?;
     }
     Ok(())
 }
@@ -174,7 +154,7 @@ fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64)
 pub(super) fn asqtad_error(u0: f64) -> f64 {
     let c = reference::Coefficients::asqtad(u0);
     let paths = c.one_link + 6.0 * c.three + 24.0 * c.five + 48.0 * c.seven - 6.0 * c.lepage;
-    2.0 * (12f64).sqrt() * Double::UNIT * paths
+    2.0 * (12f64).sqrt() * Precision::Double.unit() * paths
 }
 
 /// Links of one kind in a format, as tolerances need them.
@@ -191,11 +171,12 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Of links that are kept over `scale`.
-    pub(super) fn new<P: Accuracy, R: Reconstruction>(gauge: &HostGauge, scale: f64, steps: i64, built: f64) -> Self {
+    pub(super) fn new(gauge: &HostGauge, format: LinkFormat, scale: f64, steps: i64, built: f64) -> Self {
         let stored = gauge.links().iter().map(|u| u.map(|row| row.map(|z| z / scale))).collect();
-        let [rms, worst] = links::errors::<P, R>(&HostGauge::from_links(gauge.lattice(), stored));
+        let [rms, worst] = links::errors(&HostGauge::from_links(gauge.lattice(), stored), format);
+        let (precision, storage) = format;
         // As for Wilson: reconstruction is exact where storage is much coarser than arithmetic.
-        let factor = scale.abs() * if P::STORE > P::UNIT { 1.5 } else { 1.5 + R::ARITHMETIC };
+        let factor = scale.abs() * if precision.is_coarse() { 1.5 } else { 1.5 + links::arithmetic(storage) };
         let elements = gauge.links().as_flattened().as_flattened();
         let square = elements.iter().map(|z| z.norm_sqr()).sum::<f64>() / (3 * gauge.links().len()) as f64;
         let largest = elements.iter().map(|z| z.norm()).fold(0.0, f64::max);
@@ -211,29 +192,36 @@ pub(super) struct Off {
     pub(super) sites: Vec<Vec<f64>>,
 }
 
-/// What storing links and computing with them does in precision `P`.
-pub(super) struct Budget<P> {
+/// What storing links and computing with them does in a precision.
+pub(super) struct Budget {
     pub(super) kinds: Vec<Kept>,
-    pub(super) precision: PhantomData<P>,
+    pub(super) precision: Precision,
 }
 
 fn peaks(v: &HostColour) -> Vec<f64> {
     v.sites().iter().map(|c| c.iter().fold(0.0, |l: f64, z| l.max(z.re.abs()).max(z.im.abs()))).collect()
 }
 
-impl<P: Accuracy> Budget<P> {
-    fn naive<R: Reconstruction>(gauge: &HostGauge) -> Self {
-        Budget { kinds: vec![Kept::new::<P, R>(gauge, 1.0, 1, 0.0)], precision: PhantomData }
+impl Budget {
+    fn naive(gauge: &HostGauge, format: LinkFormat) -> Self {
+        Budget { kinds: vec![Kept::new(gauge, format, 1.0, 1, 0.0)], precision: format.0 }
+    }
+    fn improved(links: &reference::Improved, made: &Improvement, format: LinkFormat, built: f64) -> Self {
+        Self::of_both([&links.fat, &links.long], [made.fat_scale, made.long_scale], format, [built, 0.0])
     }
     /// Fat links are kept over the largest component where the format cannot hold it: errors are the same for all
     /// components in that unit, however small they are.
-    fn improved<R>(links: &reference::Improved, made: &Improvement, built: f64) -> Self
-    where
-        R: Reconstruction + LinkFormat<P, Full: Reconstruction>,
-    {
-        let fat_scale = if R::UNIT { made.fat_scale } else { 1.0 };
-        let fat = Kept::new::<P, R::Full>(&links.fat, fat_scale, 1, built);
-        Budget { kinds: vec![fat, Kept::new::<P, R>(&links.long, made.long_scale, 3, 0.0)], precision: PhantomData }
+    pub(super) fn of_both(
+        [fat, long]: [&HostGauge; 2],
+        [fat_scale, long_scale]: [f64; 2],
+        format: LinkFormat,
+        built: [f64; 2],
+    ) -> Self {
+        let (precision, storage) = format;
+        let fixed_point = precision == Precision::Half || storage.half;
+        let fat_scale = if fixed_point { fat_scale } else { 1.0 };
+        let fat = Kept::new(fat, (precision, storage.with_all_reals()), fat_scale, 1, built[0]);
+        Budget { kinds: vec![fat, Kept::new(long, format, long_scale, 3, built[1])], precision }
     }
     /// Of b D v, before it is stored, for v with errors of its own.
     ///
@@ -246,7 +234,8 @@ impl<P: Accuracy> Budget<P> {
         let lattice = v[0].lattice();
         let root_of_sum =
             |f: &dyn Fn(&Kept) -> f64| (8.0 * self.kinds.iter().map(|k| f(k).powi(2)).sum::<f64>()).sqrt();
-        let (error, size) = (root_of_sum(&|k| k.rms + 5.0 * P::UNIT * k.size), root_of_sum(&|k| k.size));
+        let unit = self.precision.unit();
+        let (error, size) = (root_of_sum(&|k| k.rms + 5.0 * unit * k.size), root_of_sum(&|k| k.size));
         let old = |j: usize| before.map_or(0.0, |off| off.norms[j]);
         let norms = v.iter().enumerate().map(|(j, v)| b * (error * norm2(v).sqrt() + 1.5 * size * old(j))).collect();
         let three = 3.0 * std::f64::consts::SQRT_2;
@@ -258,7 +247,7 @@ impl<P: Accuracy> Budget<P> {
                 for k in &self.kinds {
                     for (mu, steps) in (0..4).flat_map(|mu| [(mu, k.steps), (mu, -k.steps)]) {
                         let from = shift(lattice, x, mu, steps);
-                        sum += (three * k.worst + 6.0 * P::UNIT * k.largest) * peaks[from];
+                        sum += (three * k.worst + 6.0 * unit * k.largest) * peaks[from];
                         sum += before.map_or(0.0, |off| three * k.largest * off.sites[j][from]);
                     }
                 }
@@ -269,8 +258,8 @@ impl<P: Accuracy> Budget<P> {
         Off { norms, sites: v.iter().enumerate().map(site_by_site).collect() }
     }
     /// With the error of storing the field, b times as large.
-    pub(super) fn stored(mut off: Off, b: f64, v: &[HostColour]) -> Off {
-        let tol = P::sum_of(1);
+    pub(super) fn stored(&self, mut off: Off, b: f64, v: &[HostColour]) -> Off {
+        let tol = self.precision.sum_of(1);
         for (j, v) in v.iter().enumerate() {
             off.norms[j] += b * tol.relative * norm2(v).sqrt();
             off.sites[j].iter_mut().zip(peaks(v)).for_each(|(off, peak)| *off += b * tol.worst * peak);
@@ -278,7 +267,7 @@ impl<P: Accuracy> Budget<P> {
         off
     }
     /// In terms of what comes out, and stored.
-    pub(super) fn tolerance(off: &Off, out: &[HostColour]) -> Tolerance {
+    pub(super) fn tolerance(&self, off: &Off, out: &[HostColour]) -> Tolerance {
         let mut tol = Tolerance { relative: 0.0, worst: 0.0 };
         for (j, out) in out.iter().enumerate() {
             tol.relative = larger(tol.relative, off.norms[j] / norm2(out).sqrt());
@@ -286,19 +275,20 @@ impl<P: Accuracy> Budget<P> {
                 tol.worst = larger(tol.worst, off / peak);
             }
         }
-        let sum = P::sum_of(1);
+        let sum = self.precision.sum_of(1);
         Tolerance { relative: tol.relative + sum.relative, worst: tol.worst + sum.worst }
     }
 }
 
 /// Three right-hand sides ψ and x on a device, one by itself, and what they are there: the reference starts from the
 /// input as it is stored, so that errors are those of links and kernels.
-struct Fields<'a, P> {
+struct Fields<'a> {
     case: &'a Case,
     domain: Domain,
-    psi: FullColour<P>,
-    x: FullColour<P>,
-    single: FullColour<P>,
+    precision: Precision,
+    psi: FullField,
+    x: FullField,
+    single: FullField,
     stored: Vec<HostColour>,
     stored_x: Vec<HostColour>,
 }
@@ -309,21 +299,15 @@ struct Exact {
     images: Vec<[Vec<HostColour>; 3]>,
 }
 
-impl<'a, P: Accuracy> Fields<'a, P> {
-    fn new(domain: &Domain, case: &'a Case) -> Result<Self> {
-        let upload = |sources: &[HostColour]| -> Result<(FullColour<P>, Vec<HostColour>)> {
-            let mut field = FullColour::zero(domain, sources.len())?;
-            field.upload(sources)?;
-            let stored = field.download()?;
-            Ok((field, stored))
-        };
-        let (psi, stored) = upload(OneSpin::block(case, 0))?;
-        let (x, stored_x) = upload(OneSpin::block(case, 1))?;
-        let (single, _) = upload(&OneSpin::block(case, 0)[..1])?;
-        Ok(Fields { case, domain: domain.clone(), psi, x, single, stored, stored_x })
+impl<'a> Fields<'a> {
+    fn new(domain: &Domain, precision: Precision, case: &'a Case) -> Result<Self> {
+        let (psi, stored) = upload(domain, precision, ColourVector::block(case, 0))?;
+        let (x, stored_x) = upload(domain, precision, ColourVector::block(case, 1))?;
+        let (single, _) = upload(domain, precision, &ColourVector::block(case, 0)[..1])?;
+        Ok(Fields { case, domain: domain.clone(), precision, psi, x, single, stored, stored_x })
     }
-    fn zero(&self, nrhs: usize) -> Result<FullColour<P>> {
-        FullColour::zero(&self.domain, nrhs)
+    fn zero(&self, nrhs: usize) -> Result<FullField> {
+        FullField::zero(&self.domain, FermionKind::Staggered, self.precision, nrhs)
     }
     fn exact(&self, name: &'static str, operator: reference::Staggered) -> Exact {
         let images = |(_, phases, _, sign): (StaggeredPhases, Phases, TimeBoundary, f64)| {
@@ -349,14 +333,14 @@ fn on(parity: usize, v: &[HostColour]) -> Vec<HostColour> {
 
 /// D, a x + b D, M and M†, M†M + σ on both parities, with sums, what solves begin and end with, and the rows of M, for
 /// all conventions, on three right-hand sides and on one.
-fn operators<P: Accuracy, L: StaggeredLinks<P>>(
-    fields: &Fields<P>,
+fn operators(
+    fields: &Fields,
     exact: &Exact,
-    (links, reconstruct): (L, &str),
-    budget: &Budget<P>,
+    (links, storage): (StaggeredLinks, LinkStorage),
+    budget: &Budget,
     report: &mut Report,
 ) -> Result {
-    let Fields { case, psi, x, single, stored, stored_x, .. } = fields;
+    let Fields { case, precision, psi, x, single, stored, stored_x, .. } = fields;
     let (links, mass, name, nrhs) = (Arc::new(links), case.mass, exact.name, stored.len());
     let (mut out, mut single_out) = (fields.zero(nrhs)?, fields.zero(1)?);
     // Of the hops, which depends on ψ but not on signs.
@@ -366,7 +350,7 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
         sites: off.sites.iter().map(|sites| sites.iter().map(|s| b * s).collect()).collect(),
     };
     for ((phases, _, boundary, _), [twice, hops_of_x, hops]) in CONVENTIONS.into_iter().zip(&exact.images) {
-        let scope = &case.scope(&format!("{} recon-{reconstruct}", P::NAME), &format!("{phases:?} {boundary:?}"));
+        let scope = &case.scope(&formats::name((*precision, storage)), &format!("{phases:?} {boundary:?}"));
         let operation = |what: &str| format!("{name} {what}");
         let staggered = Staggered::new(links.clone(), StaggeredParams { mass, boundary, phases });
 
@@ -377,7 +361,7 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
         let result = out.download()?;
         let same = single_out.download()?[0] == result[0];
         report.holds(scope, &operation("D, one right-hand side, bits"), same);
-        report.fields(scope, &operation("D"), result, hops, Budget::<P>::tolerance(&hop, hops));
+        report.fields(scope, &operation("D"), result, hops, budget.tolerance(&hop, hops));
 
         // Dyadic numbers, which are exact in every precision.
         let (a, b) = (1.75, -0.625);
@@ -386,7 +370,7 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
             staggered.dslash_add(parity, (a, x), (b, psi), out.parity_mut(parity))?;
         }
         let expected = sum(None, &[(a, stored_x), (b, hops)]);
-        let tol = Budget::<P>::tolerance(&part(b.abs(), &hop), &expected);
+        let tol = budget.tolerance(&part(b.abs(), &hop), &expected);
         report.fields(scope, &operation("a x + b D"), out.download()?, &expected, tol);
 
         let even_odd = EvenOddStaggered::new(staggered.clone(), nrhs)?;
@@ -394,13 +378,13 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
             let expected = sum(None, &[(mass, stored), (half, hops)]);
             staggered.full(dagger, psi, &mut out)?;
             let off = part(0.5, &hop);
-            let tol = Budget::<P>::tolerance(&off, &expected);
+            let tol = budget.tolerance(&off, &expected);
             report.fields(scope, &operation(what), out.download()?, &expected, tol);
             // The hopping term is stored on the way.
             for parity in 0..2 {
                 even_odd.row(parity, dagger, psi, out.parity_mut(parity))?;
             }
-            let tol = Budget::<P>::tolerance(&Budget::<P>::stored(off, 0.5, hops), &expected);
+            let tol = budget.tolerance(&budget.stored(off, 0.5, hops), &expected);
             report.fields(scope, &operation(&format!("{what}, rows")), out.download()?, &expected, tol);
         }
 
@@ -418,8 +402,8 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
             report.holds(scope, &format!("{what}, dagger, bits"), image.download()? == result);
             let expected = sum(Some(parity), &[(mass * mass + shift, stored), (-0.25, twice)]);
             let between = on(1 - parity, hops);
-            let first = Budget::<P>::stored(budget.hop(1.0, &on(parity, stored), None), 1.0, &between);
-            let tol = Budget::<P>::tolerance(&budget.hop(0.25, &between, Some(&first)), &expected);
+            let first = budget.stored(budget.hop(1.0, &on(parity, stored), None), 1.0, &between);
+            let tol = budget.tolerance(&budget.hop(0.25, &between, Some(&first)), &expected);
             let compared = (&result[..], &expected[..], tol);
             super::apply_dot((&operator, parity), (psi, stored), (x, stored_x), compared, (scope, &what), report)?;
             super::descend((&operator, parity), (psi, stored), (x, stored_x), (&result, tol), (scope, &what), report)?;
@@ -430,15 +414,15 @@ fn operators<P: Accuracy, L: StaggeredLinks<P>>(
         let mut even = fields.zero(nrhs)?;
         even_odd.prepare(x, &mut even.even)?;
         let expected = sum(Some(0), &[(mass, stored_x), (-0.5, hops_of_x)]);
-        let tol = Budget::<P>::tolerance(&budget.hop(0.5, &on(1, stored_x), None), &expected);
+        let tol = budget.tolerance(&budget.hop(0.5, &on(1, stored_x), None), &expected);
         report.fields(scope, &operation("prepare"), even.download()?, &expected, tol);
 
         let mut solution = fields.zero(nrhs)?;
-        solution.upload(OneSpin::block(case, 0))?;
+        solution.upload(ColourVector::block(case, 0))?;
         even_odd.reconstruct(x, &mut solution)?;
         let odd = sum(Some(1), &[(1.0 / mass, stored_x), (-0.5 / mass, hops)]);
         let expected = sum(None, &[(1.0, &on(0, stored)), (1.0, &odd)]);
-        let tol = Budget::<P>::tolerance(&budget.hop(0.5 / mass, &on(0, stored), None), &odd);
+        let tol = budget.tolerance(&budget.hop(0.5 / mass, &on(0, stored), None), &odd);
         report.fields(scope, &operation("reconstruct"), solution.download()?, &expected, tol);
     }
     Ok(())
@@ -453,16 +437,18 @@ pub fn staggered_properties(backend: &dyn Backend, lattice: Lattice, seed: u64, 
     let both = [gauge.clone(), transform_links(&gauge, &g)];
     let all = Properties { domain: &domain, g: &g, seed };
 
-    let [here, there] = both.each_ref().map(|gauge| DeviceGauge::<Double, Recon18>::upload(&domain, gauge));
-    all.check("naive", here?, there?, report)?;
+    let full = (Precision::Double, LinkStorage::FULL);
+    let naive = |gauge: &HostGauge| -> Result<StaggeredLinks> {
+        Ok(StaggeredLinks::naive(Arc::new(DeviceGauge::upload(&domain, gauge, full.0, full.1)?)))
+    };
+    all.check("naive", naive(&both[0])?, naive(&both[1])?, report)?;
     let thin = |k: usize| ThinGauge::upload(&domain, &both[k]);
-    let asqtad =
-        |k: usize| Improvement::from_paths(&thin(k)?, &PathCoefficients::asqtad(U0))?.pack::<Double, Recon18>();
+    let asqtad = |k: usize| Improvement::from_paths(&thin(k)?, &PathCoefficients::asqtad(U0))?.pack(full.0, full.1);
     all.check("asqtad", asqtad(0)?, asqtad(1)?, report)?;
     let scope = Scope { format: "double".into(), detail: lattice.to_string() };
     let mut hisq = |k: usize| regular(Improvement::hisq(&thin(k)?, -0.1), (&scope, report));
     let (Some(here), Some(there)) = (hisq(0)?, hisq(1)?) else { return Ok(()) };
-    all.check("HISQ", here.pack::<Double, Recon18>()?, there.pack()?, report)
+    all.check("HISQ", here.pack(full.0, full.1)?, there.pack(full.0, full.1)?, report)
 }
 
 struct Properties<'a> {
@@ -472,31 +458,27 @@ struct Properties<'a> {
 }
 
 impl Properties<'_> {
-    fn upload(&self, v: &HostColour) -> Result<FullColour<Double>> {
-        let mut field = FullColour::zero(self.domain, 1)?;
-        field.upload(std::slice::from_ref(v))?;
-        Ok(field)
+    fn upload(&self, v: &HostColour) -> Result<FullField> {
+        Ok(upload(self.domain, Precision::Double, std::slice::from_ref(v))?.0)
+    }
+    fn zero(&self) -> Result<FullField> {
+        FullField::zero(self.domain, FermionKind::Staggered, Precision::Double, 1)
     }
     /// M v, or M† v.
-    fn m<L: StaggeredLinks<Double>>(
-        &self,
-        operator: &Staggered<L>,
-        dagger: bool,
-        v: &HostColour,
-    ) -> Result<HostColour> {
-        let mut out = FullColour::zero(self.domain, 1)?;
+    fn m(&self, operator: &Staggered, dagger: bool, v: &HostColour) -> Result<HostColour> {
+        let mut out = self.zero()?;
         operator.full(dagger, &self.upload(v)?, &mut out)?;
         Ok(out.download()?.remove(0))
     }
     /// D v
-    fn d<L: StaggeredLinks<Double>>(&self, operator: &Staggered<L>, v: &HostColour) -> Result<HostColour> {
-        let (input, mut out) = (self.upload(v)?, FullColour::zero(self.domain, 1)?);
+    fn d(&self, operator: &Staggered, v: &HostColour) -> Result<HostColour> {
+        let (input, mut out) = (self.upload(v)?, self.zero()?);
         for parity in 0..2 {
             operator.dslash(parity, input.parity(1 - parity), out.parity_mut(parity))?;
         }
         Ok(out.download()?.remove(0))
     }
-    fn check<L: StaggeredLinks<Double>>(&self, name: &str, links: L, rotated: L, report: &mut Report) -> Result {
+    fn check(&self, name: &str, links: StaggeredLinks, rotated: StaggeredLinks, report: &mut Report) -> Result {
         let lattice = self.domain.local();
         let (links, rotated) = (Arc::new(links), Arc::new(rotated));
         let (u, v): (HostColour, _) =
@@ -530,7 +512,7 @@ impl Properties<'_> {
                 let image = self.m(&operator, true, &self.m(&operator, false, &half)?)?;
                 let size = norm2(&image);
                 error("M†M decouples parities", (norm2(&on_parity(1 - parity, &image)) / size).sqrt(), 1e-14);
-                let mut alone = FullColour::zero(self.domain, 1)?;
+                let mut alone = self.zero()?;
                 let even_odd = EvenOddStaggered::shifted(operator.clone(), parity, 0.0, 1)?;
                 even_odd.apply(self.upload(&half)?.parity(parity), alone.parity_mut(parity))?;
                 error("M†M on one parity", relative_error(&alone.download()?, &[image]), 1e-14);

@@ -2,13 +2,12 @@
 //! come out as they are stored.
 use super::staggered::{Budget, Kept, Off, asqtad_error};
 use crate::accuracy::Accuracy;
-use crate::links::Reconstruction;
+use crate::formats::LinkFormat;
 use crate::report::Tolerance;
 use crate::staggered_reference::Staggered;
+use ferrite::Precision;
 use ferrite::fat_links::Improvement;
 use ferrite::field::host::HostColour;
-use gpu_kernels::storage::{Double, LinkFormat};
-use std::marker::PhantomData;
 
 /// How links are kept, and how far they are from those of the reference before that.
 #[derive(Clone, Copy, Debug)]
@@ -32,38 +31,35 @@ impl LinkErrors {
     /// projection of regular links makes that at most twice as much. The second level has up to seven of them in a path
     /// and coefficients that sum up to 2.6: 255 units if errors have one sign, and its own 7 times 2.6.
     pub fn hisq(made: &Improvement) -> Self {
-        LinkErrors { scales: [made.fat_scale, made.long_scale], built: 273.0 * Double::UNIT }
+        LinkErrors { scales: [made.fat_scale, made.long_scale], built: 273.0 * Precision::Double.unit() }
     }
 }
 
-/// Of M v, or of M†M v as m² v − ¼ D² v, computed in precision `P` with reconstruction `R` of thin links or of long ones.
-pub fn image_tolerance<P, R>(operator: &Staggered, errors: LinkErrors, v: &HostColour, normal: bool) -> Tolerance
-where
-    P: Accuracy,
-    R: Reconstruction + LinkFormat<P, Full: Reconstruction>,
-{
-    let LinkErrors { scales: [fat_scale, long_scale], built } = errors;
-    let kinds = match operator.long {
-        None => vec![Kept::new::<P, R>(operator.fat, 1.0, 1, 0.0)],
-        Some(long) => {
-            let fat_scale = if R::UNIT { fat_scale } else { 1.0 };
-            let fat = Kept::new::<P, R::Full>(operator.fat, fat_scale, 1, built);
-            vec![fat, Kept::new::<P, R>(long, long_scale, 3, built)]
-        }
+/// Of M v, or of M†M v as m² v − ¼ D² v, computed in a precision, with a storage of thin links or of long ones.
+pub fn image_tolerance(
+    operator: &Staggered,
+    errors: LinkErrors,
+    format: LinkFormat,
+    v: &HostColour,
+    normal: bool,
+) -> Tolerance {
+    let LinkErrors { scales, built } = errors;
+    let budget = match operator.long {
+        None => Budget { kinds: vec![Kept::new(operator.fat, format, 1.0, 1, 0.0)], precision: format.0 },
+        Some(long) => Budget::of_both([operator.fat, long], scales, format, [built; 2]),
     };
-    let budget = Budget::<P> { kinds, precision: PhantomData };
     let v = std::slice::from_ref(v);
     let exact = Off { norms: vec![0.0], sites: vec![vec![0.0; v[0].lattice().volume()]] };
-    let input = Budget::<P>::stored(exact, 1.0, v);
+    let input = budget.stored(exact, 1.0, v);
     if normal {
         // The hopping term is stored on the way.
         let hops = [operator.derivative(&v[0])];
-        let first = Budget::<P>::stored(budget.hop(1.0, v, Some(&input)), 1.0, &hops);
+        let first = budget.stored(budget.hop(1.0, v, Some(&input)), 1.0, &hops);
         let off = sum(budget.hop(0.25, &hops, Some(&first)), operator.mass.powi(2), &input);
-        return Budget::<P>::tolerance(&off, &[operator.normal(&v[0])]);
+        return budget.tolerance(&off, &[operator.normal(&v[0])]);
     }
     let off = sum(budget.hop(0.5, v, Some(&input)), operator.mass.abs(), &input);
-    Budget::<P>::tolerance(&off, &[operator.apply(false, &v[0])])
+    budget.tolerance(&off, &[operator.apply(false, &v[0])])
 }
 
 /// Errors of a sum, the second term c times as large.

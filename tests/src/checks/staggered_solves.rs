@@ -1,4 +1,5 @@
 //! Staggered solves in every pair of precisions, for one mass, many masses and many shifts, checked by the reference.
+use crate::formats;
 use crate::reference::combine;
 use crate::report::{Report, Scope};
 use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
@@ -11,8 +12,7 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, IterationPrecision, Method, Reconstruction, Request, ShiftStrategy, SolveFailure,
-    StaggeredConfiguration,
+    Correction, LinkStorage, Method, Precision, Request, ShiftStrategy, SolveFailure, StaggeredConfiguration,
 };
 
 type Failure = SolveFailure<ColourVector>;
@@ -57,29 +57,9 @@ impl Case {
     }
 }
 
-/// All that are not for temporal gauge.
-pub const RECONSTRUCTIONS: [Reconstruction; 10] = [
-    Reconstruction::Eighteen,
-    Reconstruction::Twelve,
-    Reconstruction::Eight,
-    Reconstruction::EighteenShort,
-    Reconstruction::TwelveShort,
-    Reconstruction::EightShort,
-    Reconstruction::Thirteen,
-    Reconstruction::Nine,
-    Reconstruction::ThirteenShort,
-    Reconstruction::NineShort,
-];
 /// What there is for an operator: HISQ's long links are in U(3), and need the phase of their determinant.
-fn possible(name: &str, asked: Reconstruction) -> Reconstruction {
-    use Reconstruction::*;
-    match (name, asked) {
-        ("hisq", Twelve) => Thirteen,
-        ("hisq", Eight) => Nine,
-        ("hisq", TwelveShort) => ThirteenShort,
-        ("hisq", EightShort) => NineShort,
-        _ => asked,
-    }
+fn possible(name: &str, asked: LinkStorage) -> LinkStorage {
+    if name == "hisq" { asked.with_phase() } else { asked }
 }
 const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
 
@@ -95,7 +75,7 @@ pub fn staggered_solves(backend: &dyn Backend, report: &mut Report) -> Result<()
 
 /// M ψ = η for every operator × pair of precisions × reconstruction × method × way of correction.
 fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
-    use IterationPrecision::{Double, Half, Single};
+    use Precision::{Double, Half, Single};
     let sources = case.sources(2);
     for name in OPERATORS {
         let configuration = case.configuration(name, domain)?;
@@ -107,15 +87,12 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
             (Single, Single, 1e-5),
             (Single, Half, 1e-5),
         ] {
-            let exists = |format: &Reconstruction| match name {
-                "naive" => format.exists_for_naive(precision),
-                _ => format.exists_for_improved(precision),
-            };
-            for reconstruction in RECONSTRUCTIONS.into_iter().filter(exists) {
+            let formats = if name == "naive" { formats::naive() } else { formats::improved() };
+            for (_, reconstruction) in formats.into_iter().filter(|format| format.0 == precision) {
                 let (reliable, defect) = (Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 });
                 let mut schemes = vec![(Method::Cg, reliable), (Method::Cg, defect)];
                 // One format stands for all of a precision.
-                if reconstruction == Reconstruction::Eighteen {
+                if reconstruction == LinkStorage::FULL {
                     schemes.extend([(Method::BlockCg, reliable), (Method::BlockCg, defect)]);
                 }
                 for (method, correction) in schemes {
@@ -123,7 +100,7 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
                     let formats = Request { outer, precision, reconstruction, tol, ..Request::staggered(params) };
                     let request = Request { method, correction, ..formats };
                     let scope = case.scope(
-                        &format!("{outer:?} {precision:?} {reconstruction:?}"),
+                        &format!("{outer} {precision} {reconstruction}"),
                         &format!("{name} {method:?} {correction:?}"),
                     );
                     let (solutions, claim) = configuration.solve(&sources, None, &request, &mut ())?;
@@ -146,32 +123,32 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
 
 /// Where the first row of all links is (a, 0, 0), two rows are kept; where no links have a determinant, nor is its phase.
 fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
-    use Reconstruction::*;
     let gauge = HostGauge::unit(Lattice::new([4, 2, 2, 4]).expect("even extents"));
     let case = Case { improved: [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)], gauge };
     let domain = Domain::single(backend, case.gauge.lattice())?;
     let sources = case.sources(1);
     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
+    let (of, half) = (LinkStorage::of, |reals| LinkStorage::of(reals).in_half());
     for (name, asked, used) in [
-        ("naive", Eight, Some(Twelve)),
-        ("naive", EightShort, Some(TwelveShort)),
-        ("naive", Nine, None),
-        ("naive", Thirteen, None),
-        ("naive", ThirteenShort, None),
-        ("asqtad", Eight, Some(Twelve)),
-        ("asqtad", Nine, Some(Thirteen)),
-        ("asqtad", EightShort, Some(TwelveShort)),
-        ("hisq", Eight, Some(Thirteen)),
-        ("hisq", Nine, Some(Thirteen)),
-        ("hisq", NineShort, Some(ThirteenShort)),
-        ("hisq", EightShort, Some(ThirteenShort)),
-        ("hisq", Eighteen, Some(Eighteen)),
+        ("naive", of(8), Some(of(12))),
+        ("naive", half(8), Some(half(12))),
+        ("naive", of(9), None),
+        ("naive", of(13), None),
+        ("naive", half(13), None),
+        ("asqtad", of(8), Some(of(12))),
+        ("asqtad", of(9), Some(of(13))),
+        ("asqtad", half(8), Some(half(12))),
+        ("hisq", of(8), Some(of(13))),
+        ("hisq", of(9), Some(of(13))),
+        ("hisq", half(9), Some(half(13))),
+        ("hisq", half(8), Some(half(13))),
+        ("hisq", of(18), Some(of(18))),
     ] {
         let configuration = case.configuration(name, &domain)?;
-        let precision = IterationPrecision::Single;
+        let precision = Precision::Single;
         let request = Request { precision, reconstruction: asked, tol: 1e-9, ..Request::staggered(params) };
         let solved = configuration.solve(&sources, None, &request, &mut ());
-        let scope = case.scope(&format!("{asked:?}"), name);
+        let scope = case.scope(asked.name(), name);
         match (solved, used) {
             (Ok((solutions, claim)), Some(used)) => {
                 report.holds(&scope, "staggered solve, unit links: reconstruction", claim.reconstruction == used);
@@ -213,7 +190,7 @@ fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<
 /// (M†M + σ) x = b and M(m) ψ = η for many σ and m, by multi-shift CG with refinement and one by one. Sources on both
 /// parities, on one, and zero.
 fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
-    use IterationPrecision::{Double, Half, Single};
+    use Precision::{Double, Half, Single};
     let lattice = case.gauge.lattice();
     let mut sources = case.sources(1);
     sources.push(generate::point_colour_source(lattice, [1, 2, 3, 5], 1).expect("inside"));
@@ -223,15 +200,15 @@ fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failu
     for name in OPERATORS {
         let configuration = case.configuration(name, domain)?;
         for (precision, reconstruction, strategy) in [
-            (Double, Reconstruction::Twelve, ShiftStrategy::MultiShift),
-            (Single, Reconstruction::Eight, ShiftStrategy::MultiShift),
-            (Single, Reconstruction::TwelveShort, ShiftStrategy::MultiShift),
-            (Half, Reconstruction::Twelve, ShiftStrategy::MultiShift),
-            (Single, Reconstruction::EightShort, ShiftStrategy::Sequential),
+            (Double, LinkStorage::of(12), ShiftStrategy::MultiShift),
+            (Single, LinkStorage::of(8), ShiftStrategy::MultiShift),
+            (Single, LinkStorage::of(12).in_half(), ShiftStrategy::MultiShift),
+            (Half, LinkStorage::of(12), ShiftStrategy::MultiShift),
+            (Single, LinkStorage::of(8).in_half(), ShiftStrategy::Sequential),
         ] {
             let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
             let request = Request { precision, reconstruction, tol: 1e-11, ..Request::staggered(params) };
-            let scope = case.scope(&format!("{precision:?} {reconstruction:?}"), &format!("{name} {strategy:?}"));
+            let scope = case.scope(&format!("{precision} {reconstruction}"), &format!("{name} {strategy:?}"));
             let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
             let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
             report.holds(&scope, "shifts: converged", claim.converged && !claim.cancelled);

@@ -1,19 +1,19 @@
 //! Links in temporal gauge: every kernel for them, what it reads, and that nothing physical changes.
-use super::{Case, clover, parameters, wilson};
-use crate::accuracy::Accuracy;
+use super::{Case, clover, parameters, upload, wilson};
 use crate::clover_reference::CloverDirac;
-use crate::links::{self, Reconstruction as Links};
+use crate::formats::{self, LinkFormat};
+use crate::links;
 use crate::reference::{Dirac, adjoint, colour_multiply, field};
 use crate::report::Report;
+use ferrite::FermionKind;
 use ferrite::backend::Backend;
 use ferrite::dirac::{Anisotropy, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::gauge_fixing::{Transformation, temporal_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8T, Recon12T, Single};
 use std::sync::Arc;
 
 /// Lattices with different shares of hops across the boundary in t: a quarter, half, all of them, an eighth.
@@ -38,54 +38,45 @@ pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     let scope = case.scope("recon-8t", "");
     report.holds(&scope, "number of singular links", (kept, all) == (0, volume - volume / slices));
 
-    macro_rules! check {
-        ($($precision:ident $recon:ident),*) => {$(
-            wilson::<$precision, $recon>(backend, &fixed, report)?;
-            covariance::<$precision, $recon>(backend, case, &fixed.gauge, &g, report)?;
-            reading::<$precision, $recon>(backend, &fixed, report)?;
-        )*};
-    }
-    check!(Double Recon12T, Single Recon12T, Half Recon12T, Fp16 Recon12T, Double Recon8T, Single Recon8T);
-
     let params = &parameters(case.mass)[1];
     let reference = CloverDirac::from_params(&fixed.gauge, params);
-    clover::<Double, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<Single, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<Half, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<Fp16, Recon12T>(backend, &fixed, params, &reference, report)?;
-    clover::<Double, Recon8T>(backend, &fixed, params, &reference, report)?;
-    clover::<Single, Recon8T>(backend, &fixed, params, &reference, report)
+    for format in formats::wilson().into_iter().filter(|(_, storage)| storage.temporal) {
+        wilson(backend, &fixed, format, report)?;
+        covariance(backend, case, (&fixed.gauge, &g), format, report)?;
+        reading(backend, &fixed, format, report)?;
+        clover(backend, (&fixed, &reference), params, format, report)?;
+    }
+    Ok(())
 }
 
 /// D ψ, or D† ψ, by kernels; and ψ as it was stored.
-fn dslash<P: Accuracy, R: LinkFormat<P>>(
+fn dslash(
     backend: &dyn Backend,
     (gauge, params): (&HostGauge, WilsonParams),
+    (precision, storage): LinkFormat,
     dagger: bool,
     psi: &[HostSpinor],
 ) -> Result<(Vec<HostSpinor>, Vec<HostSpinor>)> {
     let domain = ferrite::domain::Domain::single(backend, gauge.lattice())?;
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, gauge)?), params);
-    let mut input = FullSpinor::<P>::zero(&domain, psi.len())?;
-    let mut out = FullSpinor::<P>::zero(&domain, psi.len())?;
-    input.upload(psi)?;
+    let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, gauge, precision, storage)?), params);
+    let (input, stored) = upload(&domain, precision, psi)?;
+    let mut out = FullField::zero(&domain, FermionKind::Wilson, precision, psi.len())?;
     for parity in 0..2 {
         wilson.dslash(parity, dagger, input.parity(1 - parity), out.parity_mut(parity))?;
     }
-    Ok((out.download()?, input.download()?))
+    Ok((out.download()?, stored))
 }
 
 /// D of the gauge-fixed links on a rotated field is the rotated D of the links as they were, which the reference
 /// computes; for one right-hand side and for three.
-fn covariance<P: Accuracy, R: LinkFormat<P> + Links>(
+fn covariance(
     backend: &dyn Backend,
     case: &Case,
-    fixed: &HostGauge,
-    g: &Transformation,
+    (fixed, g): (&HostGauge, &Transformation),
+    format: LinkFormat,
     report: &mut Report,
 ) -> Result {
-    let tol = links::hopping::<P, R>(fixed);
-    let format = format!("{} recon-{}", P::NAME, R::NAME);
+    let tol = links::hopping(fixed, format);
     let anisotropic = Anisotropy { xi: 2.5, nu: 0.75 };
     for (boundary, time_sign, anisotropy) in
         [(TimeBoundary::Periodic, 1.0, Anisotropy::default()), (TimeBoundary::Antiperiodic, -1.0, anisotropic)]
@@ -99,14 +90,14 @@ fn covariance<P: Accuracy, R: LinkFormat<P> + Links>(
                 psi
             };
             let rotated: Vec<_> = psi.iter().map(rotated).collect();
-            let (got, stored) = dslash::<P, R>(backend, (fixed, params), dagger, &rotated)?;
+            let (got, stored) = dslash(backend, (fixed, params), format, dagger, &rotated)?;
             // There and back by the reference's own multiplication.
             let lattice = case.lattice();
             let back =
                 |psi: &HostSpinor| field(lattice, |x| colour_multiply(&adjoint(&g.matrices()[x]), &psi.sites()[x]));
             let there = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g.matrices()[x], &psi.sites()[x]));
             let expected: Vec<_> = stored.iter().map(|psi| there(&reference.hopping(dagger, &back(psi)))).collect();
-            let scope = case.scope(&format, &format!("{boundary:?} {} rhs", psi.len()));
+            let scope = case.scope(&formats::name(format), &format!("{boundary:?} {} rhs", psi.len()));
             report.fields(&scope, "temporal gauge, D on the original links", got, &expected, tol);
         }
     }
@@ -114,7 +105,7 @@ fn covariance<P: Accuracy, R: LinkFormat<P> + Links>(
 }
 
 /// What lies where links in t are 1 does not matter.
-fn reading<P: Accuracy, R: LinkFormat<P>>(backend: &dyn Backend, fixed: &Case, report: &mut Report) -> Result {
+fn reading(backend: &dyn Backend, fixed: &Case, format: LinkFormat, report: &mut Report) -> Result {
     let lattice = fixed.lattice();
     let mut other = generate::random(lattice, 99);
     let last = lattice.size()[3] - 1;
@@ -125,9 +116,9 @@ fn reading<P: Accuracy, R: LinkFormat<P>>(backend: &dyn Backend, fixed: &Case, r
     }
     let params = WilsonParams::from_mass(fixed.mass, TimeBoundary::Antiperiodic);
     let psi = &fixed.block(2)[..1];
-    let (one, _) = dslash::<P, R>(backend, (&fixed.gauge, params), false, psi)?;
-    let (two, _) = dslash::<P, R>(backend, (&other, params), false, psi)?;
-    let scope = fixed.scope(&format!("{} recon-{}", P::NAME, R::NAME), "");
+    let (one, _) = dslash(backend, (&fixed.gauge, params), format, false, psi)?;
+    let (two, _) = dslash(backend, (&other, params), format, false, psi)?;
+    let scope = fixed.scope(&formats::name(format), "");
     report.holds(&scope, "temporal gauge, links in t are read across the boundary only", one == two);
     Ok(())
 }

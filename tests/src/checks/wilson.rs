@@ -1,15 +1,15 @@
 //! The hopping term and the operators made of it.
-use super::Case;
-use crate::accuracy::Accuracy;
-use crate::links::{self, Reconstruction};
+use super::{Case, upload};
+use crate::formats::{self, LinkFormat};
+use crate::links;
 use crate::reference::{Dirac, combine, on_parity};
 use crate::report::{Report, Tolerance};
+use ferrite::FermionKind;
 use ferrite::backend::Backend;
 use ferrite::dirac::{Anisotropy, EvenOdd, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullSpinor};
-use gpu_kernels::storage::LinkFormat;
+use ferrite::field::{DeviceGauge, FullField};
 use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -17,26 +17,16 @@ use std::sync::Arc;
 /// D, a x + b D, M, the Schur complement and its right-hand side and reconstruction, with and without dagger, for both
 /// boundary conditions, on three right-hand sides and on one. The reference starts from the input as it is stored, so
 /// that errors are those of the kernel.
-pub fn wilson<P: Accuracy, R: LinkFormat<P> + Reconstruction>(
-    backend: &dyn Backend,
-    case: &Case,
-    report: &mut Report,
-) -> Result {
-    let tol = links::hopping::<P, R>(&case.gauge);
+pub fn wilson(backend: &dyn Backend, case: &Case, format: LinkFormat, report: &mut Report) -> Result {
+    let (tol, (precision, storage)) = (links::hopping(&case.gauge, format), format);
     let domain = case.domain(backend)?;
-    let gauge = Arc::new(DeviceGauge::<P, R>::upload(&domain, &case.gauge)?);
-    let upload = |sources: &[HostSpinor]| -> Result<(FullSpinor<P>, Vec<HostSpinor>)> {
-        let mut field = FullSpinor::zero(&domain, sources.len())?;
-        field.upload(sources)?;
-        let stored = field.download()?;
-        Ok((field, stored))
-    };
-    let (psi, stored) = upload(case.block(0))?;
-    let (x, stored_x) = upload(case.block(1))?;
-    let (single, _) = upload(&case.block(0)[..1])?;
-    let mut out = FullSpinor::<P>::zero(&domain, psi.even.nrhs())?;
-    let mut single_out = FullSpinor::<P>::zero(&domain, 1)?;
-    let format = format!("{} recon-{}", P::NAME, R::NAME);
+    let gauge = Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?);
+    let zero = |nrhs| FullField::zero(&domain, FermionKind::Wilson, precision, nrhs);
+    let (psi, stored) = upload(&domain, precision, case.block(0))?;
+    let (x, stored_x) = upload(&domain, precision, case.block(1))?;
+    let (single, _) = upload(&domain, precision, &case.block(0)[..1])?;
+    let (mut out, mut single_out) = (zero(psi.even.nrhs())?, zero(1)?);
+    let format = formats::name(format);
     let each = |f: &dyn Fn(usize) -> HostSpinor| -> Vec<HostSpinor> { (0..stored.len()).map(f).collect() };
     // Dyadic numbers, which are exact in every precision.
     let (a, b) = (1.75, -0.625);
@@ -77,7 +67,7 @@ pub fn wilson<P: Accuracy, R: LinkFormat<P> + Reconstruction>(
             let expected = each(&|j| combine(&[(real(diagonal), &stored[j]), (real(-0.5 * space), &hops[j])]));
             report.fields(&scope, "wilson full", out.download()?, &expected, tol);
 
-            let mut schur_out = FullSpinor::<P>::zero(&domain, stored.len())?;
+            let mut schur_out = zero(stored.len())?;
             let schur = EvenOddWilson::new(wilson.clone(), stored.len())?;
             if dagger {
                 schur.apply_dagger(&psi.even, &mut schur_out.even)?;
@@ -103,7 +93,7 @@ pub fn wilson<P: Accuracy, R: LinkFormat<P> + Reconstruction>(
         // From the full system to the even sites and back; both halves of the source differ from those of `psi`.
         let scope = case.scope(&format, &described);
         let schur = EvenOddWilson::new(wilson, stored.len())?;
-        let mut even = FullSpinor::<P>::zero(&domain, stored.len())?;
+        let mut even = zero(stored.len())?;
         schur.prepare(&x, &mut even.even)?;
         let expected = each(&|j| {
             let hop = reference.hopping(false, &on_parity(1, &stored_x[j]));
@@ -112,7 +102,7 @@ pub fn wilson<P: Accuracy, R: LinkFormat<P> + Reconstruction>(
         });
         report.fields(&scope, "wilson prepare", even.download()?, &expected, tol);
 
-        let mut solution = FullSpinor::<P>::zero(&domain, stored.len())?;
+        let mut solution = zero(stored.len())?;
         solution.upload(case.block(0))?;
         schur.reconstruct(&x, &mut solution)?;
         let expected = each(&|j| {

@@ -222,7 +222,7 @@ fn tuning() {
     assert_eq!(room.json("info")["tuning"]["launches"], launches.len());
     let bench = "bench dslash --lattice 4,4,4,4 --precision half --reconstruct 12 --backend cuda --json";
     let bench = object(&room.run(bench));
-    assert!(bench["launches"].as_array().unwrap().iter().any(|l| l["kernel"] == "wilson_dslash_half_12"), "{bench}");
+    assert!(bench["launches"].as_array().unwrap().iter().any(|l| l["kernel"] == "wilson_row_half_12"), "{bench}");
 }
 
 #[test]

@@ -6,12 +6,12 @@ use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostColour;
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
-use ferrite::generate;
+use ferrite::{LinkStorage, Precision, generate};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{LinkErrors, image_tolerance};
+use ferrite_tests::formats;
 use ferrite_tests::report::{Tolerance, relative_error, worst_error};
 use ferrite_tests::staggered_reference::{Boundary, Improved, Phases, Staggered};
-use gpu_kernels::storage::{Double, Half, Recon8, Recon8H, Recon12, Recon12H, Recon18, Recon18H, Single};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -75,6 +75,7 @@ fn applications_agree_with_the_reference() {
     let of_asqtad = LinkErrors::asqtad(&made, u0);
     let psi: HostColour = generate::random_source(gauge.lattice(), 5);
     room.json("links asqtad odd.npy fat.scidac long.scidac --u0 plaquette");
+    let full = (Precision::Double, LinkStorage::FULL);
     for (flags, (operator, errors)) in [
         ("--gauge odd.npy --operator staggered", naive(Phases::Milc, antiperiodic)),
         (
@@ -111,7 +112,7 @@ fn applications_agree_with_the_reference() {
                 // A sum of n squares in double, in some order.
                 let norm2 = report["norm2"][0].as_f64().unwrap();
                 assert!((norm2 / got.norm2() - 1.0).abs() < 1e-13, "{report}");
-                let tol = image_tolerance::<Double, Recon18>(&operator, errors, &psi, form == "--normal");
+                let tol = image_tolerance(&operator, errors, full, &psi, form == "--normal");
                 compare(got, expected, tol, &line);
             }
         }
@@ -135,26 +136,17 @@ fn applications_in_every_format() {
     ] {
         for (form, expected) in [("", operator.apply(false, &psi)), ("--normal", operator.normal(&psi))] {
             let base = format!("apply --gauge odd.npy --operator {flags} --mass 0.1 --source random:5 {form} -o y.npy");
-            macro_rules! check {
-                ($($precision:ident $recon:ident $names:literal,)*) => {$({
-                    let (precision, reconstruct) = $names.split_once(' ').unwrap();
-                    let line = format!("{base} --precision {precision} --reconstruct {reconstruct}");
-                    let report = room.json(&line);
-                    assert_eq!((&report["precision"], &report["reconstruct"]), (&precision.into(), &reconstruct.into()));
-                    let tol = image_tolerance::<$precision, $recon>(&operator, errors, &psi, form == "--normal");
-                    let error = compare(colour(&room.path("y.npy")), expected.clone(), tol, &line);
-                    // So far off only what is in that format is: a twentieth of the error of storing fields or links.
-                    let short = reconstruct.ends_with('h');
-                    let stored = if short { Half::COLOUR_RMS } else { <$precision as Accuracy>::COLOUR_RMS };
-                    assert!(error > 0.05 * stored, "{line}: {error:.1e}");
-                })*};
+            for format @ (precision, storage) in formats::naive() {
+                let line = format!("{base} --precision {precision} --reconstruct {storage}");
+                let report = room.json(&line);
+                let told = (&report["precision"], &report["reconstruct"]);
+                assert_eq!(told, (&precision.name().into(), &storage.name().into()));
+                let tol = image_tolerance(&operator, errors, format, &psi, form == "--normal");
+                let error = compare(colour(&room.path("y.npy")), expected.clone(), tol, &line);
+                // So far off only what is in that format is: a twentieth of the error of storing fields or links.
+                let stored = if storage.half { Precision::Half } else { precision }.colour_rms();
+                assert!(error > 0.05 * stored, "{line}: {error:.1e}");
             }
-            check!(
-                Double Recon18 "double 18", Double Recon12 "double 12", Double Recon8 "double 8",
-                Single Recon18 "single 18", Single Recon12 "single 12", Single Recon8 "single 8",
-                Single Recon18H "single 18h", Single Recon12H "single 12h", Single Recon8H "single 8h",
-                Half Recon18 "half 18", Half Recon12 "half 12", Half Recon8 "half 8",
-            );
         }
     }
     // Long links of HISQ are in U(3): 8 reals do not tell them, 9 do, and it says so.

@@ -6,17 +6,16 @@ use ferrite::dirac::{
 };
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix};
-use ferrite::field::{DeviceGauge, FullSpinor, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Operator, Reconstruction, Request, SolveFailure, solve_wilson};
-use ferrite::{generate, smear};
+use ferrite::solve::{Method, Operator, Request, SolveFailure, solve_wilson};
+use ferrite::{FermionKind, LinkStorage, Precision, generate, smear};
 use ferrite_tests::checks::{self, Case, SCHURS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{Dirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links};
 use ferrite_tests::report::{Report, relative_error};
-use gpu_kernels::storage::{Double, Recon18};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::path::Path;
@@ -56,9 +55,9 @@ fn every_solve_ends_at_its_tolerance() {
 }
 
 /// The operator by kernels in double, with all 18 reals.
-fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover<Double, Recon18> {
+fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let links = Arc::new(DeviceGauge::<Double, Recon18>::upload(&domain, gauge).unwrap());
+    let links = Arc::new(DeviceGauge::upload(&domain, gauge, Precision::Double, LinkStorage::FULL).unwrap());
     let term = Arc::new(params.term(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap());
     EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
 }
@@ -67,11 +66,11 @@ fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClo
 fn parities(
     domain: &Domain,
     input: &[HostSpinor],
-    each: impl Fn(usize, &FullSpinor<Double>, &mut FullSpinor<Double>),
+    each: impl Fn(usize, &FullField, &mut FullField),
 ) -> Vec<HostSpinor> {
-    let mut psi = FullSpinor::zero(domain, input.len()).unwrap();
+    let zero = || FullField::zero(domain, FermionKind::Wilson, Precision::Double, input.len()).unwrap();
+    let (mut psi, mut out) = (zero(), zero());
     psi.upload(input).unwrap();
-    let mut out = FullSpinor::zero(domain, input.len()).unwrap();
     for parity in 0..2 {
         each(parity, &psi, &mut out);
     }
@@ -298,9 +297,7 @@ fn ill_conditioned_solves_end_honestly() {
     let mut ends = [0, 0];
     let mut solve = |gauge: &HostGauge, params: CloverParams, solvable: Option<bool>| {
         let reference = CloverDirac::from_params(gauge, &params);
-        for precision in
-            [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-        {
+        for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
             for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
                 let request =
                     Request { precision, method, max_iterations: 300, ..Request::new(Operator::Clover(params, schur)) };
@@ -347,9 +344,7 @@ fn a_singular_term_is_an_error() {
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let eta = generate::random_source(lattice, 2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(-4.0, TimeBoundary::Periodic), 1.0, 1.0);
-    for precision in
-        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-    {
+    for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
             let request = Request { precision, method, ..Request::new(Operator::Clover(params, schur)) };
             let result =
@@ -397,12 +392,12 @@ fn deviation(a: &[f64], b: &[f64]) -> f64 {
 fn propagator(
     gauge: &HostGauge,
     operator: Operator,
-    (precision, method): (IterationPrecision, Method),
+    (precision, method): (Precision, Method),
     eta: &[HostSpinor],
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     // The links of the file are in SU(3) to 1e-7 and not to the last digit: all 18 reals.
-    let reconstruction = Reconstruction::Eighteen;
+    let reconstruction = LinkStorage::FULL;
     let request = Request { tol: 1e-11, precision, method, reconstruction, ..Request::new(operator) };
     let (psi, report) = solve_wilson(&domain, gauge, eta, &request, &mut ()).unwrap();
     assert!(report.converged);
@@ -445,7 +440,7 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
         println!("{name}: source {off:.1e}");
         assert!(off < 1e-6, "{name}: source {off:.1e}");
         for operator in operators {
-            for how in [(IterationPrecision::Double, Method::Bicgstab), (IterationPrecision::Half, Method::Cg)] {
+            for how in [(Precision::Double, Method::Bicgstab), (Precision::Half, Method::Cg)] {
                 let psi = propagator(&gauge, operator, how, &sources);
                 let off = deviation(&norms_in_time(&psi), &numbers(&expected["prop_corr"]));
                 println!("{name} by {how:?}: {off:.1e}");
@@ -463,7 +458,7 @@ fn chroma_pion_from_a_shell_on_smeared_links() {
     let (gauge, answers) = chroma(&folder, "chroma_hadspec_pion_4448.json");
     let links = smear::ape(&gauge, 2.5, 1);
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);
-    let psi = propagator(&gauge, params.into(), (IterationPrecision::Single, Method::Bicgstab), &shell_sources(&links));
+    let psi = propagator(&gauge, params.into(), (Precision::Single, Method::Bicgstab), &shell_sources(&links));
     let smeared: Vec<_> = psi.iter().map(|psi| smear::gaussian(&links, psi, 2.0, 5)).collect();
     // Single precision, which agrees with an independent double-precision program to 6.6e-6 (README.md of the data); the five
     // steps of the shell at the sink make rounding errors up to 1.4 times larger each.

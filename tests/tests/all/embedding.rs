@@ -1,16 +1,15 @@
 //! What a program of somebody else relies on: nothing is global, so that each of several backends in one process gives
 //! what it gives alone; and what does not fit is an error that can be matched on.
 use comms::Threads;
-use ferrite::backend::Cpu;
+use ferrite::backend::{BackendError, Cpu};
 use ferrite::dirac::{
-    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, ImprovedLinks, Schur, Staggered, StaggeredParams,
+    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
     TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{HostColour, HostGauge, HostSpinor};
-use ferrite::field::{ColourSpace, DeviceColour, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
-use ferrite::generate;
+use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
 use ferrite::lattice::Lattice;
 use ferrite::rhmc::fermions::QuarkOperator;
 use ferrite::rhmc::force::Force;
@@ -20,12 +19,9 @@ use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::{MomentumField, distance};
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
 use ferrite::rhmc::{Error, PlanError, hop_force};
-use ferrite::solve::{
-    Configuration, IterationPrecision, Reconstruction, Request, Schwarz, SolveFailure, StaggeredConfiguration,
-    solve_wilson,
-};
+use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure, StaggeredConfiguration, solve_wilson};
+use ferrite::{FermionKind, Format, LinkStorage, Precision, generate};
 use ferrite_tests::cut;
-use gpu_kernels::storage::{Half, Recon12, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{Behind, ConvertFrom, Descent, LinearOperator, VectorSpace};
 use std::sync::{Arc, Barrier};
@@ -37,7 +33,7 @@ fn solve(threads: usize, mass: f64, seed: u64) -> (Vec<HostSpinor>, usize) {
     let gauge = generate::weak_field(lattice, seed, 0.2);
     let source = generate::random_source(lattice, seed);
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-    let request = Request { precision: IterationPrecision::Single, ..Request::new(operator) };
+    let request = Request { precision: Precision::Single, ..Request::new(operator) };
     let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ()).unwrap();
     assert!(report.converged && report.true_residual[0] <= 1e-10);
     (solutions, report.info.iterations)
@@ -77,7 +73,7 @@ fn what_does_not_fit_is_an_error() {
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let (gauge, source) = (generate::weak_field(lattice, 7, 0.1), HostSpinor::zero(lattice));
     let usual = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let temporal = Request { reconstruction: Reconstruction::TwelveTemporal, ..usual };
+    let temporal = Request { reconstruction: LinkStorage::of(12).in_temporal_gauge(), ..usual };
 
     for request in [usual, temporal] {
         let device = |solved| match solved {
@@ -107,14 +103,26 @@ fn fat_and_long_links_that_do_not_belong_together_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
     let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let fat = |precision, storage| DeviceGauge::from_thin(&thin(&here), precision, storage, 1.0, 1).unwrap();
     let of = |other: &Domain| {
-        let fat = DeviceGauge::<Single, Recon18>::from_thin::<1>(&thin(&here), 1.0).unwrap();
-        let long = DeviceGauge::<Single, Recon12>::from_thin::<3>(&thin(other), 1.0).unwrap();
-        ImprovedLinks::new(fat, long).map(|_| ())
+        let long = DeviceGauge::from_thin(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3).unwrap();
+        StaggeredLinks::improved(fat(Precision::Single, LinkStorage::FULL), long).map(|_| ())
     };
     of(&here).unwrap();
     assert!(matches!(of(&there), Err(DeviceError::OtherLattice { found, .. }) if found == there.local()));
     assert!(matches!(of(&beside), Err(DeviceError::OtherDevice { .. })));
+    // Nor in different formats: fat links have all their real numbers, in 16 bits where long ones have.
+    for (precision, storage) in [
+        (Precision::Double, LinkStorage::FULL),
+        (Precision::Single, LinkStorage::of(12)),
+        (Precision::Single, LinkStorage::FULL.in_half()),
+    ] {
+        let long = DeviceGauge::from_thin(&thin(&here), Precision::Single, LinkStorage::of(12), 1.0, 3).unwrap();
+        let refused = StaggeredLinks::improved(fat(precision, storage), long).map(|_| ()).unwrap_err();
+        let (found, expected) =
+            (Format::with_links(precision, storage), Format::with_links(Precision::Single, LinkStorage::FULL));
+        assert!(matches!(refused, DeviceError::OtherFormat { found: f, expected: e } if (f, e) == (found, expected)));
+    }
 }
 
 /// Kernels do not look where a field ends, so nothing is launched on one that is too small.
@@ -125,22 +133,23 @@ fn device_fields_that_do_not_fit_are_errors() {
     // The last one is another backend's, whose memory may be another GPU's.
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]), domain([4, 4, 4, 4]));
     let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let links: Arc<DeviceGauge<Single, Recon12>> = Arc::new(thin(&here).pack().unwrap());
+    let single = Precision::Single;
+    let links = Arc::new(thin(&here).pack(single, LinkStorage::of(12)).unwrap());
     let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
-    let staggered = Staggered::new(links, StaggeredParams::new(0.1, boundary));
+    let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), StaggeredParams::new(0.1, boundary));
     let clover = CloverParams::isotropic(wilson.params(), 1.0, 1.0);
-    let term = |domain| Arc::new(clover.term(&thin(domain)).unwrap().convert().unwrap());
+    let term = |domain| Arc::new(clover.term(&thin(domain)).unwrap().convert(single).unwrap());
     let on_two = EvenOddWilson::new(wilson.clone(), 2).unwrap();
     let on_one = EvenOddWilson::new(wilson.clone(), 1).unwrap();
     let clovers = [Schur::Symmetric, Schur::Asymmetric]
         .map(|schur| EvenOddClover::new(wilson.clone(), term(&here), schur, 2).unwrap());
     let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
-    let space = SpinorSpace::<Single>::new(&here, 2);
-    let short = SpinorSpace::<Half>::new(&here, 2);
-    let of_colours = ColourSpace::<Single>::new(&here, 2);
+    let space = FieldSpace::new(&here, FermionKind::Wilson, single, 2);
+    let short = FieldSpace::new(&here, FermionKind::Wilson, Precision::Half, 2);
+    let of_colours = FieldSpace::new(&here, FermionKind::Staggered, single, 2);
 
-    let spinor = |domain, nrhs| DeviceSpinor::<Single>::zero(domain, nrhs).unwrap();
-    let colour = |domain, nrhs| DeviceColour::<Single>::zero(domain, nrhs).unwrap();
+    let spinor = |domain, nrhs| DeviceField::zero(domain, FermionKind::Wilson, single, nrhs).unwrap();
+    let colour = |domain, nrhs| DeviceField::zero(domain, FermionKind::Staggered, single, nrhs).unwrap();
     let (x, mut out) = (spinor(&here, 2), spinor(&here, 2));
     let (ones, mut norms, mut dots) = ([Complex64::ONE; 4], [0.0; 2], [Complex64::ZERO; 4]);
     let fits = |result: Result<(), DeviceError>| result.unwrap();
@@ -208,11 +217,11 @@ fn device_fields_that_do_not_fit_are_errors() {
     assert!(matches!(same, DeviceError::OtherDevice { what: "a clover term", .. }), "{same:?}");
     // The same links with a term for quarks of another mass.
     let heavier = CloverParams::isotropic(WilsonParams::from_mass(0.2, boundary), 1.0, 1.0).term(&thin(&here)).unwrap();
-    let heavier = Arc::new(heavier.convert().unwrap());
+    let heavier = Arc::new(heavier.convert(single).unwrap());
     let other = EvenOddClover::new(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
     assert!(matches!(other, DeviceError::OtherTerm { found: 4.2, expected: 4.1 }), "{other:?}");
-    let mut mixed = FullSpinor::<Single> { even: x, odd: spinor(&there, 2) };
-    assert!(matches!(mixed.download(), Err(DeviceError::OtherLattice { .. })));
+    let mut mixed = FullField { even: x, odd: spinor(&there, 2) };
+    assert!(matches!(mixed.download::<Spinor>(), Err(DeviceError::OtherLattice { .. })));
     let sources = [HostSpinor::zero(here.local()), HostSpinor::zero(here.local())];
     assert!(matches!(mixed.upload(&sources), Err(DeviceError::OtherLattice { .. })));
 }
@@ -223,7 +232,7 @@ fn momenta_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
     let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let momenta = |domain| MomentumField::zero(domain).unwrap();
+    let momenta = |domain| MomentumField::zero(domain, Precision::Double).unwrap();
     let (mut own, other) = (momenta(&here), momenta(&there));
     let (mut links, elsewhere) = (thin(&here), thin(&there));
     let refused = |what: &str, result: Result<(), DeviceError>| match result {
@@ -238,42 +247,145 @@ fn momenta_that_do_not_fit_are_errors() {
     refused("a distance of links", distance([&links, &elsewhere], [&own, &own]).map(|_| ()));
     refused("a distance of momenta", distance([&links, &links], [&own, &other]).map(|_| ()));
     let force = GaugeDrive { action: GaugeAction::wilson(6.0), single: false };
-    let pushed = force.push(&MovingLinks::new(&elsewhere).unwrap(), 0.1, &mut own);
+    let pushed = force.push(&MovingLinks::new(&elsewhere, Precision::Double).unwrap(), 0.1, &mut own);
     assert!(pushed.is_err_and(|error| error.to_string().contains("a field of momenta")));
 }
 
 /// Which formats are compiled is known when the program runs only.
 #[test]
 fn formats_without_kernels_are_errors() {
-    use IterationPrecision::{Double, Fp16, Half, Single};
-    use Reconstruction::*;
+    use Precision::{Double, Fp16, Half, Single};
+    let (of, short) = (LinkStorage::of, |reals| LinkStorage::of(reals).in_half());
     let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let (gauge, boundary) = (generate::weak_field(lattice, 7, 0.1), TimeBoundary::Antiperiodic);
     let missing = |error: DeviceError| matches!(error, DeviceError::NoKernels { .. });
     let (wilson, configuration) = (WilsonParams::from_mass(0.1, boundary), Configuration::new(&domain, &gauge));
-    for reconstruction in [Thirteen, Nine, EighteenShort, TwelveShort, EightShort, ThirteenShort, NineShort] {
+    for reconstruction in [of(13), of(9), short(18), short(12), short(8), short(13), short(9)] {
         let request = Request { reconstruction, ..Request::new(wilson) };
         let solved = configuration.solve(&[HostSpinor::zero(lattice)], None, &request, &mut ());
-        assert!(matches!(solved, Err(SolveFailure::Device(DeviceError::NoKernels { .. }))), "{reconstruction:?}");
-        assert!(configuration.operator(wilson, Single, reconstruction, 1).is_err_and(missing), "{reconstruction:?}");
+        assert!(matches!(solved, Err(SolveFailure::Device(DeviceError::NoKernels { .. }))), "{reconstruction}");
+        assert!(configuration.operator(wilson, Single, reconstruction, 1).is_err_and(missing), "{reconstruction}");
         let preconditioner = configuration.preconditioner(wilson, &Schwarz::default(), reconstruction, 1);
-        assert!(preconditioner.is_err_and(missing), "{reconstruction:?}");
+        assert!(preconditioner.is_err_and(missing), "{reconstruction}");
     }
-    assert!(configuration.operator(wilson, Half, EightTemporal, 1).is_ok());
+    // Two rows stand in for 8 real numbers.
+    for reconstruction in [of(8), of(8).in_temporal_gauge()] {
+        assert!(configuration.operator(wilson, Half, reconstruction, 1).is_ok());
+    }
 
     let staggered = StaggeredParams::new(0.1, boundary);
     let thin = ThinGauge::upload(&domain, &gauge).unwrap();
     let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
-    let naive = (StaggeredConfiguration::naive(&domain, &gauge), vec![(Single, Thirteen), (Half, TwelveShort)]);
-    let improved = (StaggeredConfiguration::improved(improved), vec![(Double, NineShort)]);
+    let naive = (StaggeredConfiguration::naive(&domain, &gauge), vec![(Single, of(13)), (Half, short(12))]);
+    let improved = (StaggeredConfiguration::improved(improved), vec![(Double, short(9))]);
     for (configuration, refused) in [naive, improved] {
-        for (precision, reconstruction) in [vec![(Fp16, Eighteen), (Double, TwelveTemporal)], refused].concat() {
+        for (precision, reconstruction) in
+            [vec![(Fp16, of(18)), (Double, of(12).in_temporal_gauge())], refused].concat()
+        {
             let operator = configuration.operator(staggered, precision, reconstruction, 1);
-            assert!(operator.is_err_and(missing), "{reconstruction:?} in {precision:?}");
+            assert!(operator.is_err_and(missing), "{reconstruction} in {precision}");
         }
-        assert!(configuration.operator(staggered, Single, TwelveShort, 1).is_ok());
+        assert!(configuration.operator(staggered, Single, short(12), 1).is_ok());
     }
+}
+
+/// What is in one format does not go where another one has to be: kernels would take its bytes for something else.
+#[test]
+fn fields_in_other_formats_are_errors() {
+    use FermionKind::{Staggered as Colour, Wilson as Spin};
+    use Precision::{Double, Half, Single};
+    let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
+    let gauge = generate::weak_field(domain.local(), 1, 0.1);
+    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    let links = Arc::new(thin.pack(Single, LinkStorage::of(12)).unwrap());
+    let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let wilson = Wilson::new(links.clone(), params);
+    let staggered = StaggeredParams::new(0.1, TimeBoundary::Antiperiodic);
+    let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), staggered);
+    let zero = |kind, precision| DeviceField::zero(&domain, kind, precision, 1).unwrap();
+    let refused = |result: Result<(), DeviceError>, formats: [Format; 2]| match result {
+        Err(error @ DeviceError::OtherFormat { found, expected }) => {
+            assert_eq!([found, expected], formats);
+            let text = error.to_string();
+            assert!(formats.iter().all(|format| text.contains(&format!("'{format}'"))), "{text}");
+        }
+        other => panic!("{formats:?}: {other:?}"),
+    };
+
+    let (mut spinor, mut colour) = (zero(Spin, Single), zero(Colour, Single));
+    let space = FieldSpace::new(&domain, Spin, Single, 1);
+    let (one, mut norm) = ([Complex64::ONE], [0.0]);
+    for (kind, precision) in [(Spin, Double), (Spin, Half), (Colour, Single), (Colour, Double)] {
+        let formats = [Format::fermions(kind, precision), Format::fermions(Spin, Single)];
+        let mut other = zero(kind, precision);
+        refused(wilson.dslash(0, false, &other, &mut spinor), formats);
+        refused(wilson.dslash(0, false, &spinor, &mut other), formats);
+        refused(wilson.dslash_add(0, false, (1.0, &other), (1.0, &zero(Spin, Single)), &mut spinor), formats);
+        refused(EvenOddWilson::new(wilson.clone(), 1).unwrap().apply(&other, &mut spinor), formats);
+        refused(space.norm2(&other, &mut norm), formats);
+        refused(space.axpby(&one, &other, &one, &mut spinor), formats);
+        refused(space.copy(&spinor, &mut other), formats);
+    }
+    let formats = [Format::fermions(Spin, Single), Format::fermions(Colour, Single)];
+    refused(staggered.dslash(0, &spinor, &mut colour), formats);
+    refused(FieldSpace::new(&domain, Colour, Single, 1).convert(&[1.0], &spinor, &mut colour), formats);
+
+    let clover = CloverParams::isotropic(params, 1.0, 1.0).term(&thin).unwrap();
+    let formats = [Format::of(Double), Format::of(Single)];
+    let half = clover.convert(Half).unwrap();
+    refused(EvenOddClover::new(wilson, Arc::new(clover), Schur::Symmetric, 1).map(|_| ()), formats);
+    refused(half.convert(Single).map(|_| ()), [Format::of(Half), Format::of(Double)]);
+
+    let mut full = FullField::zero(&domain, Spin, Double, 1).unwrap();
+    let host = Format { kind: Some(Colour), ..Format::NONE };
+    let formats = [host, Format::fermions(Spin, Double)];
+    refused(full.upload(&[HostColour::zero(domain.local())]), formats);
+    refused(full.download().map(|_: Vec<HostColour>| ()), formats);
+
+    // Molecular dynamics has 64 or 32 bits.
+    let momenta = |precision| MomentumField::zero(&domain, precision);
+    let mut own = momenta(Double).unwrap();
+    refused(momenta(Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
+    refused(MovingLinks::new(&thin, Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
+    let single = MovingLinks::new(&thin, Single).unwrap();
+    refused(own.add(1.0, 1.0, &momenta(Single).unwrap()), [Format::of(Single), Format::of(Double)]);
+    refused(single.own().plaquette().map(|_| ()), [Format::of(Single), Format::of(Double)]);
+}
+
+/// A kernel is there in the formats of its table, and in no other.
+#[test]
+fn launches_in_formats_that_kernels_do_not_have_are_errors() {
+    use Precision::{Double, Fp16, Half};
+    let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
+    let refused = |error: BackendError, kernel: &str, format: Format, some: &[&str]| {
+        let text = error.to_string();
+        let BackendError::NoFormat { kernel: name, format: asked, formats } = error else { panic!("{text}") };
+        assert_eq!((name, &asked), (kernel, &format.to_string()));
+        assert!(some.iter().all(|format| formats.iter().any(|known| known == format)), "{formats:?}");
+        assert!(!formats.contains(&asked));
+        assert!(text.contains(kernel) && text.contains(&format!("'{asked}'")), "{text}");
+        assert!(formats.iter().all(|format| text.contains(format)), "{text}");
+    };
+    let of_device = |error| match error {
+        DeviceError::Backend(error) => error,
+        other => panic!("{other}"),
+    };
+
+    let format = Format::fermions(FermionKind::Staggered, Fp16);
+    let known = ["spinor double", "spinor single", "spinor half", "spinor fp16", "colour double", "colour half"];
+    let space = FieldSpace::new(&domain, FermionKind::Staggered, Fp16, 1);
+    let error = space.norm2(&space.allocate().unwrap(), &mut [0.0]).unwrap_err();
+    refused(of_device(error), "norm2", format, &known);
+
+    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let storage = LinkStorage::of(8).in_temporal_gauge();
+    for precision in [Half, Fp16] {
+        let error = thin.pack(precision, storage).map(|_| ()).unwrap_err();
+        let known = ["double 8t", "single 8t", "half 12t", "fp16 12t"];
+        refused(of_device(error), "pack_links", Format::with_links(precision, storage), &known);
+    }
+    assert!(thin.pack(Double, LinkStorage::of(9)).is_err());
 }
 
 /// Links that no process has heard of would be read from wherever they are looked for.
@@ -299,9 +411,9 @@ fn paths_beyond_the_border_are_errors() {
         assert!(traces.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13), "{traces:?} {expected:?}");
         let far = mean_traces(&thin, &paths).unwrap_err();
         assert!(matches!(far, DeviceError::PathTooLong { axis: 3, reach: 3, border: 2 }), "{far}");
-        let field = DeviceColour::zero(&domain, 1).unwrap();
-        let links = MovingLinks::<f64>::new(&thin).unwrap();
-        let mut momenta = MomentumField::zero(&domain).unwrap();
+        let field = DeviceField::zero(&domain, FermionKind::Staggered, Precision::Double, 1).unwrap();
+        let links = MovingLinks::new(&thin, Precision::Double).unwrap();
+        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
         let pushed = hop_force(&operator, (&field, &field), &links, 1.0, &mut momenta);
         assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
         Ok::<_, std::convert::Infallible>(())
@@ -325,7 +437,7 @@ fn plans_without_a_way_are_errors() {
         seed: 1,
         metropolis_from: 0,
     };
-    let chain = |length, levels| Chain::<f64>::new(plan(length, levels), &thin, Vec::new());
+    let chain = |length, levels| Chain::new(plan(length, levels), &thin, Precision::Double, Vec::new());
     let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
         Err(Error::Plan(why)) => why,
         Err(other) => panic!("{other}"),

@@ -1,7 +1,7 @@
 //! Files of other codes, read with the values that those codes gave, and our own files read back.
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::files::{
-    Checksum, Endian, Format, GaugeFile, Precision, Problem, ReadOptions, WriteOptions, gauge_from, inspect,
+    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, WriteOptions, gauge_from, inspect,
     read_fermion, read_field, read_gauge, write_fermion, write_gauge,
 };
 use ferrite::lattice::Lattice;
@@ -216,16 +216,16 @@ fn lattices() -> impl Strategy<Value = Lattice> {
     [1..4usize, 1..4, 1..4, 1..5].prop_map(|half| Lattice::new(half.map(|h| 2 * h)).unwrap())
 }
 
-fn precisions() -> impl Strategy<Value = Precision> {
-    prop_oneof![Just(Precision::Single), Just(Precision::Double)]
+fn precisions() -> impl Strategy<Value = FilePrecision> {
+    prop_oneof![Just(FilePrecision::Single), Just(FilePrecision::Double)]
 }
 
 fn orders() -> impl Strategy<Value = Endian> {
     prop_oneof![Just(Endian::Big), Just(Endian::Little)]
 }
 
-fn link_formats() -> impl Strategy<Value = Format> {
-    use Format::{Ildg, Milc, Nersc, Nersc3x3, Npy, Scidac};
+fn link_formats() -> impl Strategy<Value = FileFormat> {
+    use FileFormat::{Ildg, Milc, Nersc, Nersc3x3, Npy, Scidac};
     prop_oneof![Just(Nersc), Just(Nersc3x3), Just(Ildg), Just(Scidac), Just(Milc), Just(Npy)]
 }
 
@@ -237,7 +237,7 @@ proptest! {
         lattice in lattices(), precision in precisions(), endian in orders(), format in link_formats(), seed: u64,
         title in ".{0,40}", value in "\\PC{0,40}",
     ) {
-        let precision = if format == Format::Milc { Precision::Single } else { precision };
+        let precision = if format == FileFormat::Milc { FilePrecision::Single } else { precision };
         let metadata = vec![("SOME_KEY".into(), value)];
         let options = WriteOptions { format, precision, endian, title, metadata, ..Default::default() };
         let gauge = random_links(lattice, seed);
@@ -245,10 +245,10 @@ proptest! {
         let path = folder.path().join("links");
         write_gauge(&path, &gauge, &options).unwrap();
         let file = read_gauge(&path, &ReadOptions::default()).unwrap();
-        let limit = if precision == Precision::Single { 2e-7 } else { 1e-14 };
+        let limit = if precision == FilePrecision::Single { 2e-7 } else { 1e-14 };
         let (read, written) = (file.gauge.links().as_flattened(), gauge.links().as_flattened());
         prop_assert!(farthest(read.as_flattened(), written.as_flattened()) < limit);
-        prop_assert_eq!(file.checksum == Checksum::Absent, format == Format::Npy);
+        prop_assert_eq!(file.checksum == Checksum::Absent, format == FileFormat::Npy);
         prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -256,7 +256,7 @@ proptest! {
     fn spinors_survive_writing(
         lattice in lattices(), precision in precisions(), endian in orders(), npy: bool, seed: u64,
     ) {
-        let format = if npy { Format::Npy } else { Format::Scidac };
+        let format = if npy { FileFormat::Npy } else { FileFormat::Scidac };
         let options = WriteOptions { format, precision, endian, ..Default::default() };
         let mut spinor = HostSpinor::zero(lattice);
         let mut next = noise(seed);
@@ -267,7 +267,7 @@ proptest! {
         let path = folder.path().join("spinor");
         write_fermion(&path, &spinor, &options).unwrap();
         let read = read_fermion(&path, &ReadOptions::default()).unwrap().field;
-        let limit = if precision == Precision::Single { 1e-7 } else { 0.0 };
+        let limit = if precision == FilePrecision::Single { 1e-7 } else { 0.0 };
         prop_assert_eq!(read.lattice(), lattice);
         let (read, written) = (read.sites().as_flattened(), spinor.sites().as_flattened());
         prop_assert!(farthest(read.as_flattened(), written.as_flattened()) <= limit);

@@ -2,7 +2,7 @@
 use comms::{Communicator, ProcessGrid, Threads};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileError, Format, GaugeFile, Precision, Problem, ReadOptions, WriteOptions, inspect,
+    Checksum, Endian, FileError, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, WriteOptions, inspect,
     inspect_block_with, inspect_with, read_block, read_block_part, read_fermion, read_fermion_part, read_gauge,
     read_gauge_part, write_block, write_block_part, write_fermion, write_fermion_part, write_gauge, write_gauge_part,
 };
@@ -53,10 +53,17 @@ fn gauge() -> HostGauge {
 
 fn all_options() -> Vec<WriteOptions> {
     let mut all = Vec::new();
-    for format in [Format::Nersc, Format::Nersc3x3, Format::Ildg, Format::Scidac, Format::Milc, Format::Npy] {
-        for precision in [Precision::Single, Precision::Double] {
+    for format in [
+        FileFormat::Nersc,
+        FileFormat::Nersc3x3,
+        FileFormat::Ildg,
+        FileFormat::Scidac,
+        FileFormat::Milc,
+        FileFormat::Npy,
+    ] {
+        for precision in [FilePrecision::Single, FilePrecision::Double] {
             for endian in [Endian::Big, Endian::Little] {
-                if format != Format::Milc || precision == Precision::Single {
+                if format != FileFormat::Milc || precision == FilePrecision::Single {
                     all.push(WriteOptions { format, precision, endian, ..Default::default() });
                 }
             }
@@ -133,7 +140,7 @@ fn links_written_and_read_in_parts() {
             assert_eq!(room.files(), ["many", "one"]);
             // Read by another grid than wrote it.
             let file = compare(&many, GRIDS[(number + 3) % GRIDS.len()], &ReadOptions::default());
-            assert_eq!(file.checksum == Checksum::Absent, options.format == Format::Npy);
+            assert_eq!(file.checksum == Checksum::Absent, options.format == FileFormat::Npy);
         }
     }
 }
@@ -141,7 +148,7 @@ fn links_written_and_read_in_parts() {
 fn fermions<T: Fermion + PartialEq>() {
     let (room, field) = (Room::new(), generate::random_source::<T>(lattice(), 5));
     let (one, many) = (room.path("one"), room.path("many"));
-    for options in all_options().into_iter().filter(|o| matches!(o.format, Format::Scidac | Format::Npy)) {
+    for options in all_options().into_iter().filter(|o| matches!(o.format, FileFormat::Scidac | FileFormat::Npy)) {
         write_fermion(&one, &field, &options).unwrap();
         let whole = read_fermion::<T>(&one, &ReadOptions::default()).unwrap();
         for (number, grid) in GRIDS.into_iter().enumerate() {
@@ -172,8 +179,8 @@ fn blocks<T: Fermion + PartialEq>() {
     let all: Vec<_> = fields.iter().collect();
     for (number, grid) in GRIDS.into_iter().enumerate() {
         for (axes, count) in [(&[4][..], 4), (&[3], 3), (&[2, 2], 4)] {
-            for (precision, endian) in [(Precision::Double, Endian::Little), (Precision::Single, Endian::Big)] {
-                let options = WriteOptions { format: Format::Npy, precision, endian, ..Default::default() };
+            for (precision, endian) in [(FilePrecision::Double, Endian::Little), (FilePrecision::Single, Endian::Big)] {
+                let options = WriteOptions { format: FileFormat::Npy, precision, endian, ..Default::default() };
                 write_block(&room.path("one"), &all[..count], axes, &options).unwrap();
                 on(grid, lattice(), |world, section| {
                     let parts: Vec<_> = fields[..count].iter().map(|field| field_of(section, field)).collect();
@@ -191,7 +198,7 @@ fn blocks<T: Fermion + PartialEq>() {
                         let path = room.path("many");
                         let part = read_block_part::<T>(&path, number, section, world).unwrap().field;
                         assert!(part == field_of(section, &read_block::<T>(&path, number).unwrap().field));
-                        if precision == Precision::Double {
+                        if precision == FilePrecision::Double {
                             assert!(part == field_of(section, field), "{grid:?}, field {number}");
                         }
                     }
@@ -231,7 +238,7 @@ fn the_second_field_of_a_lime_file() {
     let (room, gauge) = (Room::new(), gauge());
     let (first, both) = (room.path("first"), room.path("both"));
     write_gauge(&first, &HostGauge::unit(lattice()), &WriteOptions::default()).unwrap();
-    write_gauge(&both, &gauge, &WriteOptions { precision: Precision::Single, ..Default::default() }).unwrap();
+    write_gauge(&both, &gauge, &WriteOptions { precision: FilePrecision::Single, ..Default::default() }).unwrap();
     fs::write(&both, [fs::read(&first).unwrap(), fs::read(&both).unwrap()].concat()).unwrap();
     for record in [0, 1] {
         let read = compare(&both, [2, 1, 1, 3], &ReadOptions { record, ..Default::default() });
@@ -336,14 +343,14 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         }
         // One bit low in a mantissa, in one part.
         let (number, low) = match (options.precision, options.endian, options.format) {
-            (precision, _, Format::Ildg | Format::Scidac) | (precision, Endian::Big, _) => {
+            (precision, _, FileFormat::Ildg | FileFormat::Scidac) | (precision, Endian::Big, _) => {
                 (precision.bytes(), precision.bytes() - 1)
             }
             (precision, ..) => (precision.bytes(), 0),
         };
         let mut flipped = bytes.clone();
         flipped[site([3, 1, 2, 7]) + 5 * number + low] ^= 1;
-        if options.format != Format::Npy {
+        if options.format != FileFormat::Npy {
             check(flipped, &verified, "checksum of the data is");
         }
         // The largest power of two in the first number of a link of two parts: the farther one is named; then not a
@@ -363,7 +370,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         }
         check(nan, &anyway, "link U_t at site (x, y, z, t) = [2, 2, 1, 3] is not finite");
         // More than the header says.
-        if !matches!(options.format, Format::Ildg | Format::Scidac) {
+        if !matches!(options.format, FileFormat::Ildg | FileFormat::Scidac) {
             check([&bytes[..], b"more"].concat(), &verified, "4 bytes follow the last link");
         }
     }
@@ -389,7 +396,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
 fn a_wrong_header_of_a_nersc_file() {
     let (gauge, room) = (gauge(), Room::new());
     let path = room.path("links");
-    write_gauge(&path, &gauge, &WriteOptions { format: Format::Nersc3x3, ..Default::default() }).unwrap();
+    write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() }).unwrap();
     let bytes = fs::read(&path).unwrap();
     for (key, name) in [("PLAQUETTE = 0.", "plaquette"), ("LINK_TRACE = 0.", "link trace")] {
         let at = bytes.windows(key.len()).position(|w| w == key.as_bytes()).unwrap() + key.len();
@@ -410,7 +417,7 @@ fn a_wrong_header_of_a_nersc_file() {
 fn bad_blocks() {
     let room = Room::new();
     let path = room.path("block.npy");
-    let options = WriteOptions { format: Format::Npy, endian: Endian::Little, ..Default::default() };
+    let options = WriteOptions { format: FileFormat::Npy, endian: Endian::Little, ..Default::default() };
     let fields: Vec<_> = (0..3).map(|seed| generate::random_source::<Spinor>(lattice(), seed)).collect();
     write_block(&path, &fields.iter().collect::<Vec<_>>(), &[3], &options).unwrap();
     let good = fs::read(&path).unwrap();
@@ -438,17 +445,17 @@ fn bad_blocks() {
     let before = fs::read(&path).unwrap();
     let mut bad = fields.clone();
     bad[2].sites_mut()[site][1][2].im = f64::NAN;
-    let write = |count: usize, format: Format| {
+    let write = |count: usize, format: FileFormat| {
         sentence(on([1, 3, 2, 1], lattice(), |world, section| {
             let parts: Vec<_> = bad[..count].iter().map(|field| field_of(section, field)).collect();
             let options = WriteOptions { format, ..options.clone() };
             write_block_part(&path, &parts.iter().collect::<Vec<_>>(), &[3], section, &options, world)
         }))
     };
-    assert!(write(3, Format::Npy).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
-    assert!(write(2, Format::Npy).contains("not as many fields as the axes have places"));
-    assert!(write(0, Format::Npy).contains("there is no field"));
-    assert!(write(3, Format::Scidac).contains("only npy holds several fields"));
+    assert!(write(3, FileFormat::Npy).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
+    assert!(write(2, FileFormat::Npy).contains("not as many fields as the axes have places"));
+    assert!(write(0, FileFormat::Npy).contains("there is no field"));
+    assert!(write(3, FileFormat::Scidac).contains("only npy holds several fields"));
     assert_eq!((room.files(), fs::read(&path).unwrap()), (vec!["block.npy".to_owned()], before));
 }
 
@@ -458,7 +465,7 @@ fn what_cannot_be_written_leaves_no_file() {
     let old = room.path("old");
     fs::write(&old, "old").unwrap();
     fs::create_dir_all(room.path("taken").join("inside")).unwrap();
-    let write = |name: &str, gauge: &HostGauge, format: Format, precision: Precision| {
+    let write = |name: &str, gauge: &HostGauge, format: FileFormat, precision: FilePrecision| {
         let (path, options) = (room.path(name), WriteOptions { format, precision, ..Default::default() });
         let alone = write_gauge(&path, gauge, &options).unwrap_err();
         for grid in [[2, 1, 1, 1], [1, 3, 2, 2]] {
@@ -473,27 +480,27 @@ fn what_cannot_be_written_leaves_no_file() {
         assert_eq!(fs::read(&old).unwrap(), b"old");
         alone
     };
-    let (double, single) = (Precision::Double, Precision::Single);
+    let (double, single) = (FilePrecision::Double, FilePrecision::Single);
     let mut bad = gauge.clone();
     let site = lattice().index([2, 5, 1, 8]);
     bad.links_mut()[4 * site + 1][2][0] += 0.1;
-    let said = write("old", &bad, Format::Nersc, double).to_string();
+    let said = write("old", &bad, FileFormat::Nersc, double).to_string();
     assert!(said.contains("old: link U_y at site (x, y, z, t) = [2, 5, 1, 8] is off SU(3) by"), "{said}");
     bad.links_mut()[4 * site + 2][0][0].re = f64::INFINITY;
     for options in all_options() {
         let said = write("new", &bad, options.format, options.precision).to_string();
         assert!(said.contains("new: link U_z at site (x, y, z, t) = [2, 5, 1, 8] is not finite"), "{said}");
     }
-    assert!(write("new", &gauge, Format::Milc, double).to_string().contains("single precision only"));
-    assert!(write("old", &gauge, Format::MilcV1, single).to_string().contains("use version 5"));
-    for format in [Format::Nersc, Format::Ildg] {
+    assert!(write("new", &gauge, FileFormat::Milc, double).to_string().contains("single precision only"));
+    assert!(write("old", &gauge, FileFormat::MilcV1, single).to_string().contains("use version 5"));
+    for format in [FileFormat::Nersc, FileFormat::Ildg] {
         let missing = write("nowhere/new", &gauge, format, double);
         assert!(matches!(missing.problem, Problem::Io { .. }), "{missing}");
         assert!(missing.to_string().contains("cannot create a file in its folder"), "{missing}");
         let taken = write("taken", &gauge, format, double).to_string();
         assert!(taken.contains("cannot rename the finished file"), "{taken}");
     }
-    assert!(write("..", &gauge, Format::Ildg, double).to_string().contains("the path names no file"));
+    assert!(write("..", &gauge, FileFormat::Ildg, double).to_string().contains("the path names no file"));
 }
 
 #[test]
@@ -539,7 +546,7 @@ fn sums_do_not_depend_on_the_grid() {
         *c *= Complex64::from(10f64.powi((number % 5) as i32 - 3));
     }
     let path = room.path("links");
-    write_gauge(&path, &gauge, &WriteOptions { format: Format::Npy, ..Default::default() }).unwrap();
+    write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Npy, ..Default::default() }).unwrap();
     let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
     for grid in GRIDS {
         let read = compare(&path, grid, &options);

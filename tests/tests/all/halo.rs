@@ -6,8 +6,8 @@ use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::host::HostGauge;
 use ferrite::field::{DeviceGauge, ThinGauge};
 use ferrite::lattice::Lattice;
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut::{self, Images, Input};
-use gpu_kernels::storage::{Double, Recon18};
 
 type Compute = fn(&Domain, &Input) -> ferrite::domain::Result<Images>;
 
@@ -59,9 +59,10 @@ fn hops_beyond_the_neighbour_are_refused() {
     let refused = Threads::run(2, |world| {
         let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world)?;
         let thin = ThinGauge::upload(&domain, &HostGauge::unit(domain.local()))?;
-        let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack::<Double, Recon18>();
+        let (precision, storage) = (Precision::Double, LinkStorage::FULL);
+        let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack(precision, storage);
         // Hops over one link are possible.
-        DeviceGauge::<Double, Recon18>::from_thin::<1>(&thin, 1.0)?;
+        DeviceGauge::from_thin(&thin, precision, storage, 1.0, 1)?;
         ferrite::domain::Result::Ok(matches!(improved, Err(DeviceError::Grid(_))))
     });
     assert_eq!(refused.unwrap(), [true, true]);

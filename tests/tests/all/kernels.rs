@@ -2,14 +2,14 @@
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
+use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Request, solve_wilson};
-use ferrite_tests::accuracy::Accuracy;
+use ferrite::solve::{Precision, Request, solve_wilson};
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
+use ferrite_tests::formats;
 use ferrite_tests::report::Report;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Single};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -59,13 +59,13 @@ fn gpu_agrees_with_reference_and_cpu() {
 }
 
 /// The bits of everything that is summed up, with a given number of threads.
-fn sums<K: Kind, P: Accuracy>(threads: usize) -> Vec<u64> {
+fn sums<F: Kind>(precision: Precision, threads: usize) -> Vec<u64> {
     let case = checks::large_case();
     let domain = Domain::single(Cpu::new(Some(threads)), case.lattice()).unwrap();
-    let space = FieldSpace::<K, P>::new(&domain, NRHS);
+    let space = FieldSpace::new(&domain, F::KIND, precision, NRHS);
     let upload = |k: usize| {
-        let mut field = FullField::<K, P>::zero(&domain, NRHS).unwrap();
-        field.upload(K::block(&case, k)).unwrap();
+        let mut field = FullField::zero(&domain, F::KIND, precision, NRHS).unwrap();
+        field.upload(F::block(&case, k)).unwrap();
         field
     };
     let (x, mut y) = (upload(0), upload(1));
@@ -87,20 +87,17 @@ fn sums<K: Kind, P: Accuracy>(threads: usize) -> Vec<u64> {
 
 #[test]
 fn sums_have_the_same_bits_with_any_number_of_threads() {
-    for (name, sums) in [
-        ("double", sums::<FourSpins, Double> as fn(usize) -> _),
-        ("single", sums::<FourSpins, Single>),
-        ("half", sums::<FourSpins, Half>),
-        ("fp16", sums::<FourSpins, Fp16>),
-        ("double colour", sums::<OneSpin, Double>),
-        ("single colour", sums::<OneSpin, Single>),
-        ("half colour", sums::<OneSpin, Half>),
-    ] {
-        let one = sums(1);
-        assert_eq!(one, sums(1), "{name}, repeated");
-        assert_eq!(one, sums(2), "{name}, two threads");
-        assert_eq!(one, sums(3), "{name}, three threads");
+    fn check<F: Kind>() {
+        for precision in formats::fields(F::KIND) {
+            let name = format!("{} in {precision}", F::NAME);
+            let one = sums::<F>(precision, 1);
+            assert_eq!(one, sums::<F>(precision, 1), "{name}, repeated");
+            assert_eq!(one, sums::<F>(precision, 2), "{name}, two threads");
+            assert_eq!(one, sums::<F>(precision, 3), "{name}, three threads");
+        }
     }
+    check::<Spinor>();
+    check::<ColourVector>();
 }
 
 #[test]
@@ -109,7 +106,7 @@ fn solves_have_the_same_bits_with_any_number_of_threads() {
     let gauge = generate::weak_field(lattice, 1, 0.2);
     let sources = [generate::random_source(lattice, 2)];
     let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-    let request = Request { precision: IterationPrecision::Half, ..Request::new(operator) };
+    let request = Request { precision: Precision::Half, ..Request::new(operator) };
     let solve = |threads| {
         let domain = Domain::single(Cpu::new(Some(threads)), lattice).unwrap();
         let (solutions, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();

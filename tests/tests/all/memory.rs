@@ -1,11 +1,12 @@
 //! The memory that `ferrite check` foretells is as much as runs take, on one process and on several.
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
+use ferrite::FermionKind;
 use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::ThinGauge;
 use ferrite::field::host::{Fermion, HostField, HostGauge};
+use ferrite::field::{FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::memory::{Ensemble, Exchanges, Needs, Part};
@@ -17,11 +18,10 @@ use ferrite::rhmc::integrator::{Scheme, Unitarise};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::solve::{
-    Configuration, Correction, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, ShiftStrategy,
+    Configuration, Correction, LinkStorage, Method, Operator, Precision, Request, Schwarz, ShiftStrategy,
     StaggeredConfiguration,
 };
 use ferrite_tests::cut;
-use gpu_kernels::storage::Element;
 
 /// Grids, with the extents of a part: some thin, some cut in all directions.
 const CASES: [([usize; 4], [usize; 4]); 4] = [
@@ -76,10 +76,10 @@ fn sources<T: Fermion>(domain: &Domain, n: usize) -> Vec<HostField<T>> {
 
 #[test]
 fn solves_of_wilson_quarks_take_what_is_foretold() {
-    use IterationPrecision::{Double, Half, Single};
+    use Precision::{Double, Half, Single};
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let clover = Operator::Clover(CloverParams::isotropic(wilson, 1.0, 1.0), Schur::Symmetric);
-    let plain = Request { tol: 1e-8, reconstruction: Reconstruction::Twelve, ..Request::new(wilson) };
+    let plain = Request { tol: 1e-8, reconstruction: LinkStorage::of(12), ..Request::new(wilson) };
     let defect = Correction::Defect { inner_tol: 0.1 };
     let requests = [
         ("Wilson, BiCGstab in half", Request { precision: Half, ..plain }),
@@ -99,7 +99,7 @@ fn solves_of_wilson_quarks_take_what_is_foretold() {
                 ..plain
             },
         ),
-        ("Wilson in double", Request { precision: Double, reconstruction: Reconstruction::Eighteen, ..plain }),
+        ("Wilson in double", Request { precision: Double, reconstruction: LinkStorage::FULL, ..plain }),
     ];
     for (name, request) in requests {
         for nrhs in [1, 4] {
@@ -131,9 +131,9 @@ fn overlapping_domains_take_what_is_foretold() {
 
 #[test]
 fn solves_of_staggered_quarks_take_what_is_foretold() {
-    use IterationPrecision::{Double, Half, Single};
+    use Precision::{Double, Half, Single};
     let operator = StaggeredParams::new(0.4, TimeBoundary::Antiperiodic);
-    let plain = Request { tol: 1e-8, reconstruction: Reconstruction::Eighteen, ..Request::staggered(operator) };
+    let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::staggered(operator) };
     type Make = for<'g> fn(&Domain, &'g HostGauge) -> StaggeredConfiguration<'g>;
     let kinds: [(&str, bool, Make); 3] = [
         ("naive", false, |domain, gauge| StaggeredConfiguration::naive(domain, gauge)),
@@ -179,17 +179,17 @@ fn ensembles_take_what_is_foretold() {
         let foretold =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
         check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), foretold(ensemble), |domain, gauge| {
-            trajectory::<f64>(domain, gauge, operator)
+            trajectory(domain, gauge, operator, Precision::Double)
         });
         let single = Ensemble { single_links: true, ..ensemble };
         check(&CASES[..3], (&format!("RHMC in single, {name}"), 3.5), foretold(single), |domain, gauge| {
-            trajectory::<f32>(domain, gauge, operator)
+            trajectory(domain, gauge, operator, Precision::Single)
         });
     }
 }
 
 /// A trajectory of two steps, and a condensate.
-fn trajectory<T: Element>(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator) {
+fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, precision: Precision) {
     let thin = ThinGauge::upload(domain, gauge).unwrap();
     let quarks = [("2", 0.3), ("1", 0.5)].map(|(flavours, mass)| Quarks { mass, flavours: flavours.parse().unwrap() });
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-9 };
@@ -201,18 +201,18 @@ fn trajectory<T: Element>(domain: &Domain, gauge: &HostGauge, operator: QuarkOpe
     let plan = Plan {
         gauge: GaugeAction::one_loop_symanzik(6.5, 0.862),
         // There is no other for links in single.
-        single_gauge_force: T::BYTES == <f32 as Element>::BYTES,
+        single_gauge_force: precision == Precision::Single,
         length: 0.04,
         levels: vec![level],
         unitarise: Unitarise::Always,
         seed: 1,
         metropolis_from: 1,
     };
-    let mut chain = Chain::<T>::new(plan, &thin, vec![group]).unwrap();
+    let mut chain = Chain::new(plan, &thin, precision, vec![group]).unwrap();
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
-    let mut noises = ferrite::field::FullColour::zero(domain, 3).unwrap();
+    let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
-    let links = MovingLinks::<T>::new(&ThinGauge::upload(domain, gauge).unwrap()).unwrap();
+    let links = MovingLinks::new(&ThinGauge::upload(domain, gauge).unwrap(), precision).unwrap();
     condensate(&links, &operator, 0.3, &noises, 1e-8).unwrap();
 }

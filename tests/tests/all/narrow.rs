@@ -2,15 +2,16 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredParams, TimeBoundary,
-    Wilson, WilsonParams,
+    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
+    TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{Domain, Result};
-use ferrite::field::{DeviceGauge, FieldKind, FieldSpace, FullField, SpinorSpace, ThinGauge};
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::cut;
-use gpu_kernels::storage::{Double, FourSpins, Half, OneSpin, Precision, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{BicgstabParams, BicgstabWorkspace, LinearOperator, Mixed, VectorSpace, bicgstab};
 use std::sync::Arc;
@@ -26,24 +27,23 @@ fn domain() -> Domain {
 fn params() -> WilsonParams {
     WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)
 }
-fn fields<K: FieldKind, P: Precision>(domain: &Domain, seed: u64) -> Result<FullField<K, P>> {
-    let mut field = FullField::zero(domain, SIDES)?;
-    let host: Vec<_> = (0..SIDES as u64).map(|j| generate::random_source(domain.section(), seed + j)).collect();
+fn fields<F: Fermion>(domain: &Domain, precision: Precision, seed: u64) -> Result<FullField> {
+    let mut field = FullField::zero(domain, F::KIND, precision, SIDES)?;
+    let host: Vec<HostField<F>> =
+        (0..SIDES as u64).map(|j| generate::random_source(domain.section(), seed + j)).collect();
     field.upload(&host)?;
     Ok(field)
 }
 
 /// The images of the first sides are those that they have among all, to the bit, and so are their sums; the others stay.
-fn check<K: FieldKind, P: Precision>(domain: &Domain, operator: &impl LinearOperator<FieldSpace<K, P>>) -> Result
-where
-    K::Host: PartialEq,
-{
-    let space = FieldSpace::<K, P>::new(domain, SIDES);
-    let (x, w) = (fields::<K, P>(domain, 5)?, fields::<K, P>(domain, 15)?);
-    let before = fields::<K, P>(domain, 25)?.download()?;
+fn check<F: Fermion + PartialEq>(domain: &Domain, operator: &impl LinearOperator<FieldSpace>) -> Result {
+    let space = FieldSpace::new(domain, F::KIND, Precision::Double, SIDES);
+    let fields = |seed| fields::<F>(domain, Precision::Double, seed);
+    let (x, w) = (fields(5)?, fields(15)?);
+    let before = fields(25)?.download::<F>()?;
     for dagger in [false, true] {
         let apply = |sides: usize| -> Result<_> {
-            let mut out = fields::<K, P>(domain, 25)?;
+            let mut out = fields(25)?;
             let (mut dots, mut norms) = (vec![Complex64::ZERO; sides], vec![0.0; sides]);
             assert!(space.narrow(sides) && operator.narrow(sides) && space.nrhs() == sides);
             if dagger {
@@ -69,15 +69,16 @@ where
 
 fn operators(domain: &Domain) -> Result {
     let thin = ThinGauge::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
-    let links: Arc<DeviceGauge<Double, Recon18>> = Arc::new(thin.pack()?);
+    let links = Arc::new(thin.pack(Precision::Double, LinkStorage::FULL)?);
     let wilson = Wilson::new(links.clone(), params());
-    check(domain, &EvenOddWilson::new(wilson.clone(), SIDES)?)?;
+    check::<Spinor>(domain, &EvenOddWilson::new(wilson.clone(), SIDES)?)?;
     let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&thin)?);
     for schur in [Schur::Symmetric, Schur::Asymmetric] {
-        check(domain, &EvenOddClover::new(wilson.clone(), clover.clone(), schur, SIDES)?)?;
+        check::<Spinor>(domain, &EvenOddClover::new(wilson.clone(), clover.clone(), schur, SIDES)?)?;
     }
-    let staggered = Staggered::new(links, StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
-    check::<OneSpin, Double>(domain, &EvenOddStaggered::new(staggered, SIDES)?)
+    let params = StaggeredParams::new(0.1, TimeBoundary::Antiperiodic);
+    let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), params);
+    check::<ColourVector>(domain, &EvenOddStaggered::new(staggered, SIDES)?)
 }
 
 #[test]
@@ -88,14 +89,12 @@ fn narrowed_operators_leave_the_others_alone() {
     assert_eq!(found.unwrap().len(), 2);
 }
 
-fn swapped<K: FieldKind, P: Precision>(same_bits: bool) -> Result
-where
-    K::Host: PartialEq,
-{
+fn swapped<F: Fermion + PartialEq>(precision: Precision, same_bits: bool) -> Result {
     let domain = domain();
-    let space = FieldSpace::<K, P>::new(&domain, SIDES);
-    let (mut x, mut scratch) = (fields::<K, P>(&domain, 5)?, fields::<K, P>(&domain, 15)?);
-    let before = x.download()?;
+    let space = FieldSpace::new(&domain, F::KIND, precision, SIDES);
+    let fields = |seed| fields::<F>(&domain, precision, seed);
+    let (mut x, mut scratch) = (fields(5)?, fields(15)?);
+    let before = x.download::<F>()?;
     let mut expected = before.clone();
     expected.swap(1, 4);
     // Also beyond the width.
@@ -104,46 +103,45 @@ where
     space.swap_sides(&mut x.odd, (4, 1), &mut scratch.odd)?;
     let after = x.download()?;
     assert!(after[1] != before[1] && after[4] != before[4] && after[0] == before[0] && after[2..4] == before[2..4]);
-    assert!(!same_bits || after == expected, "{} {}", P::NAME, K::NAME);
+    assert!(!same_bits || after == expected, "{precision} {}", F::KIND);
     // And back. In 16 bits each of up to four copies moves the 24 numbers of a site by half a step at most, 1/65534 of the
     // largest, which is no larger than the norm of the site.
     space.swap_sides(&mut x.even, (1, 4), &mut scratch.even)?;
     space.narrow(SIDES);
     let (mut off, mut norms) = (vec![0.0; SIDES], vec![0.0; SIDES]);
-    let mut there = fields::<K, P>(&domain, 5)?.even;
+    let mut there = fields(5)?.even;
     space.norm2(&there, &mut norms)?;
     space.sub_norm2(&x.even, &mut there, &mut off)?;
     let most = if same_bits { 0.0 } else { 24.0 * (4.0f64 / 65534.0).powi(2) };
-    assert!(off.iter().zip(&norms).all(|(off, norm)| *off <= most * norm), "{} {}: {off:?}", P::NAME, K::NAME);
+    assert!(off.iter().zip(&norms).all(|(off, norm)| *off <= most * norm), "{precision} {}: {off:?}", F::KIND);
     Ok(())
 }
 
 #[test]
 fn sides_change_places() {
-    swapped::<FourSpins, Double>(true).unwrap();
-    swapped::<FourSpins, Single>(true).unwrap();
-    swapped::<FourSpins, Half>(false).unwrap();
-    swapped::<OneSpin, Half>(false).unwrap();
+    swapped::<Spinor>(Precision::Double, true).unwrap();
+    swapped::<Spinor>(Precision::Single, true).unwrap();
+    swapped::<Spinor>(Precision::Half, false).unwrap();
+    swapped::<ColourVector>(Precision::Half, false).unwrap();
 }
 
 #[test]
 fn right_hand_sides_leave_a_solve() {
     let domain = domain();
     let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
-    let exact: DeviceGauge<Double, Recon18> = thin.pack().unwrap();
-    let single: DeviceGauge<Single, Recon18> = thin.pack().unwrap();
-    let operator = EvenOddWilson::new(Wilson::new(Arc::new(exact), params()), SIDES).unwrap();
-    let sloppy = EvenOddWilson::new(Wilson::new(Arc::new(single), params()), SIDES).unwrap();
-    let space = SpinorSpace::<Double>::new(&domain, SIDES);
-    let small = SpinorSpace::<Single>::new(&domain, SIDES);
+    let wilson = |precision| Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params());
+    let operator = EvenOddWilson::new(wilson(Precision::Double), SIDES).unwrap();
+    let sloppy = EvenOddWilson::new(wilson(Precision::Single), SIDES).unwrap();
+    let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, SIDES);
+    let small = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Single, SIDES);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
-    let b = fields::<FourSpins, Double>(&domain, 40).unwrap().even;
+    let b = fields::<Spinor>(&domain, Precision::Double, 40).unwrap().even;
     let mut x = space.allocate().unwrap();
     let params = BicgstabParams { tol: 1e-10, ..Default::default() };
     let mut workspace = BicgstabWorkspace::new(&system).unwrap();
     bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
     // From guesses that are good, none, and in between: the best ones are finished first, or at once.
-    let off = fields::<FourSpins, Double>(&domain, 60).unwrap().even;
+    let off = fields::<Spinor>(&domain, Precision::Double, 60).unwrap().even;
     let (ones, errors) = ([Complex64::ONE; SIDES], [0.0, 1.0, 1e-9, 1e-4, 1e-7].map(Complex64::from));
     space.axpby(&errors, &off, &ones, &mut x).unwrap();
     let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();

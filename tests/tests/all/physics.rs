@@ -4,20 +4,21 @@ use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, FullSpinor};
+use ferrite::field::{DeviceGauge, FullField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Method, Reconstruction, Request, solve_wilson};
+use ferrite::solve::{Method, Request, solve_wilson};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
-use ferrite_tests::links::{Reconstruction as Links, hopping};
+use ferrite_tests::formats::{self, LinkFormat};
+use ferrite_tests::links::hopping;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{
     Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
 use ferrite_tests::report::{Report, relative_error, worst_error};
-use gpu_kernels::storage::{Double, Fp16, Half, LinkFormat, Recon8, Recon12, Recon18, Single};
 use std::sync::Arc;
 
 const BOUNDARIES: [TimeBoundary; 2] = [TimeBoundary::Periodic, TimeBoundary::Antiperiodic];
@@ -27,37 +28,25 @@ fn lattice(size: [usize; 4]) -> Lattice {
 }
 
 /// M ψ or M† ψ by kernels.
-fn apply<P: Accuracy, R: LinkFormat<P>>(
+fn apply(
+    (precision, storage): LinkFormat,
     gauge: &HostGauge,
     params: WilsonParams,
     dagger: bool,
     psi: &[HostSpinor],
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let wilson = Wilson::new(Arc::new(DeviceGauge::<P, R>::upload(&domain, gauge).unwrap()), params);
-    let mut input = FullSpinor::zero(&domain, psi.len()).unwrap();
-    let mut output = FullSpinor::zero(&domain, psi.len()).unwrap();
+    let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, gauge, precision, storage).unwrap()), params);
+    let zero = || FullField::zero(&domain, FermionKind::Wilson, precision, psi.len()).unwrap();
+    let (mut input, mut output) = (zero(), zero());
     input.upload(psi).unwrap();
     wilson.full(dagger, &input, &mut output).unwrap();
     output.download().unwrap()
 }
 
-/// Runs a generic function for every precision × reconstruction.
-macro_rules! every_format {
-    ($function:ident($($argument:expr),*)) => {
-        $function::<Double, Recon18>($($argument),*);
-        $function::<Double, Recon12>($($argument),*);
-        $function::<Double, Recon8>($($argument),*);
-        $function::<Single, Recon18>($($argument),*);
-        $function::<Single, Recon12>($($argument),*);
-        $function::<Single, Recon8>($($argument),*);
-        $function::<Half, Recon18>($($argument),*);
-        $function::<Half, Recon12>($($argument),*);
-        $function::<Half, Recon8>($($argument),*);
-        $function::<Fp16, Recon18>($($argument),*);
-        $function::<Fp16, Recon12>($($argument),*);
-        $function::<Fp16, Recon8>($($argument),*);
-    };
+/// Every precision × storage, but for links in temporal gauge.
+fn every_format() -> impl Iterator<Item = LinkFormat> {
+    formats::wilson().into_iter().filter(|(_, storage)| !storage.temporal)
 }
 
 #[test]
@@ -69,10 +58,11 @@ fn matrix_elements_are_gamma5_hermitian() {
     let columns: Vec<HostSpinor> = (0..n).map(unit).collect();
     let element = |column: &HostSpinor, k: usize| column.sites()[k / 12][k / 3 % 4][k % 3];
     let sign = |k: usize| if k / 3 % 4 < 2 { 1.0 } else { -1.0 };
+    let format = (Precision::Double, LinkStorage::FULL);
     for boundary in BOUNDARIES {
         let params = WilsonParams::from_mass(-0.2, boundary);
-        let m = apply::<Double, Recon18>(&gauge, params, false, &columns);
-        let dagger = apply::<Double, Recon18>(&gauge, params, true, &columns);
+        let m = apply(format, &gauge, params, false, &columns);
+        let dagger = apply(format, &gauge, params, true, &columns);
         for j in 0..n {
             for i in 0..n {
                 let (a, b) = (element(&m[j], i), element(&dagger[i], j));
@@ -86,42 +76,40 @@ fn matrix_elements_are_gamma5_hermitian() {
 
 #[test]
 fn dagger_kernels_are_gamma5_m_gamma5() {
-    fn check<P: Accuracy, R: LinkFormat<P> + Links>(gauge: &HostGauge) {
-        let psi = [generate::random_source(gauge.lattice(), 3)];
-        let tol = hopping::<P, R>(gauge);
+    let gauge = generate::random(lattice([4, 2, 6, 4]), 2);
+    let psi = [generate::random_source(gauge.lattice(), 3)];
+    for format in every_format() {
+        let tol = hopping(&gauge, format);
         for boundary in BOUNDARIES {
             let params = WilsonParams::from_mass(0.1, boundary);
-            let dagger = apply::<P, R>(gauge, params, true, &psi);
-            let m = apply::<P, R>(gauge, params, false, &[gamma5(&psi[0])]);
+            let dagger = apply(format, &gauge, params, true, &psi);
+            let m = apply(format, &gauge, params, false, &[gamma5(&psi[0])]);
             // Both sides have the error of storing the input too.
             let off = relative_error(&dagger, &[gamma5(&m[0])]);
-            let allowed = 2.0 * tol.relative + P::sum().relative;
-            assert!(off <= allowed, "{} {}: {off} > {allowed}", P::NAME, R::NAME);
+            let allowed = 2.0 * tol.relative + format.0.sum().relative;
+            assert!(off <= allowed, "{}: {off} > {allowed}", formats::name(format));
         }
     }
-    let gauge = generate::random(lattice([4, 2, 6, 4]), 2);
-    every_format!(check(&gauge));
 }
 
 #[test]
 fn the_operator_is_gauge_covariant() {
-    fn check<P: Accuracy, R: LinkFormat<P> + Links>(gauge: &HostGauge) {
-        let lattice = gauge.lattice();
-        let g: Vec<_> = generate::random(lattice, 9).links().iter().copied().step_by(4).collect();
-        let transform = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g[x], &psi.sites()[x]));
-        let rotated = transform_links(gauge, &g);
-        let tol = hopping::<P, R>(gauge).relative + hopping::<P, R>(&rotated).relative;
-        let psi = generate::random_source(lattice, 4);
+    let gauge = generate::weak_field(lattice([4, 4, 2, 6]), 5, 0.3);
+    let lattice = gauge.lattice();
+    let g: Vec<_> = generate::random(lattice, 9).links().iter().copied().step_by(4).collect();
+    let transform = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g[x], &psi.sites()[x]));
+    let rotated = transform_links(&gauge, &g);
+    let psi = generate::random_source(lattice, 4);
+    for format in every_format() {
+        let tol = hopping(&gauge, format).relative + hopping(&rotated, format).relative;
         for boundary in BOUNDARIES {
             let params = WilsonParams::from_mass(0.1, boundary);
-            let here = transform(&apply::<P, R>(gauge, params, false, std::slice::from_ref(&psi))[0]);
-            let there = apply::<P, R>(&rotated, params, false, &[transform(&psi)]);
-            let (off, allowed) = (relative_error(&there, &[here]), tol + 2.0 * P::sum().relative);
-            assert!(off <= allowed, "{} {}: {off} > {allowed}", P::NAME, R::NAME);
+            let here = transform(&apply(format, &gauge, params, false, std::slice::from_ref(&psi))[0]);
+            let there = apply(format, &rotated, params, false, &[transform(&psi)]);
+            let (off, allowed) = (relative_error(&there, &[here]), tol + 2.0 * format.0.sum().relative);
+            assert!(off <= allowed, "{}: {off} > {allowed}", formats::name(format));
         }
     }
-    let gauge = generate::weak_field(lattice([4, 4, 2, 6]), 5, 0.3);
-    every_format!(check(&gauge));
 }
 
 #[test]
@@ -148,8 +136,9 @@ fn the_operator_is_translation_invariant() {
                 })
             };
             let params = WilsonParams::from_mass(0.1, boundary);
-            let here = translate(&apply::<Double, Recon12>(&gauge, params, false, std::slice::from_ref(&psi))[0]);
-            let there = apply::<Double, Recon12>(&moved, params, false, &[translate(&psi)]);
+            let format = (Precision::Double, LinkStorage::of(12));
+            let here = translate(&apply(format, &gauge, params, false, std::slice::from_ref(&psi))[0]);
+            let there = apply(format, &moved, params, false, &[translate(&psi)]);
             assert!(relative_error(&there, &[here]) < 1e-15, "{shift:?} {boundary:?}");
         }
     }
@@ -171,7 +160,7 @@ fn free_propagator_is_the_sum_over_momenta() {
             let time_sign = if antiperiodic { -1.0 } else { 1.0 };
             let residual = Dirac::new(&gauge, mass, time_sign).residual(&source, &expected);
             assert!(residual < 1e-14, "the formula: {residual:.1e}");
-            for precision in [IterationPrecision::Double, IterationPrecision::Half] {
+            for precision in [Precision::Double, Precision::Half] {
                 let request = Request { precision, tol: 1e-12, ..Request::new(params) };
                 let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
                 let off = relative_error(&psi, std::slice::from_ref(&expected));
@@ -225,9 +214,7 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     sources.push(HostSpinor::zero(lattice));
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let reference = Dirac::new(&gauge, 0.1, -1.0);
-    for precision in
-        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-    {
+    for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         let request = Request { precision, ..Request::new(params) };
         let (together, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
         assert!(report.converged);
@@ -256,13 +243,17 @@ fn free_links_and_gauge_copies_of_them_solve_alike() {
     let eta = generate::random_source(lattice, 51);
     let rotate = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&g[x], &psi.sites()[x]));
     let back = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&adjoint(&g[x]), &psi.sites()[x]));
-    let request =
-        Request { precision: IterationPrecision::Half, reconstruction: Reconstruction::Eight, ..Request::new(params) };
+    let request = Request { precision: Precision::Single, reconstruction: LinkStorage::of(8), ..Request::new(params) };
     let (free, report) =
         solve_wilson(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ()).unwrap();
-    assert_eq!(report.reconstruction, Reconstruction::Twelve, "unit links are singular for reconstruct 8");
+    assert_eq!(report.reconstruction, LinkStorage::of(12), "unit links are singular for reconstruct 8");
     let (pure, report) = solve_wilson(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
-    assert_eq!(report.reconstruction, Reconstruction::Eight);
+    assert_eq!(report.reconstruction, LinkStorage::of(8));
+    assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
+    // In half precision there are no kernels for 8.
+    let request = Request { precision: Precision::Half, ..request };
+    let (pure, report) = solve_wilson(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
+    assert_eq!(report.reconstruction, LinkStorage::of(12));
     assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
 }
 
@@ -278,10 +269,8 @@ fn milc_configuration_at_beta_6_is_solved() {
     let params = WilsonParams::from_kappa(0.15, TimeBoundary::Antiperiodic);
     let reference = Dirac::new(&gauge, params.mass, -1.0);
     let mut norms = Vec::new();
-    for precision in
-        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-    {
-        for reconstruction in [Reconstruction::Eighteen, Reconstruction::Twelve, Reconstruction::Eight] {
+    for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
+        for reconstruction in [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8)] {
             // The file is in single precision: its links are unitary to 1e-7 only, so that reconstructed ones are others,
             // even in double. An iteration that takes them for the same stalls.
             for (method, most) in [(Method::Bicgstab, 90), (Method::Cg, 180)] {
@@ -289,8 +278,7 @@ fn milc_configuration_at_beta_6_is_solved() {
                 let (psi, report) =
                     solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
                 let (residual, iterations) = (reference.residual(&source, &psi[0]), report.info.iterations);
-                let name =
-                    format!("{precision:?} {reconstruction:?} {method:?}: {iterations} iterations, {residual:.1e}");
+                let name = format!("{precision} {reconstruction} {method:?}: {iterations} iterations, {residual:.1e}");
                 println!("{name}");
                 assert!(report.converged && residual <= 1e-10 && iterations <= most, "{name}");
                 norms.push(norm2(&psi[0]));

@@ -1,16 +1,17 @@
 //! Properties that hold for every input: arithmetic of indices, storage formats, random streams, names of kernels.
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::FullSpinor;
+use ferrite::field::FullField;
 use ferrite::field::host::{HostSpinor, Matrix};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
+use ferrite::{FermionKind, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::report::{relative_error, worst_error};
+use gpu_kernels::Format;
 use gpu_kernels::algebra::{Complex, Complex16, Phase, Su3};
 use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::random::Philox;
-use gpu_kernels::storage::{Double, Fp16, Half, Single};
 use num_complex::Complex64;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -94,11 +95,11 @@ proptest! {
 
     #[test]
     fn storage_keeps_fields_and_powers_of_two(seed: u64, exponent in -40i32..40) {
-        keeps::<Double>(seed, exponent)?;
-        keeps::<Single>(seed, exponent)?;
-        keeps::<Half>(seed, exponent)?;
+        keeps(Precision::Double, seed, exponent)?;
+        keeps(Precision::Single, seed, exponent)?;
+        keeps(Precision::Half, seed, exponent)?;
         // No factor here: without a norm, digits depend on how far below 2⁻¹⁴ a component is.
-        keeps::<Fp16>(seed, 0)?;
+        keeps(Precision::Fp16, seed, 0)?;
     }
 
     #[test]
@@ -110,7 +111,7 @@ proptest! {
             let size = 2f64.powi(exponent * (x % 2) as i32 - 30);
             site.iter_mut().flatten().for_each(|z| *z *= size);
         }
-        prop_assert!(worst_error(&[stored::<Half>(&source)], &[source]) <= Half::sum().worst);
+        prop_assert!(worst_error(&[stored(Precision::Half, &source)], &[source]) <= Precision::Half.sum().worst);
     }
 
     #[test]
@@ -201,28 +202,29 @@ fn distance_from_su3(u: &Matrix) -> f64 {
     off.max((determinant - 1.0).norm())
 }
 
-/// A field after it was stored in precision `P`.
-fn stored<P: Accuracy>(host: &HostSpinor) -> HostSpinor {
+/// A field after it was stored in a precision.
+fn stored(precision: Precision, host: &HostSpinor) -> HostSpinor {
     let domain = Domain::single(Cpu::new(Some(1)), host.lattice()).unwrap();
-    let mut field = FullSpinor::<P>::zero(&domain, 1).unwrap();
+    let mut field = FullField::zero(&domain, FermionKind::Wilson, precision, 1).unwrap();
     field.upload(std::slice::from_ref(host)).unwrap();
     field.download().unwrap().remove(0)
 }
 
 /// Errors are bounded; a factor 2^n goes through without changing a bit of the mantissas; storing twice is no worse.
-fn keeps<P: Accuracy>(seed: u64, exponent: i32) -> Result<(), TestCaseError> {
+fn keeps(precision: Precision, seed: u64, exponent: i32) -> Result<(), TestCaseError> {
     let source = generate::random_source(Lattice::new([2; 4]).unwrap(), seed);
     let source = [source];
-    let once = [stored::<P>(&source[0])];
+    let once = [stored(precision, &source[0])];
     let (off, worst) = (relative_error(&once, &source), worst_error(&once, &source));
-    prop_assert!(off <= P::sum().relative && worst <= P::sum().worst, "{}: {} {}", P::NAME, off, worst);
+    let allowed = precision.sum();
+    prop_assert!(off <= allowed.relative && worst <= allowed.worst, "{}: {} {}", precision, off, worst);
     let scaled = |psi: &HostSpinor| {
         let mut psi = psi.clone();
         psi.sites_mut().iter_mut().flatten().flatten().for_each(|z| *z *= 2f64.powi(exponent));
         psi
     };
-    prop_assert_eq!(stored::<P>(&scaled(&source[0])), scaled(&once[0]));
-    prop_assert!(worst_error(&[stored::<P>(&once[0])], &once) <= P::sum().worst);
+    prop_assert_eq!(stored(precision, &scaled(&source[0])), scaled(&once[0]));
+    prop_assert!(worst_error(&[stored(precision, &once[0])], &once) <= allowed.worst);
     Ok(())
 }
 
@@ -242,12 +244,23 @@ fn normal_numbers_have_mean_0_and_variance_1() {
 }
 
 #[test]
-fn names_of_kernels_are_unique_and_those_of_their_types() {
+fn names_of_kernels_are_unique_and_those_of_their_formats() {
     let mut names = HashSet::new();
-    for instance in gpu_kernels::instances() {
-        assert_eq!(instance.parts.join("_"), instance.name);
-        assert!(names.insert(instance.name), "{} twice", instance.name);
-        assert!(!instance.module.is_empty() && instance.registers <= 255);
+    for family in gpu_kernels::FAMILIES {
+        for table in family.tables {
+            let mut formats = HashSet::new();
+            for instance in table.instances() {
+                let name = instance.name;
+                assert!(names.insert(name), "{name} twice");
+                assert!(formats.insert(instance.format), "{name}: another instance has its format");
+                assert!(instance.module.starts_with(family.name), "{name} in {}", instance.module);
+                // What fields have at a site is said where kernels are for spinors and for colour vectors.
+                let of = |format: Format| format!("{} {format}", table.name).trim_end().replace(' ', "_");
+                let without_kind = Format { kind: None, ..instance.format };
+                let only = table.instances().all(|other| other.format.kind == instance.format.kind);
+                assert!(name == of(instance.format) || only && name == of(without_kind), "{name}: {}", instance.format);
+            }
+        }
     }
     assert!(names.len() > 70, "{} kernels", names.len());
 }

@@ -1,5 +1,6 @@
 //! Molecular dynamics: forces against derivatives of their actions, and against MILC's; integrators; trajectories.
 use comms::Threads;
+use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
@@ -15,12 +16,11 @@ use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
 use ferrite_tests::cut;
-use gpu_kernels::storage::Element;
 use std::cell::RefCell;
 
 /// Momenta of one seed, so that a direction in the space of links.
 fn direction(domain: &Domain) -> MomentumField {
-    let mut field = MomentumField::zero(domain).unwrap();
+    let mut field = MomentumField::zero(domain, Double).unwrap();
     field.draw(77, 1).unwrap();
     field
 }
@@ -32,9 +32,9 @@ fn product(p: &HostGauge, q: &HostGauge) -> f64 {
 }
 
 /// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
-fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&MovingLinks<f64>) -> f64) -> f64 {
+fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&MovingLinks) -> f64) -> f64 {
     let at = |t: f64| {
-        let mut links = MovingLinks::<f64>::new(thin).unwrap();
+        let mut links = MovingLinks::new(thin, Double).unwrap();
         q.move_links(links.own_mut(), t, false).unwrap();
         action(&links)
     };
@@ -42,14 +42,20 @@ fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&Movi
     (45.0 * pair(1.0) - 9.0 * pair(2.0) + pair(3.0)) / (60.0 * h)
 }
 
-/// The force in precision `T` against a derivative.
-fn agrees<T: Element>(thin: &ThinGauge, force: &dyn Force<T>, q: &MomentumField, expected: f64, tolerance: f64) {
-    let links = MovingLinks::<T>::new(thin).unwrap();
-    let mut momenta = MomentumField::<T>::zero(thin.domain()).unwrap();
+/// The force on links and momenta in a precision against a derivative.
+fn agrees(
+    precision: Precision,
+    (thin, q): (&ThinGauge, &MomentumField),
+    force: &dyn Force,
+    expected: f64,
+    tolerance: f64,
+) {
+    let links = MovingLinks::new(thin, precision).unwrap();
+    let mut momenta = MomentumField::zero(thin.domain(), precision).unwrap();
     force.push(&links, 1.0, &mut momenta).unwrap();
     let got = product(&q.download().unwrap(), &momenta.download().unwrap());
     let off = (got - expected).abs() / expected.abs();
-    assert!(off < tolerance, "{} in {}: {got} instead of {expected}, {off:e}", force.name(), T::NAME);
+    assert!(off < tolerance, "{} in {precision}: {got} instead of {expected}, {off:e}", force.name());
 }
 
 /// Shapes with odd extents halved, extents of two, and one that is large in t.
@@ -70,13 +76,13 @@ fn gauge_forces_are_derivatives() {
         let gauge = generate::random(domain.local(), 3);
         let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
         for action in actions {
-            let value = |links: &MovingLinks<f64>| action.value(links.own()).unwrap();
+            let value = |links: &MovingLinks| action.value(links.own()).unwrap();
             let expected = derivative(&thin, &q, 2e-3, value);
             let force = |single| GaugeDrive { action, single };
             // Differences cancel eleven digits of sixteen and leave h⁶; single precision has seven.
-            agrees::<f64>(&thin, &force(false), &q, expected, 1e-9);
-            agrees::<f64>(&thin, &force(true), &q, expected, 1e-5);
-            agrees::<f32>(&thin, &force(true), &q, expected, 1e-5);
+            agrees(Double, (&thin, &q), &force(false), expected, 1e-9);
+            agrees(Double, (&thin, &q), &force(true), expected, 1e-5);
+            agrees(Single, (&thin, &q), &force(true), expected, 1e-5);
         }
     }
 }
@@ -124,16 +130,16 @@ fn fermion_forces_are_derivatives() {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
                 let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, (0, 2));
                 let mut quarks = quarks.unwrap();
-                quarks.draw(&MovingLinks::<f64>::new(&thin).unwrap(), 5, 6).unwrap();
+                quarks.draw(&MovingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
                 RefCell::new(quarks)
             };
             let quarks = make(false);
-            let value = |links: &MovingLinks<f64>| quarks.borrow().dynamics_action(links).unwrap();
+            let value = |links: &MovingLinks| quarks.borrow().dynamics_action(links).unwrap();
             let expected = derivative(&thin, &q, 3e-3, value);
             // Differences of solutions to 1e-15, and in single precision some roundings of 6e-8.
-            agrees::<f64>(&thin, &quarks, &q, expected, 1e-8);
-            agrees::<f64>(&thin, &make(true), &q, expected, 2e-5);
-            agrees::<f32>(&thin, &make(true), &q, expected, 2e-5);
+            agrees(Double, (&thin, &q), &quarks, expected, 1e-8);
+            agrees(Double, (&thin, &q), &make(true), expected, 2e-5);
+            agrees(Single, (&thin, &q), &make(true), expected, 2e-5);
         }
     }
 }
@@ -143,7 +149,7 @@ fn fermion_forces_are_derivatives() {
 fn pseudofermions_of_a_group_do_not_mix() {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
     let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let links = MovingLinks::<f64>::new(&thin).unwrap();
+    let links = MovingLinks::new(&thin, Double).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
     for (name, operator) in operators() {
         let made = |count: (u32, usize)| {
@@ -151,7 +157,7 @@ fn pseudofermions_of_a_group_do_not_mix() {
             let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, count);
             let mut quarks = quarks.unwrap();
             let noise = quarks.draw(&links, 5, 6).unwrap();
-            let mut momenta = MomentumField::zero(&domain).unwrap();
+            let mut momenta = MomentumField::zero(&domain, Double).unwrap();
             let (action, iterations) = (quarks.action(&links).unwrap(), quarks.take_iterations());
             RefCell::new(quarks).push(&links, 1.0, &mut momenta).unwrap();
             (noise, action, iterations, momenta.download().unwrap())
@@ -178,9 +184,9 @@ fn forces_do_not_depend_on_the_grid() {
     let gauge = generate::weak_field(lattice, 3, 0.4);
     let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
         let thin = ThinGauge::upload(domain, gauge).unwrap();
-        let links = MovingLinks::<f64>::new(&thin).unwrap();
-        let push = |force: &dyn Force<f64>| {
-            let mut momenta = MomentumField::zero(domain).unwrap();
+        let links = MovingLinks::new(&thin, Double).unwrap();
+        let push = |force: &dyn Force| {
+            let mut momenta = MomentumField::zero(domain, Double).unwrap();
             momenta.draw(1, 2).unwrap();
             force.push(&links, 0.1, &mut momenta).unwrap();
             momenta.download().unwrap()
@@ -219,7 +225,8 @@ fn forces_do_not_depend_on_the_grid() {
 mod milc {
     //! Against MILC, whose trajectories and forces are in the reference data.
     use super::*;
-    use ferrite::field::FullColour;
+    use ferrite::FermionKind;
+    use ferrite::field::FullField;
     use ferrite::files::{ReadOptions, read_fermion, read_gauge};
     use ferrite::rhmc::condensate::condensate;
     use ferrite::rhmc::gauge::{closed_loops, mean_traces, polyakov_loop};
@@ -227,7 +234,6 @@ mod milc {
     use ferrite::rhmc::integrator::{Scheme, Unitarise};
     use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
     use ferrite_tests::refdata;
-    use gpu_kernels::storage::Double;
     use num_complex::Complex64;
     use rational::{PartialFractions, Pole};
     use serde_json::Value;
@@ -277,10 +283,10 @@ mod milc {
         let source: HostColour = read_fermion(&path("ksvector.src.sample.l8"), &Default::default()).unwrap().field;
         let stored = read_gauge(&path("colormatrix.mom.sample.l8"), &options).unwrap().gauge;
         let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-        let links = MovingLinks::<f64>::new(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap();
-        let mut field = FullColour::<Double>::zero(&domain, 1).unwrap();
+        let links = MovingLinks::new(&ThinGauge::upload(&domain, &gauge).unwrap(), Double).unwrap();
+        let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
         field.upload(&[source]).unwrap();
-        let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
+        let mut momenta = MomentumField::zero(&domain, Double).unwrap();
         hop_force(&asqtad(0.502), (&field.even, &field.odd), &links, 2.0, &mut momenta).unwrap();
         let got = momenta.download().unwrap();
         let (mut off, mut norm2) = (0.0, 0.0);
@@ -321,7 +327,7 @@ mod milc {
             metropolis_from: 0,
         };
         let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-        let mut chain = Chain::<f64>::new(plan, &thin, vec![quarks]).unwrap();
+        let mut chain = Chain::new(plan, &thin, Double, vec![quarks]).unwrap();
         for trajectory in 1..=2 {
             let (milc, exact) =
                 (&answers["milc"][trajectory - 1], &answers["independent_numpy_rerun"]["traj"][trajectory - 1]);
@@ -351,7 +357,7 @@ mod milc {
             assert!((outcome.delta - delta).abs() < 1e-7 && (outcome.delta - milcs).abs() < 1e-5);
 
             let links = chain.links();
-            let thin = links.thin::<f64>().unwrap();
+            let thin = links.thin(Double).unwrap();
             let (plaquette, _) = thin.plaquette().unwrap();
             let stored = [number(&milc["PLAQ_ss_st_times3"][0]), number(&milc["PLAQ_ss_st_times3"][1])];
             assert!((3.0 * plaquette.spatial - stored[0]).abs() < 1e-9, "{} {}", 3.0 * plaquette.spatial, stored[0]);
@@ -362,7 +368,7 @@ mod milc {
             loops(&thin, &milc["G_LOOP"]);
             for (k, mass) in [0.01, 0.05].into_iter().enumerate() {
                 let noise = colour(lattice, &file(&format!("pbp_m{mass}")));
-                let mut field = FullColour::<Double>::zero(&domain, 1).unwrap();
+                let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
                 field.upload(&[noise]).unwrap();
                 let found = condensate(links, &operator, mass, &field, 1e-13).unwrap();
                 let (found, residual) = ([found[0].even, found[0].odd], found[0].residual);

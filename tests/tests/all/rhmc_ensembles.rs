@@ -3,9 +3,9 @@
 //! they cannot hide a difference.
 use crate::chains::{level, naive, plan, quarks, solver};
 use ferrite::backend::Cpu;
-use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredParams};
+use ferrite::dirac::{EvenOdd, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use ferrite::domain::Domain;
-use ferrite::field::{ColourSpace, DeviceColour, DeviceGauge, FullColour, ThinGauge};
+use ferrite::field::{DeviceField, FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
@@ -19,8 +19,8 @@ use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
 use ferrite::rhmc::trajectory::{Chain, Plan};
 use ferrite::statistics::average;
+use ferrite::{FermionKind, LinkStorage, Precision};
 use gpu_kernels::random::{Philox, purpose};
-use gpu_kernels::storage::{Double, Recon18};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
@@ -38,6 +38,13 @@ fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofe
     let solvers = [solver(false, 1e-6), solver(false, 1e-11)];
     Pseudofermions::new(domain, "quarks".into(), naive(), functions, solvers, (first, count)).unwrap()
 }
+
+/// A chain in double precision.
+fn chain(plan: Plan, thin: &ThinGauge, quarks: Vec<Pseudofermions>) -> Chain {
+    Chain::new(plan, thin, Precision::Double, quarks).unwrap()
+}
+/// Colour vectors in double precision.
+const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Double);
 
 /// Means agree if they differ by no more than four errors, none of which is above `most`.
 fn agree(name: &str, [a, b]: [&[f64]; 2], most: f64) {
@@ -77,7 +84,7 @@ fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
     let (domain, beta) = (domain([4; 4]), 5.2);
     let (heat_bath, thin) = heat_bath(&domain, beta);
     let levels = vec![level(true, 0, Scheme::Omelyan { lambda: MINIMUM_NORM }, 8)];
-    let mut chain = Chain::<f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new()).unwrap();
+    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new());
     let (mut plaquettes, mut deltas, mut accepted) = (Vec::new(), Vec::new(), 0);
     for number in 1..=400 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -99,7 +106,7 @@ fn heavy_quarks_leave_the_ensemble_of_the_heat_bath() {
     let heavy = group(&domain, &[quarks(10.0, "2")], 1, 0);
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(true, 1, scheme, 8)];
-    let mut chain = Chain::<f64>::new(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, vec![heavy]).unwrap();
+    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, vec![heavy]);
     let (mut plaquettes, mut accepted, mut fermions) = (Vec::new(), 0, 0.0);
     for number in 1..=300 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -123,7 +130,7 @@ fn weights_with_quarks_are_one() {
     let levels = vec![level(false, 2, scheme, 3), level(true, 0, scheme, 2)];
     let groups = vec![group(&domain, &[quarks(0.25, "2")], 2, 0), group(&domain, &[quarks(0.5, "1")], 1, 2)];
     let plan = Plan { metropolis_from: 15, ..plan(GaugeAction::wilson(5.2), 1.1, levels, false) };
-    let mut chain = Chain::<f64>::new(plan, &thin, groups).unwrap();
+    let mut chain = chain(plan, &thin, groups);
     let (mut deltas, mut accepted) = (Vec::new(), 0);
     for number in 1..=280 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -147,8 +154,8 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let (length, steps, count) = (0.7, 4, 220);
 
-    let observe = |links: &MovingLinks<f64>, number: u32, seed: u64| {
-        let mut xi = FullColour::<Double>::zero(&domain, 2).unwrap();
+    let observe = |links: &MovingLinks, number: u32, seed: u64| {
+        let mut xi = FullField::zero(&domain, VECTORS.0, VECTORS.1, 2).unwrap();
         noise(&mut xi, 100, seed, number).unwrap();
         let found = condensate(links, &naive(), mass, &xi, 1e-7).unwrap();
         let condensate = found.iter().map(|one| 0.5 * (one.even + one.odd).re).sum::<f64>() / found.len() as f64;
@@ -158,7 +165,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let pseudofermions = group(&domain, &[quarks(mass, "4")], 2, 0);
     let mut plan = plan(action, length, vec![level(true, 1, scheme, steps)], false);
     plan.metropolis_from = 15;
-    let mut chain = Chain::<f64>::new(plan, &thin, vec![pseudofermions]).unwrap();
+    let mut chain = chain(plan, &thin, vec![pseudofermions]);
     let mut accepted = 0;
     let rational: Vec<[f64; 2]> = (1..=count)
         .map(|number| {
@@ -174,25 +181,25 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, (0, 1)).unwrap();
     let quarks = RefCell::new(quarks);
     let drive = GaugeDrive { action, single: false };
-    let forces: Vec<&dyn Force<f64>> = vec![&drive, &quarks];
+    let forces: Vec<&dyn Force> = vec![&drive, &quarks];
     let levels = [Level { forces, scheme, steps }];
-    let mut links = MovingLinks::<f64>::new(&thin).unwrap();
-    let mut momenta = MomentumField::zero(&domain).unwrap();
+    let mut links = MovingLinks::new(&thin, Precision::Double).unwrap();
+    let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
     let mut exact = Vec::new();
     for number in 1..=count {
         // Random numbers of another seed.
         let seed = 77;
         momenta.draw(seed, number).unwrap();
-        let mut xi = FullColour::<Double>::zero(&domain, 1).unwrap();
+        let mut xi = FullField::zero(&domain, VECTORS.0, VECTORS.1, 1).unwrap();
         noise(&mut xi, 0, seed, number).unwrap();
         // φ = 2 M† ξ on even sites has the covariance 4 M†M = A + 4 m².
-        let gauge: DeviceGauge<Double, Recon18> = links.own().pack().unwrap();
+        let gauge = StaggeredLinks::naive(links.own().pack(Precision::Double, LinkStorage::FULL).unwrap().into());
         let params = StaggeredParams { mass, ..naive().params };
         let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
-        let mut phi = DeviceColour::zero(&domain, 1).unwrap();
+        let mut phi = DeviceField::zero(&domain, VECTORS.0, VECTORS.1, 1).unwrap();
         m.row(0, true, &xi, &mut phi).unwrap();
         let scaled = solvers::VectorSpace::axpby(
-            &ColourSpace::<Double>::new(&domain, 1),
+            &FieldSpace::new(&domain, VECTORS.0, VECTORS.1, 1),
             &[Complex64::ZERO],
             &xi.even,
             &[Complex64::new(2.0, 0.0)],
@@ -200,7 +207,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         );
         scaled.unwrap();
         quarks.borrow_mut().set_field(phi);
-        let energy = |links: &MovingLinks<f64>, momenta: &MomentumField| {
+        let energy = |links: &MovingLinks, momenta: &MomentumField| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
             gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
         };
@@ -210,7 +217,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         let delta = energy(&links, &momenta) - start;
         let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
         if number >= 15 && drawn >= (-delta).exp() {
-            links = MovingLinks::new(&ThinGauge::upload(&domain, &before).unwrap()).unwrap();
+            links = MovingLinks::new(&ThinGauge::upload(&domain, &before).unwrap(), Precision::Double).unwrap();
         }
         exact.push(observe(&links, number, seed));
     }

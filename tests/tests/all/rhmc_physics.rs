@@ -1,6 +1,7 @@
 //! Whether molecular dynamics and hybrid Monte Carlo do what their theory says: errors fall with their power, the way back
 //! leads to the start, phase space keeps its volume.
 use crate::chains::{level, naive, plan, quarks, solver};
+use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::fat_links::PathCoefficients;
@@ -16,7 +17,6 @@ use ferrite::rhmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::MomentumField;
 use ferrite::rhmc::trajectory::{Chain, Plan};
-use gpu_kernels::storage::Element;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
@@ -34,12 +34,12 @@ fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.
-fn chain<T: Element>(plan: Plan, thin: &ThinGauge, operator: QuarkOperator) -> Chain<T> {
-    let single = T::BYTES == 8;
+fn chain(precision: Precision, plan: Plan, thin: &ThinGauge, operator: QuarkOperator) -> Chain {
+    let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
     let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
     let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, group, solvers, (0, 1)).unwrap();
-    Chain::new(plan, thin, vec![quarks]).unwrap()
+    Chain::new(plan, thin, precision, vec![quarks]).unwrap()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn errors_fall_with_their_power() {
                     true => vec![level(false, 1, scheme, steps), level(true, 0, scheme, 2)],
                 };
                 let plan = plan(GaugeAction::tree_level_symanzik(6.0, 0.9), 0.4, levels, false);
-                chain::<f64>(plan, &thin, operator).trajectory(1, None, false).unwrap().delta
+                chain(Double, plan, &thin, operator).trajectory(1, None, false).unwrap().delta
             };
             // On two scales the fourth-order scheme's error changes its sign at some eight steps here.
             let (coarse, fine) = if nested && power > 2.0 { (delta(16), delta(32)) } else { (delta(8), delta(16)) };
@@ -80,11 +80,8 @@ fn the_way_back_leads_to_the_start() {
     let off = |single: bool| {
         let levels = vec![level(false, 1, scheme, 4), level(true, 0, scheme, 3)];
         let plan = plan(GaugeAction::wilson(5.5), 0.5, levels, single);
-        let outcome = if single {
-            chain::<f32>(plan, &thin, asqtad()).trajectory(1, None, true).unwrap()
-        } else {
-            chain::<f64>(plan, &thin, asqtad()).trajectory(1, None, true).unwrap()
-        };
+        let precision = if single { Single } else { Double };
+        let outcome = chain(precision, plan, &thin, asqtad()).trajectory(1, None, true).unwrap();
         outcome.irreversibility.unwrap()
     };
     let ([links, momenta], [links_single, momenta_single]) = (off(false), off(true));
@@ -103,7 +100,7 @@ fn moves_are_told_as_they_are_made() {
     let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
     let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
-    let mut chain = Chain::<f64>::new(plan, &thin, Vec::new()).unwrap();
+    let mut chain = Chain::new(plan, &thin, Double, Vec::new()).unwrap();
     let told = std::rc::Rc::new(RefCell::new(Vec::new()));
     let seen = told.clone();
     chain.on_move(move |done, all| seen.borrow_mut().push((done, all)));
@@ -121,7 +118,7 @@ fn the_action_is_that_of_the_links_that_are_kept() {
         let levels = vec![level(true, 0, Scheme::Leapfrog, 40)];
         // Without a Metropolis step.
         let plan = Plan { unitarise, metropolis_from: 9, ..plan(GaugeAction::wilson(5.5), 0.5, levels, true) };
-        let mut chain = Chain::<f32>::new(plan, &thin, Vec::new()).unwrap();
+        let mut chain = Chain::new(plan, &thin, Single, Vec::new()).unwrap();
         let outcome = chain.trajectory(1, None, true).unwrap();
         assert!(outcome.accepted && outcome.irreversibility.is_some());
         // The very same sum.
@@ -134,7 +131,7 @@ fn the_action_is_that_of_the_links_that_are_kept() {
 fn phase_space_keeps_its_volume() {
     let domain = domain([2; 4]);
     let gauge = generate::weak_field(domain.local(), 5, 0.5);
-    let mut momenta = MomentumField::<f64>::zero(&domain).unwrap();
+    let mut momenta = MomentumField::zero(&domain, Double).unwrap();
     momenta.draw(6, 1).unwrap();
     let momenta = momenta.download().unwrap();
     let scheme = Scheme::Omelyan { lambda: 0.19 };
@@ -146,12 +143,12 @@ fn phase_space_keeps_its_volume() {
     let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, (0, 1)).unwrap();
     let quarks = RefCell::new(quarks);
     let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-    quarks.borrow_mut().draw(&MovingLinks::<f64>::new(&thin).unwrap(), 7, 1).unwrap();
-    let forces: Vec<&dyn Force<f64>> = vec![&drive, &quarks];
+    quarks.borrow_mut().draw(&MovingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
+    let forces: Vec<&dyn Force> = vec![&drive, &quarks];
     let levels = [Level { forces, scheme, steps: 1 }];
     let step = |gauge: &HostGauge, momenta: &HostGauge| {
-        let mut links = MovingLinks::<f64>::new(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap();
-        let mut momenta = MomentumField::upload(&domain, momenta).unwrap();
+        let mut links = MovingLinks::new(&ThinGauge::upload(&domain, gauge).unwrap(), Double).unwrap();
+        let mut momenta = MomentumField::upload(&domain, momenta, Double).unwrap();
         let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Never };
         dynamics.run(&mut links, &mut momenta, 0.3).unwrap();
         (links.own().download().unwrap(), momenta.download().unwrap())

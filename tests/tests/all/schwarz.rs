@@ -3,19 +3,16 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    AnySchwarz, BlockOperator, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson,
-    WilsonParams,
+    BlockOperator, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
-use ferrite::field::{AnyField, AnySpace, DeviceGauge, DeviceSpinor, FullSpinor, SpinorSpace, ThinGauge};
+use ferrite::field::{DeviceField, FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::{Lattice, Section};
-use ferrite::solve::{
-    Configuration, IterationPrecision, Method, Operator, Reconstruction, Request, Schwarz, SolveFailure,
-};
+use ferrite::solve::{Configuration, Method, Operator, Request, Schwarz, SolveFailure};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::cut;
-use gpu_kernels::storage::{CloverFormat, Double, FourSpins, LinkFormat, Recon18, Single};
 use num_complex::Complex64;
 use solvers::{MrParams, Preconditioner, VectorSpace};
 use std::rc::Rc;
@@ -48,19 +45,17 @@ fn without_links_between(gauge: &HostGauge, block: [usize; 4]) -> HostGauge {
     cut
 }
 
-fn wilson<P: CloverFormat>(domain: &Domain, gauge: &HostGauge) -> Wilson<P, Recon18>
-where
-    Recon18: LinkFormat<P>,
-{
-    let links: DeviceGauge<P, Recon18> = ThinGauge::upload(domain, gauge).unwrap().pack().unwrap();
-    Wilson::new(Arc::new(links), params())
+fn wilson(precision: Precision, domain: &Domain, gauge: &HostGauge) -> Wilson {
+    let thin = ThinGauge::upload(domain, gauge).unwrap();
+    Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params())
+}
+/// Spinors, zero everywhere.
+fn zero(domain: &Domain, precision: Precision, nrhs: usize) -> FullField {
+    FullField::zero(domain, FermionKind::Wilson, precision, nrhs).unwrap()
 }
 
-fn images<P: CloverFormat>(wilson: &Wilson<P, Recon18>, psi: &HostSpinor) -> Vec<HostSpinor>
-where
-    Recon18: LinkFormat<P>,
-{
-    let zero = || FullSpinor::zero(wilson.domain(), 1).unwrap();
+fn images(wilson: &Wilson, psi: &HostSpinor) -> Vec<HostSpinor> {
+    let zero = || zero(wilson.domain(), wilson.precision(), 1);
     let (mut x, mut out) = (zero(), zero());
     x.upload(std::slice::from_ref(psi)).unwrap();
     let image = |dagger| {
@@ -77,12 +72,12 @@ fn blocks_are_lattices_without_links_between_them() {
     for block in BLOCKS {
         let cut = without_links_between(&gauge, block);
         // A product with a link that is zero adds nothing, to the bit.
-        let (got, expected) = (wilson::<Double>(&domain, &gauge).in_blocks(block), wilson::<Double>(&domain, &cut));
-        assert!(images(&got, &psi) == images(&expected, &psi), "{block:?} in double precision");
-        let (got, expected) = (wilson::<Single>(&domain, &gauge).in_blocks(block), wilson::<Single>(&domain, &cut));
-        assert!(images(&got, &psi) == images(&expected, &psi), "{block:?} in single precision");
-        let whole = images(&wilson::<Double>(&domain, &gauge), &psi);
-        assert_eq!(whole == images(&wilson::<Double>(&domain, &gauge).in_blocks(block), &psi), block == SIZE);
+        for precision in Precision::ALL {
+            let wilson = |gauge| wilson(precision, &domain, gauge);
+            let (got, expected) = (wilson(&gauge).in_blocks(block), wilson(&cut));
+            assert!(images(&got, &psi) == images(&expected, &psi), "{block:?} in {precision} precision");
+            assert_eq!(images(&wilson(&gauge), &psi) == images(&got, &psi), block == SIZE);
+        }
     }
 }
 
@@ -96,8 +91,8 @@ fn schur_complements_in_blocks() {
     for block in BLOCKS {
         let cut = without_links_between(&gauge, block);
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
-            let (blocks, without) =
-                (wilson::<Double>(&domain, &gauge).in_blocks(block), wilson::<Double>(&domain, &cut));
+            let wilson = |gauge| wilson(Precision::Double, &domain, gauge);
+            let (blocks, without) = (wilson(&gauge).in_blocks(block), wilson(&cut));
             let blocks = EvenOddClover::new(blocks, term.clone(), schur, 1).unwrap();
             let without = EvenOddClover::new(without, term.clone(), schur, 1).unwrap();
             assert!(on_even(&blocks, &source) == on_even(&without, &source), "{block:?}, {schur:?}");
@@ -106,8 +101,8 @@ fn schur_complements_in_blocks() {
 }
 
 /// M̂ on the even sites of a field; odd ones become zero.
-fn on_even(operator: &impl BlockOperator<Double>, source: &HostSpinor) -> HostSpinor {
-    let zero = || FullSpinor::<Double>::zero(operator.domain(), 1).unwrap();
+fn on_even(operator: &impl BlockOperator, source: &HostSpinor) -> HostSpinor {
+    let zero = || zero(operator.domain(), operator.precision(), 1);
     let (mut x, mut out) = (zero(), zero());
     x.upload(std::slice::from_ref(source)).unwrap();
     operator.apply(&x.even, &mut out.even).unwrap();
@@ -127,12 +122,7 @@ fn number_of(lattice: Lattice, site: usize, block: [usize; 4]) -> usize {
 }
 
 /// n steps of minimum residual from zero, as they are written: α = ω (t, r) / (t, t), z += α r, r −= α t, with t = M̂ r.
-fn minimum_residual(
-    operator: &impl BlockOperator<Double>,
-    r: &HostSpinor,
-    block: [usize; 4],
-    params: MrParams,
-) -> HostSpinor {
+fn minimum_residual(operator: &impl BlockOperator, r: &HostSpinor, block: [usize; 4], params: MrParams) -> HostSpinor {
     let lattice = r.lattice();
     let (mut r, mut z) = (r.clone(), HostSpinor::zero(lattice));
     let blocks: usize = lattice.size().iter().zip(block).map(|(extent, block)| extent / block).product();
@@ -177,22 +167,21 @@ fn minimum_residual_in_blocks() {
             (MrParams { steps: 4, omega: 0.8 }, vec![full.clone(), alone.clone(), HostSpinor::zero(lattice())]),
         ] {
             let operator = |nrhs| {
-                let wilson = wilson::<Double>(&domain, &gauge).in_blocks(block);
+                let wilson = wilson(Precision::Double, &domain, &gauge).in_blocks(block);
                 EvenOddWilson::new(wilson, nrhs).unwrap()
             };
             let nrhs = sources.len();
-            let mr = AnySchwarz::Double(MrInBlocks::new(Rc::new(operator(nrhs)), params, nrhs).unwrap());
-            let space = AnySpace::new(&domain, nrhs, IterationPrecision::Double);
-            let double = SpinorSpace::<Double>::new(&domain, nrhs);
-            let mut fields = FullSpinor::zero(&domain, nrhs).unwrap();
+            let mr = MrInBlocks::new(Rc::new(operator(nrhs)), params, nrhs).unwrap();
+            let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, nrhs);
+            let mut fields = zero(&domain, Precision::Double, nrhs);
             fields.upload(&sources).unwrap();
-            let (mut r, mut z): (AnyField<_>, _) = (space.allocate().unwrap(), space.allocate().unwrap());
-            space.read(&fields.even, &mut r).unwrap();
+            let (mut r, mut z) = (space.allocate().unwrap(), space.allocate().unwrap());
+            space.copy(&fields.even, &mut r).unwrap();
             let work = mr.apply(&space, &r, &[1.0, 1.0, 0.0][..nrhs], &mut z).unwrap();
             assert_eq!(work.local_applications, params.steps);
-            space.write(&z, &double, &mut fields.even).unwrap();
+            space.copy(&z, &mut fields.even).unwrap();
             let one = operator(1);
-            for (k, (got, source)) in fields.download().unwrap().iter().zip(&sources).enumerate() {
+            for (k, (got, source)) in fields.download::<Spinor>().unwrap().iter().zip(&sources).enumerate() {
                 let expected = minimum_residual(&one, source, block, params);
                 let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();
                 // Sums over some thousand numbers, in another order.
@@ -250,18 +239,17 @@ fn domains_that_overlap() {
             for operator in [Operator::Wilson(params()), Operator::Clover(clover, Schur::Symmetric)] {
                 let here = cut::links_of(&part, &gauge);
                 let configuration = Configuration::new(&domain, &here);
-                let schwarz = Schwarz { precision: IterationPrecision::Double, ..schwarz };
-                let mr = configuration.preconditioner(operator, &schwarz, Reconstruction::Eighteen, 2)?;
-                let space = AnySpace::new(&domain, 2, IterationPrecision::Double);
-                let double = SpinorSpace::<Double>::new(&domain, 2);
-                let mut fields = FullSpinor::zero(&domain, 2)?;
+                let schwarz = Schwarz { precision: Precision::Double, ..schwarz };
+                let mr = configuration.preconditioner(operator, &schwarz, LinkStorage::FULL, 2)?;
+                let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, 2);
+                let mut fields = zero(&domain, Precision::Double, 2);
                 fields.upload(&[HostSpinor::zero(part.local), generate::random_source(part, 6)])?;
-                let (mut r, mut z): (AnyField<_>, _) = (space.allocate()?, space.allocate()?);
-                space.read(&fields.even, &mut r)?;
+                let (mut r, mut z) = (space.allocate()?, space.allocate()?);
+                space.copy(&fields.even, &mut r)?;
                 let work = mr.apply(&space, &r, &[0.0, 1.0], &mut z)?;
                 assert_eq!((work.calls, work.local_applications), (1, step.steps));
-                space.write(&z, &double, &mut fields.even)?;
-                let got = fields.download()?;
+                space.copy(&z, &mut fields.even)?;
+                let got = fields.download::<Spinor>()?;
 
                 let mut inside = source.clone();
                 for (index, spinor) in inside.sites_mut().iter_mut().enumerate() {
@@ -271,7 +259,7 @@ fn domains_that_overlap() {
                     }
                 }
                 let whole = Domain::single(Cpu::new(Some(1)), lattice)?;
-                let wilson = wilson::<Double>(&whole, &without_links_out_of(&gauge, &part, WIDTH));
+                let wilson = wilson(Precision::Double, &whole, &without_links_out_of(&gauge, &part, WIDTH));
                 let expected = match operator {
                     Operator::Wilson(_) => minimum_residual(&EvenOddWilson::new(wilson, 1)?, &inside, size, step),
                     Operator::Clover(params, schur) => {
@@ -296,7 +284,7 @@ fn domains_that_overlap() {
 
 #[test]
 fn solves_end_at_their_tolerance() {
-    use IterationPrecision::{Double, Fp16, Half, Single};
+    use Precision::{Double, Fp16, Half, Single};
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.4));
     let sources =
         [generate::random_source(lattice(), 8), generate::point_source(lattice(), [1, 2, 3, 5], 2, 1).unwrap()];
@@ -357,9 +345,9 @@ fn overlap_helps() {
     let gauge = generate::weak_field(lattice, 7, 0.4);
     let clover = CloverParams::isotropic(WilsonParams::from_mass(-0.25, TimeBoundary::Antiperiodic), 1.0, 1.0);
     for (operator, precision, reconstruction) in [
-        (Operator::Clover(clover, Schur::Asymmetric), IterationPrecision::Half, Reconstruction::Twelve),
-        (Operator::Wilson(clover.wilson), IterationPrecision::Single, Reconstruction::TwelveTemporal),
-        (Operator::Clover(clover, Schur::Symmetric), IterationPrecision::Half, Reconstruction::Eight),
+        (Operator::Clover(clover, Schur::Asymmetric), Precision::Half, LinkStorage::of(12)),
+        (Operator::Wilson(clover.wilson), Precision::Single, LinkStorage::of(12).in_temporal_gauge()),
+        (Operator::Clover(clover, Schur::Symmetric), Precision::Single, LinkStorage::of(8)),
     ] {
         let iterations = |overlap| {
             let found = Threads::run(4, |world| {
@@ -396,7 +384,7 @@ fn right_hand_sides_leave_their_domains() {
             let sources: Vec<_> = (0..4).map(|seed| generate::random_source(part, 20 + seed)).collect();
             let configuration = Configuration::new(&domain, &gauge);
             let schwarz = Schwarz { domain: block, overlap, steps: 5, k_max: 6, ..Default::default() };
-            let precision = IterationPrecision::Single;
+            let precision = Precision::Single;
             let request = Request { method: Method::GcrDd, precision, schwarz, ..Request::new(params()) };
             let (good, wide) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
             // The second and the last have nothing to do.
@@ -423,25 +411,22 @@ fn right_hand_sides_leave_their_domains() {
 fn a_narrow_preconditioner_leaves_the_others_alone() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.3));
     let configuration = Configuration::new(&domain, &gauge);
-    let space = AnySpace::new(&domain, 4, IterationPrecision::Single);
-    let sources: Vec<_> = (0..4).map(|seed| generate::random_source(lattice(), 30 + seed)).collect();
+    let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Single, 4);
+    let sources: Vec<HostSpinor> = (0..4).map(|seed| generate::random_source(lattice(), 30 + seed)).collect();
     let vectors = |seed: u64, nrhs: usize| {
         let sources: Vec<_> = sources.iter().cycle().skip(seed as usize).take(nrhs).cloned().collect();
-        let mut full = FullSpinor::<Single>::zero(&domain, nrhs).unwrap();
+        let mut full = zero(&domain, Precision::Single, nrhs);
         full.upload(&sources).unwrap();
-        AnyField::Single(full.even)
+        full.even
     };
-    let bits = |field: AnyField<FourSpins>| {
-        let AnyField::Single(even) = field else { unreachable!("made in single") };
-        let odd = DeviceSpinor::zero(&domain, even.nrhs()).unwrap();
-        FullSpinor { even, odd }.download().unwrap()
+    let bits = |even: DeviceField| -> Vec<HostSpinor> {
+        let FullField { odd, .. } = zero(&domain, Precision::Single, even.nrhs());
+        FullField { even, odd }.download().unwrap()
     };
     for block in [None, Some([4, 4, 4, 4])] {
-        let schwarz = Schwarz { domain: block, steps: 3, precision: IterationPrecision::Single, ..Default::default() };
-        let k = configuration.preconditioner(params(), &schwarz, Reconstruction::Twelve, 4).unwrap();
-        let apply = |r: &AnyField<FourSpins>, mut z: AnyField<FourSpins>| {
-            k.apply(&space, r, &[1.0; 4], &mut z).map(|_| bits(z))
-        };
+        let schwarz = Schwarz { domain: block, steps: 3, precision: Precision::Single, ..Default::default() };
+        let k = configuration.preconditioner(params(), &schwarz, LinkStorage::of(12), 4).unwrap();
+        let apply = |r: &DeviceField, mut z: DeviceField| k.apply(&space, r, &[1.0; 4], &mut z).map(|_| bits(z));
         let (r, untouched) = (vectors(0, 4), bits(vectors(1, 4)));
         let wide = apply(&r, vectors(1, 4)).unwrap();
         assert!((0..4).all(|j| wide[j].sites() != untouched[j].sites()));

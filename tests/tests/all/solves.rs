@@ -7,9 +7,7 @@ use ferrite::field::host::{HostSpinor, Spinor};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{
-    Configuration, Correction, IterationPrecision, Method, Operator, Request, SolveFailure, in_batches,
-};
+use ferrite::solve::{Configuration, Correction, Method, Operator, Precision, Request, SolveFailure, in_batches};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
 use solvers::{Iteration, Observer, SolveError};
@@ -43,7 +41,7 @@ fn every_scheme_ends_at_its_tolerance() {
 /// by one or two.
 #[test]
 fn iteration_counts_are_what_they_were() {
-    use IterationPrecision::{Double, Fp16, Half, Single};
+    use Precision::{Double, Fp16, Half, Single};
     let lattice = Lattice::new([8, 8, 8, 16]).unwrap();
     let source = generate::random_source(lattice, 1);
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
@@ -87,7 +85,7 @@ fn iteration_counts_are_what_they_were() {
 /// In one Krylov space for all, on the normal equations: fewer iterations than CG, the more right-hand sides the fewer.
 #[test]
 fn block_cg_takes_fewer_iterations_than_cg() {
-    use IterationPrecision::{Double, Half, Single};
+    use Precision::{Double, Half, Single};
     let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let gauge = generate::weak_field(lattice, 30, 0.3);
@@ -211,9 +209,7 @@ fn the_size_of_a_source_does_not_matter() {
         field.sites_mut().as_flattened_mut().as_flattened_mut().iter_mut().for_each(|z| *z *= factor);
         field
     };
-    for precision in
-        [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half, IterationPrecision::Fp16]
-    {
+    for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         let request = Request { precision, ladder: false, ..Request::new(operator) };
         let solve = |factor: f64| {

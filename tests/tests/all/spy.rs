@@ -1,5 +1,5 @@
 //! A CPU that notes what is launched and what is allocated.
-use ferrite::backend::{Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream, SumCall};
+use ferrite::backend::{Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream};
 use ferrite::tune::LaunchKey;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,20 +105,14 @@ impl Backend for Spy {
         self.cpu.clear(buffer)
     }
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
-        self.launched.lock().unwrap().insert(LaunchKey { kernel: kernel.name(), sites: n, nrhs });
+        let key = LaunchKey { kernel: kernel.instance().name.into(), sites: n, nrhs };
+        self.launched.lock().unwrap().insert(key);
         self.cpu.run(stream, kernel, n, nrhs)
     }
-    fn sum(&self, stream: Option<&Stream>, kernel: SumCall<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
+    fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
         self.cpu.sum(stream, kernel, n, nrhs, slot)
     }
-    fn sum_into(
-        &self,
-        stream: Option<&Stream>,
-        kernel: SumCall<'_>,
-        n: u32,
-        nrhs: u32,
-        to: (&Buffer, usize),
-    ) -> Result {
+    fn sum_into(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, to: (&Buffer, usize)) -> Result {
         self.cpu.sum_into(stream, kernel, n, nrhs, to)
     }
     fn sums(&self, out: &mut [f64]) -> Result {

@@ -9,7 +9,7 @@ use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{IterationPrecision, Method, Request, ShiftStrategy, StaggeredConfiguration};
+use ferrite::solve::{Method, Precision, Request, ShiftStrategy, StaggeredConfiguration};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;
@@ -36,12 +36,11 @@ fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g> {
     let thin = ThinGauge::upload(&cpu(gauge.lattice()), gauge).unwrap();
     StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap())
 }
-fn request(mass: f64, boundary: TimeBoundary, precision: IterationPrecision, tol: f64) -> Request<StaggeredParams> {
+fn request(mass: f64, boundary: TimeBoundary, precision: Precision, tol: f64) -> Request<StaggeredParams> {
     Request { precision, tol, ..Request::staggered(StaggeredParams::new(mass, boundary)) }
 }
 
-const PRECISIONS: [IterationPrecision; 3] =
-    [IterationPrecision::Double, IterationPrecision::Single, IterationPrecision::Half];
+const PRECISIONS: [Precision; 3] = [Precision::Double, Precision::Single, Precision::Half];
 
 #[test]
 fn milc_solves_alike() {
@@ -174,7 +173,7 @@ impl Observer for Stop {
 fn a_solve_for_many_shifts_can_be_stopped() {
     let gauge = generate::weak_field(Lattice::new([4, 4, 4, 8]).unwrap(), 1, 0.3);
     let sources = [generate::random_source(gauge.lattice(), 2)];
-    let request = request(0.01, TimeBoundary::Antiperiodic, IterationPrecision::Half, 1e-10);
+    let request = request(0.01, TimeBoundary::Antiperiodic, Precision::Half, 1e-10);
     let configuration = asqtad(&gauge, 1.0);
     let solve = |stop: usize| {
         let strategy = ShiftStrategy::MultiShift;

@@ -5,7 +5,7 @@ use std::vec;
 use std::vec::Vec;
 
 /// How far off a kept real number, and a result of arithmetic, may be at most.
-trait Limits: Precision {
+trait Limits: NumberFormat {
     /// Of a number between −1 and 1.
     const KEPT: f64;
     /// Of one operation in registers.
@@ -64,7 +64,7 @@ impl Random {
 }
 
 /// Both links of a pair, from a lane and a direction of a tile that is full of others.
-fn kept<P: Precision, R: LinkFormat<P>>(forward: &Matrix, backward: &Matrix) -> [Matrix; 2] {
+fn kept<P: NumberFormat, R: LinkFormat<P>>(forward: &Matrix, backward: &Matrix) -> [Matrix; 2] {
     let mut memory = vec![Chunk([0x5a5a_5a5a; 4]); TILE * R::SITE_BYTES / 16];
     let tile = Global(memory.as_mut_ptr().cast());
     let (lane, mu, mut other) = (19, 2, Random(7));
@@ -77,7 +77,7 @@ fn kept<P: Precision, R: LinkFormat<P>>(forward: &Matrix, backward: &Matrix) -> 
     unsafe { R::store_pair(tile, lane, mu, forward, backward) };
     all().filter(|at| *at > (lane, mu)).for_each(|(lane, mu)| fill(&mut other, lane, mu));
     // No word was left out, so that no pair lies on another's.
-    assert!(memory.iter().all(|chunk| chunk.0.iter().all(|word| *word != 0x5a5a_5a5a)), "{}", R::NAME);
+    assert!(memory.iter().all(|chunk| chunk.0.iter().all(|word| *word != 0x5a5a_5a5a)), "{}", R::STORAGE);
     let pair = unsafe { R::load_pair(tile, lane, mu) };
     [R::forward(&pair).cast(), R::backward(&pair).cast()]
 }
@@ -116,7 +116,7 @@ fn phases() -> Vec<f64> {
     near.into_iter().chain(some).flat_map(|phi| [phi, -phi]).collect()
 }
 
-fn round_trip<P: Precision, R: LinkFormat<P>>(
+fn round_trip<P: NumberFormat, R: LinkFormat<P>>(
     make: impl Fn(&mut Random, f64) -> Matrix,
     tolerance: fn(&Matrix) -> f64,
 ) {
@@ -130,7 +130,7 @@ fn round_trip<P: Precision, R: LinkFormat<P>>(
         tried += 1;
         for (kept, exact) in kept::<P, R>(&u, &v).iter().zip([u, v]) {
             let (off, tol) = (distance(kept, &exact), tolerance(&exact));
-            assert!(off <= tol, "{} {}, φ = {phi}: {off:.2e} > {tol:.2e}", P::NAME, R::NAME);
+            assert!(off <= tol, "{} {}, φ = {phi}: {off:.2e} > {tol:.2e}", P::PRECISION, R::STORAGE);
         }
     }
     assert!(tried > 150);

@@ -3,8 +3,8 @@ use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, MOST_KEPT, lock, raw};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
 use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
+use gpu_kernels::Instance;
 use gpu_kernels::sides::{SUM_WARPS, Variant, Way};
-use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
@@ -36,8 +36,13 @@ const BATCH_SECONDS: f64 = 2e-3;
 /// Most launches of a batch.
 const MOST_LAUNCHES: f64 = 500.0;
 
-/// Which launch: the kernel's type, sites, right-hand sides.
-pub(super) type LaunchId = (TypeId, u32, u32);
+/// Which launch: the kernel's [`address`], sites, right-hand sides.
+pub(super) type LaunchId = (usize, u32, u32);
+
+/// Of a kernel in the tables: what is quick to compare.
+pub(super) fn address(instance: &'static Instance) -> usize {
+    std::ptr::from_ref(instance).addr()
+}
 
 /// What a launch needs besides arguments.
 #[derive(Clone, Copy)]
@@ -167,9 +172,13 @@ impl Cuda {
     ///
     /// # Safety
     /// As for [`Cuda::start`].
-    pub(super) unsafe fn choose(&self, id: LaunchId, parts: &[&str], parameters: &mut [*mut c_void]) -> Result<Launch> {
-        let (kernel, n, nrhs) = id;
-        let function = self.function(kernel, parts, Way::ONE)?;
+    pub(super) unsafe fn choose(
+        &self,
+        kernel: &'static Instance,
+        (n, nrhs): (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<Launch> {
+        let function = self.function(kernel, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || function.variants.iter().filter(|variant| variant.shared <= self.shared.most_shared);
         let default = default_shape(variants().map(|variant| variant.way), nrhs, most);
@@ -179,12 +188,12 @@ impl Cuda {
             let mut shapes = candidates(Way::ONE, nrhs, most);
             if nrhs > 1 {
                 for variant in variants() {
-                    let most = self.most_threads(self.function(kernel, parts, variant.way)?)?.min(MOST_THREADS);
+                    let most = self.most_threads(self.function(kernel, variant.way)?)?.min(MOST_THREADS);
                     shapes.extend(candidates(variant.way, nrhs, most));
                 }
             }
             let measure = |shape: Shape| {
-                let function = self.function(kernel, parts, shape.way)?;
+                let function = self.function(kernel, shape.way)?;
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
                 unsafe { self.seconds(Launch { function, shape }, (n, nrhs), parameters) }
             };
@@ -199,8 +208,8 @@ impl Cuda {
         } else {
             default
         };
-        let launch = Launch { function: self.function(kernel, parts, shape.way)?, shape };
-        lock(&self.shared.launches).insert(id, launch);
+        let launch = Launch { function: self.function(kernel, shape.way)?, shape };
+        lock(&self.shared.launches).insert((address(kernel), n, nrhs), launch);
         Ok(launch)
     }
 
@@ -274,7 +283,7 @@ mod tests {
 
     #[test]
     fn sums_that_a_block_has_no_memory_for() {
-        let variant = |sides, looped, shared| Variant { name: "", way: Way { sides, looped }, registers: 0, shared };
+        let variant = |sides, looped, shared| Variant { name: "", way: Way { sides, looped }, shared };
         let variants = [variant(1, true, 100 << 10), variant(3, false, 0)];
         for (nrhs, kib, way) in [(12, 227, variants[0].way), (12, 116, variants[0].way), (12, 115, variants[1].way)] {
             assert_eq!(sum_way(&variants, nrhs, kib << 10), way, "{kib} KiB");

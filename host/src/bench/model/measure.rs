@@ -7,11 +7,11 @@ use super::{Algebra, Curve, Exchange, Format, Iterations, Machine, Operation, Wi
 use crate::backend::Backend;
 use crate::bench::{Options, time_in};
 use crate::domain::{Domain, Result};
-use crate::halo::{Network, Transport, Travels};
+use crate::halo::{Network, Transport, zone_bytes};
 use crate::lattice::Lattice;
 use crate::tune::Operations;
 use crate::workload::{self, Extent, Visit};
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Precision, Single};
+use gpu_kernels::{FermionKind, LinkStorage};
 use reference::{Costs, Reference};
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,18 +45,18 @@ pub struct Plan {
 struct Kind {
     name: &'static str,
     reach: usize,
-    four_spins: bool,
+    fermions: FermionKind,
 }
 
 impl Plan {
     fn kind(&self) -> Kind {
-        let (name, reach, four_spins) = match self.operations {
-            Operations::Wilson => ("wilson", 1, true),
-            Operations::Clover | Operations::LinearAlgebra => ("clover", 1, true),
-            Operations::Staggered => ("staggered", 1, false),
-            Operations::Improved | Operations::ColourAlgebra => ("asqtad", 3, false),
+        let (name, reach, fermions) = match self.operations {
+            Operations::Wilson => ("wilson", 1, FermionKind::Wilson),
+            Operations::Clover | Operations::LinearAlgebra => ("clover", 1, FermionKind::Wilson),
+            Operations::Staggered => ("staggered", 1, FermionKind::Staggered),
+            Operations::Improved | Operations::ColourAlgebra => ("asqtad", 3, FermionKind::Staggered),
         };
-        Kind { name, reach, four_spins }
+        Kind { name, reach, fermions }
     }
 }
 
@@ -71,7 +71,8 @@ pub fn times(domain: &Domain, plan: &Plan) -> Result<Vec<(String, Format, f64)>>
 }
 
 fn format(operation: &workload::Operation) -> Format {
-    Format { precision: operation.precision.into(), reconstruct: operation.reconstruct.into() }
+    let reconstruct = operation.storage.map_or("", LinkStorage::name).into();
+    Format { precision: operation.precision.name().into(), reconstruct }
 }
 
 fn timed(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
@@ -106,11 +107,7 @@ fn algebra(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
         }
         Ok(())
     };
-    if plan.kind().four_spins {
-        workload::linear_algebra::<FourSpins>(domain, &plan.options, Extent::Shown, &mut visit)?;
-    } else {
-        workload::linear_algebra::<OneSpin>(domain, &plan.options, Extent::Shown, &mut visit)?;
-    }
+    workload::linear_algebra(domain, plan.kind().fermions, &plan.options, Extent::Shown, &mut visit)?;
     Ok(all)
 }
 
@@ -144,19 +141,6 @@ fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
         all.push(Lattice::new(size)?);
     }
     Ok(all)
-}
-
-/// Bytes of a site in a message.
-fn zone_bytes(four_spins: bool, precision: &str) -> usize {
-    fn of<P: Precision>(four_spins: bool) -> usize {
-        if four_spins { FourSpins::zone_bytes::<P>() } else { OneSpin::zone_bytes::<P>() }
-    }
-    match precision {
-        "double" => of::<Double>(four_spins),
-        "single" => of::<Single>(four_spins),
-        "half" => of::<Half>(four_spins),
-        _ => of::<Fp16>(four_spins),
-    }
 }
 
 /// *Collective.* Measures; with at least two processes, all of one host, each of which has a device of its own.
@@ -234,14 +218,14 @@ fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &m
         let name = operation.name;
         let is_matrix = name.contains("_matrix");
         // M†M comes with the sum that CG waits for.
-        let has_sums = name.ends_with("_sums") || is_matrix && !kind.four_spins;
+        let has_sums = name.ends_with("_sums") || is_matrix && kind.fermions == FermionKind::Staggered;
         Operation {
             name: name.into(),
             format: format(&operation),
             reach: kind.reach,
             hops: if is_matrix { 2 } else { 1 },
             sums: usize::from(has_sums),
-            zone_bytes: zone_bytes(kind.four_spins, operation.precision),
+            zone_bytes: zone_bytes(kind.fermions, operation.precision),
             // Counted on the first lattice.
             flops: operation.flops / points[0].0,
             alone: curve(points),
@@ -251,7 +235,7 @@ fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &m
     }));
     machine.algebra.extend(algebras.into_iter().map(|Series { operation, points }| Algebra {
         name: operation.name.into(),
-        precision: operation.precision.into(),
+        precision: operation.precision.name().into(),
         alone: curve(points),
     }));
     Ok(())
@@ -292,8 +276,8 @@ mod tests {
     use super::*;
     use crate::backend::Cpu;
     use crate::domain::DeviceError;
-    use crate::solve::{IterationPrecision, Reconstruction};
     use comms::Threads;
+    use gpu_kernels::Precision;
 
     #[test]
     fn lattices_are_halved() {
@@ -315,8 +299,8 @@ mod tests {
         let lattice = Lattice::new([4; 4]).unwrap();
         let options = Options {
             lattice,
-            precisions: vec![IterationPrecision::Single],
-            reconstructions: vec![Reconstruction::Twelve],
+            precisions: vec![Precision::Single],
+            reconstructions: vec![LinkStorage::of(12)],
             nrhs: 1,
         };
         let plan = Plan { operations: Operations::Wilson, options, largest: lattice, transport: Transport::Host };

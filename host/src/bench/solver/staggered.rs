@@ -1,12 +1,11 @@
 //! CG on M†M of a staggered operator, for one mass or for many shifts together.
 use super::{Cell, Sample, Scheme, Study, StudyFailure, average, gflops_of, not_converged, unsolved};
-use crate::dirac::{StaggeredParams, TimeBoundary};
+use crate::dirac::{StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::Result;
 use crate::field::host::ColourVector;
 use crate::generate;
-use crate::solve::{
-    Correction, IterationPrecision, Method, Reconstruction, ShiftStrategy, SolvedShifts, StaggeredConfiguration,
-};
+use crate::solve::{Correction, Method, ShiftStrategy, SolvedShifts, StaggeredConfiguration};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::Observer;
 
 /// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
@@ -20,16 +19,9 @@ pub struct Several {
 
 /// CG with reliable updates in double, in each pair of a precision and a reconstruction for which there are kernels of
 /// the naive operator, or of the improved ones.
-pub fn staggered_schemes(
-    improved: bool,
-    precisions: &[IterationPrecision],
-    reconstructions: &[Reconstruction],
-) -> Vec<Scheme> {
+pub fn staggered_schemes(improved: bool, precisions: &[Precision], reconstructions: &[LinkStorage]) -> Vec<Scheme> {
     let pairs = precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
-    let exist = pairs.filter(|&(precision, reconstruction)| match improved {
-        true => reconstruction.exists_for_improved(precision),
-        false => reconstruction.exists_for_naive(precision),
-    });
+    let exist = pairs.filter(|&(precision, storage)| StaggeredLinks::exists(improved, precision, storage));
     let correction = Correction::default();
     exist
         .map(|(precision, reconstruction)| Scheme { method: Method::Cg, precision, reconstruction, correction })
@@ -100,11 +92,11 @@ impl Sample {
 /// 10⁹ operations per second of M†M on one parity by itself.
 pub fn staggered_matrix_gflops(
     configuration: &StaggeredConfiguration,
-    precision: IterationPrecision,
-    reconstruction: Reconstruction,
+    precision: Precision,
+    reconstruction: LinkStorage,
 ) -> Result<f64> {
     let operator = configuration.operator(params(0.1), precision, reconstruction, 1)?;
-    gflops_of(configuration.domain(), &operator, precision)
+    gflops_of::<ColourVector>(configuration.domain(), &*operator, precision)
 }
 
 #[cfg(test)]
@@ -113,25 +105,25 @@ mod tests {
 
     #[test]
     fn columns_are_those_with_kernels() {
-        use IterationPrecision::{Double, Fp16, Half, Single};
-        use Reconstruction::{Eight, EightShort, Eighteen, Nine, TwelveTemporal};
-        let all = [Eighteen, Eight, TwelveTemporal, EightShort, Nine];
+        use Precision::{Double, Fp16, Half, Single};
+        let [eighteen, eight, nine] = [18, 8, 9].map(LinkStorage::of);
+        let all = [eighteen, eight, LinkStorage::of(12).in_temporal_gauge(), eight.in_half(), nine];
         let formats = |improved| {
             let schemes = staggered_schemes(improved, &[Double, Fp16, Single, Half], &all);
             schemes.into_iter().map(|scheme| (scheme.precision, scheme.reconstruction)).collect::<Vec<_>>()
         };
         let naive = [
-            (Double, Eighteen),
-            (Double, Eight),
-            (Single, Eighteen),
-            (Single, Eight),
-            (Single, EightShort),
-            (Half, Eighteen),
-            (Half, Eight),
+            (Double, eighteen),
+            (Double, eight),
+            (Single, eighteen),
+            (Single, eight),
+            (Single, eight.in_half()),
+            (Half, eighteen),
+            (Half, eight),
         ];
         assert_eq!(formats(false), naive);
         let mut improved = naive.to_vec();
-        for (at, pair) in [(2, (Double, Nine)), (6, (Single, Nine)), (9, (Half, Nine))] {
+        for (at, pair) in [(2, (Double, nine)), (6, (Single, nine)), (9, (Half, nine))] {
             improved.insert(at, pair);
         }
         assert_eq!(formats(true), improved);

@@ -9,7 +9,7 @@ use ferrite::backend::Backend;
 use ferrite::bench::{Options, Row, timeline};
 use ferrite::domain::Domain;
 use ferrite::halo::{Reach, Span, Transport, ways as ways_of};
-use ferrite::solve::{IterationPrecision, Reconstruction};
+use ferrite::solve::{LinkStorage, Precision};
 use ferrite::tune::Operations;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -51,8 +51,8 @@ struct Way {
 /// What is measured.
 struct Plan {
     operator: Operator,
-    precisions: Vec<IterationPrecision>,
-    reconstructions: Vec<Reconstruction>,
+    precisions: Vec<Precision>,
+    reconstructions: Vec<LinkStorage>,
 }
 
 impl Arguments {

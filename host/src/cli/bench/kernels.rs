@@ -6,12 +6,12 @@ use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::backend::MAX_RHS;
 use ferrite::bench::{self, Options, Row};
+use ferrite::dirac::{StaggeredLinks, Wilson};
 use ferrite::domain::Domain;
 use ferrite::fat_links;
-use ferrite::field::{DeviceClover, DeviceGauge, DeviceSpinor};
+use ferrite::field::{DeviceClover, DeviceField, DeviceGauge};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction};
-use gpu_kernels::storage::{Double, Recon18};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -101,16 +101,16 @@ pub struct Common {
 }
 
 /// What is said where no pair of the formats asked for exists.
-pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8t is for Wilson fermions in double and single precision, \
+pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8 and 8t are for Wilson fermions in double and single precision, \
     12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
     long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
 
 /// Whether there is a kernel for some pair.
-pub fn exist(operator: Operator, precisions: &[IterationPrecision], reconstructions: &[Reconstruction]) -> bool {
-    let exists = |p, r: Reconstruction| match operator {
-        Operator::Wilson | Operator::Clover => r.exists_in(p),
-        Operator::Staggered => r.exists_for_naive(p),
-        Operator::Asqtad => r.exists_for_improved(p),
+pub fn exist(operator: Operator, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
+    let exists = |p, r: LinkStorage| match operator {
+        Operator::Wilson | Operator::Clover => Wilson::exists(p, r),
+        Operator::Staggered => StaggeredLinks::exists(false, p, r),
+        Operator::Asqtad => StaggeredLinks::exists(true, p, r),
     };
     precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r)))
 }
@@ -134,14 +134,14 @@ pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<
 pub fn memory(lattice: Lattice, nrhs: usize, operators: &[Operator]) -> Vec<(&'static str, usize)> {
     let (links, clover) = (!operators.is_empty(), operators.contains(&Operator::Clover));
     let sites = lattice.half_volume();
-    let spinor = DeviceSpinor::<Double>::bytes_for(sites, nrhs);
+    let spinor = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
     if links {
-        let links = 2 * DeviceGauge::<Double, Recon18>::bytes_for(sites);
+        let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
         needs.push(("links", links + 1152 * sites));
         if clover {
             // The term and its inverse on both parities, in double and in the precision that is timed.
-            let term = 8 * DeviceClover::<Double>::bytes_for(sites);
+            let term = 8 * DeviceClover::bytes_for(Precision::Double, sites);
             needs.push(("links in double", links));
             needs.push(("clover term and its inverse", term));
         }
@@ -165,7 +165,7 @@ pub fn dslash(args: Dslash, context: &Context) -> Outcome {
 
 impl Common {
     /// The formats asked for, of which there have to be kernels.
-    fn formats_of(&self, what: What) -> Outcome<(Vec<IterationPrecision>, Vec<Reconstruction>)> {
+    fn formats_of(&self, what: What) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
         let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
         check_nrhs(self.nrhs)?;
         if let What::Dslash(operator) = what

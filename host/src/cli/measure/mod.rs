@@ -8,6 +8,7 @@ use super::verify::ReadFlags;
 use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
+use ferrite::Precision;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
@@ -191,12 +192,13 @@ impl Task<'_> {
         }
         let file = read_gauge(&path, self.reading, &layout, world)?;
         let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
-        let mut needs = vec![("links as read from the host", read), ("links in double", part.links_bytes::<f64>())];
+        let mut needs =
+            vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
         if self.course.is_some() {
-            needs.push(("links that flow", part.links_bytes::<f64>()));
-            needs.push(("their momenta", 2 * MomentumField::<f64>::bytes_for(part.sites())));
+            needs.push(("links that flow", part.links_bytes(Precision::Double)));
+            needs.push(("their momenta", 2 * MomentumField::bytes_for(Precision::Double, part.sites())));
         }
-        needs.extend(Exchanges::of(part).border::<f64>().needs());
+        needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(world, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
         let found = {

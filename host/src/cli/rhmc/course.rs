@@ -8,6 +8,7 @@ use super::input::{Group, Input, Timed};
 use super::record::{self, Record};
 use super::replay::{self, Replay};
 use super::settings;
+use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
@@ -17,7 +18,6 @@ use ferrite::rhmc::functions::rational_functions;
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::spectrum;
 use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
-use gpu_kernels::storage::Element;
 use serde_json::Value;
 use solvers::SolveError;
 use std::time::Instant;
@@ -45,7 +45,7 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// *Collective.* Makes the trajectories that are missing.
-    pub fn make<T: Element>(
+    pub fn make(
         &self,
         backend: &dyn Backend,
         mut folder: Folder,
@@ -67,7 +67,7 @@ impl Run<'_> {
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
         // these very links were looked at, with the same operators.
         if state.trajectory == 0 {
-            let links = MovingLinks::<T>::new(&thin)?;
+            let links = MovingLinks::new(&thin, input.precision())?;
             for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
                 let largest = largest(&links, group, input.plan.seed)?;
                 if largest > *bound {
@@ -78,7 +78,7 @@ impl Run<'_> {
         }
         let quarks = self.quarks(&domain, &mut state)?;
         state.batches.clone_from(&self.batches.sizes);
-        let mut chain = Chain::<T>::new(input.plan.clone(), &thin, quarks).map_err(failed)?;
+        let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
         drop(thin);
         if fresh {
             let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, world)?;
@@ -166,7 +166,7 @@ impl Run<'_> {
         }
         Ok(all)
     }
-    fn measure<T: Element>(&self, chain: &Chain<T>, number: u32) -> Outcome<record::Measured> {
+    fn measure(&self, chain: &Chain, number: u32) -> Outcome<record::Measured> {
         let given = |which: usize| match &self.replay {
             Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
             None => Ok(None),
@@ -174,7 +174,7 @@ impl Run<'_> {
         record::measure(chain, (self.input, &self.batches.sizes), number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
-    fn look_at_spectrum<T: Element>(&self, chain: &mut Chain<T>, state: &mut State) -> Outcome<Vec<f64>> {
+    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut State) -> Outcome<Vec<f64>> {
         let mut found = Vec::new();
         for (number, group) in self.input.groups.iter().enumerate() {
             let largest = largest(chain.links(), group, self.input.plan.seed)?;
@@ -214,8 +214,8 @@ impl Run<'_> {
             }
         }
     }
-    fn download<T: Element>(&self, chain: &Chain<T>) -> Outcome<HostGauge> {
-        Ok(chain.links().thin::<f64>()?.download()?)
+    fn download(&self, chain: &Chain) -> Outcome<HostGauge> {
+        Ok(chain.links().thin(Precision::Double)?.download()?)
     }
     /// *Collective.*
     fn is_asked_to_end(&self) -> Outcome<bool> {
@@ -250,7 +250,7 @@ const WORSE: f64 = 10.0;
 pub const MARGIN: f64 = 1.15;
 
 /// *Collective.* What the eigenvalues of −D² are not above.
-pub fn largest<T: Element>(links: &MovingLinks<T>, group: &Group, seed: u64) -> Outcome<f64> {
+pub fn largest(links: &MovingLinks, group: &Group, seed: u64) -> Outcome<f64> {
     spectrum::largest(links, &group.operator, seed).map_err(failed)
 }
 

@@ -19,7 +19,7 @@ use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Format, GaugeFile, Precision, WriteOptions, atomic};
+use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions, atomic};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -83,7 +83,7 @@ pub struct Links {
 pub struct Folder {
     path: PathBuf,
     /// Of the links: files hold just their bits.
-    precision: Precision,
+    precision: FilePrecision,
     /// Length of `trajectories.jsonl`.
     bytes: u64,
     /// Keeps other processes away as long as it is open; with rank 0.
@@ -94,7 +94,7 @@ pub struct Folder {
 
 impl Folder {
     /// *Collective.* A folder for a new run; made if it is not there.
-    pub fn create(path: &Path, precision: Precision, world: &World) -> Outcome<Self> {
+    pub fn create(path: &Path, precision: FilePrecision, world: &World) -> Outcome<Self> {
         let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| {
             if folder.file("state.toml").exists() {
@@ -116,7 +116,7 @@ impl Folder {
         Ok(folder)
     }
     /// *Collective.* The folder of a run that goes on, and its state.
-    pub fn find(path: &Path, precision: Precision, world: &World) -> Outcome<(Self, Saved)> {
+    pub fn find(path: &Path, precision: FilePrecision, world: &World) -> Outcome<(Self, Saved)> {
         let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| folder.lock())?;
         let saved = world.agree(folder.state())?;
@@ -313,7 +313,7 @@ impl Folder {
         world: &World,
     ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
-        let options = WriteOptions { format: Format::Ildg, precision: self.precision, title, ..Default::default() };
+        let options = WriteOptions { format: FileFormat::Ildg, precision: self.precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
         let back = fields::read_gauge(path, &Reading::default(), layout, world)?;
         let same = if back.gauge.links() == gauge.links() {
@@ -346,7 +346,7 @@ mod tests {
         let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
         for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
             let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
-            let mut folder = Folder::create(&path, Precision::Double, &world).unwrap();
+            let mut folder = Folder::create(&path, FilePrecision::Double, &world).unwrap();
             folder.link = link;
             let links = folder.write_links(3, &gauge, true, &layout, &world).unwrap();
             assert_eq!(links.name, "state.1.ildg");

@@ -5,6 +5,7 @@ use super::super::text;
 use super::super::{Failure, Outcome};
 use super::precision::precisions;
 use crate::config::{Kind, Schema, Settings};
+use ferrite::Precision;
 use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::fat_links::PathCoefficients;
 use ferrite::lattice::Lattice;
@@ -146,6 +147,10 @@ pub struct Input {
 }
 
 impl Input {
+    /// Of links and momenta.
+    pub fn precision(&self) -> Precision {
+        if self.single_links { Precision::Single } else { Precision::Double }
+    }
     /// Reads the file and the settings beside it; all mistakes at once.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Settings)) -> Outcome<Self> {
         let mut settings = Settings::of(SCHEMA);

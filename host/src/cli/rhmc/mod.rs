@@ -20,7 +20,7 @@ use super::{Code, Context, Failure, Outcome, fields, interrupt};
 use clap::Args;
 use course::Run;
 use ferrite::field::host::HostGauge;
-use ferrite::files::{Precision, ReadOptions};
+use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::generate;
 use folder::{Folder, State};
 use input::{Input, Start};
@@ -121,7 +121,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End> {
     let Job { input, layout, device, out, resume, max_hours } = *job;
     let (world, begin) = (&context.world, Instant::now());
-    let precision = if input.single_links { Precision::Single } else { Precision::Double };
+    let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
     let found = if resume { Some(Folder::find(out, precision, world)?) } else { None };
     let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
     let batches = needs::batches(input, split_before, layout, (device, world))?;
@@ -153,14 +153,7 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     };
     interrupt::listen();
     let run = Run { input, layout, context, settings, begin, max_hours, replay, batches };
-    {
-        let backend = device.backend();
-        if input.single_links {
-            run.make::<f32>(backend, folder, state, &gauge)
-        } else {
-            run.make::<f64>(backend, folder, state, &gauge)
-        }
-    }
+    run.make(device.backend(), folder, state, &gauge)
 }
 
 fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {

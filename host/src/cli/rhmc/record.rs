@@ -3,13 +3,13 @@ use super::super::report::data::SCHEMA;
 use super::super::{Failure, Outcome as Done, profile};
 use super::input::Input;
 use ferrite::backend::KernelTime;
-use ferrite::field::FullColour;
+use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
 use ferrite::rhmc::condensate::{Estimate, condensate, noise};
 use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
 use ferrite::statistics::average;
-use gpu_kernels::storage::{Double, Element};
+use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 
@@ -48,14 +48,14 @@ pub struct Record {
 
 /// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
 /// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
-pub fn measure<T: Element>(
-    chain: &Chain<T>,
+pub fn measure(
+    chain: &Chain,
     (input, batches): (&Input, &[usize]),
     number: u32,
     given: impl Fn(usize) -> Done<Option<HostColour>>,
 ) -> Done<Measured> {
     let links = chain.links();
-    let thin = links.thin::<f64>()?;
+    let thin = links.thin(Precision::Double)?;
     let (plaquette, _) = thin.plaquette()?;
     let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
     let traces = mean_traces(&thin, &rectangles)?;
@@ -65,7 +65,7 @@ pub fn measure<T: Element>(
         for quarks in &group.quarks {
             let mut found = Vec::new();
             for together in batches.iter().copied() {
-                let mut field = FullColour::<Double>::zero(chain.domain(), together)?;
+                let mut field = FullField::zero(chain.domain(), FermionKind::Staggered, Precision::Double, together)?;
                 noise(&mut field, found.len() as u32, input.plan.seed, number)?;
                 let mut from_files = Vec::new();
                 for _ in 0..together {

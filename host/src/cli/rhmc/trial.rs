@@ -10,24 +10,13 @@ use ferrite::lattice::Lattice;
 use ferrite::rhmc::fermions::Pseudofermions;
 use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::trajectory::Chain;
-use gpu_kernels::storage::Element;
 use std::time::Instant;
 
 /// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
 pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
-    {
-        let backend = device.backend();
-        if input.single_links {
-            trial_in::<f32, N>(input, &Domain::single(backend, on)?, steps)
-        } else {
-            trial_in::<f64, N>(input, &Domain::single(backend, on)?, steps)
-        }
-    }
-}
-
-fn trial_in<T: Element, const N: usize>(input: &Input, domain: &Domain, steps: [usize; N]) -> Outcome<[f64; N]> {
+    let domain = &Domain::single(device.backend(), on)?;
     let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
-    let links = MovingLinks::<T>::new(&thin)?;
+    let links = MovingLinks::new(&thin, input.precision())?;
     let mut all = Vec::new();
     for group in &input.groups {
         all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
@@ -47,7 +36,7 @@ fn trial_in<T: Element, const N: usize>(input: &Input, domain: &Domain, steps: [
             solvers[0].tol.truncate(1);
             quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, count)?);
         }
-        let mut chain = Chain::<T>::new(plan, &thin, quarks).map_err(failed)?;
+        let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();
         chain.trajectory(1, None, false).map_err(failed)?;
         *seconds = begin.elapsed().as_secs_f64();

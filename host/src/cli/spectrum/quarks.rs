@@ -16,7 +16,7 @@ use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::gauge_fixing::relax::{Gauge, theta};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Reconstruction, Report, in_batches};
+use ferrite::solve::{Configuration, LinkStorage, Report, in_batches};
 use ferrite::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::{generate, smear};
 use rayon::prelude::*;
@@ -70,7 +70,7 @@ impl Solver {
     pub fn memory(&self, cut: Cut, together: usize) -> Needs {
         match self {
             Solver::Wilson(solve) => {
-                let reconstruction = solve.plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+                let reconstruction = solve.plan.reconstruction.unwrap_or(LinkStorage::FULL);
                 solve.request(reconstruction).memory(cut.local, &cut.grid, together)
             }
             Solver::Staggered(solve) => solve.memory(cut, together),
@@ -134,7 +134,7 @@ pub fn wilson(
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
     } else {
-        let largest = solve.request(plan.reconstruction.unwrap_or(Reconstruction::Eighteen));
+        let largest = solve.request(plan.reconstruction.unwrap_or(LinkStorage::FULL));
         let needs = |together: usize| largest.memory(layout.local(), layout.grid(), together);
         let task = format!("the solve on {}", plan.lattice());
         let batches = input.batch.on((device, world), 12, needs, (&task, RIGHT_HAND_SIDE))?;

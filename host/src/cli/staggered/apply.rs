@@ -9,7 +9,7 @@ use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
 use crate::cli::{Context, Failure, Outcome};
 use crate::config::Settings;
 use ferrite::dirac::Form;
-use ferrite::solve::{Reconstruction, staggered_apply_memory};
+use ferrite::solve::{LinkStorage, staggered_apply_memory};
 use serde_json::json;
 use std::path::PathBuf;
 use tracing::info;
@@ -23,7 +23,7 @@ pub fn apply(settings: &mut Settings, form: Form, context: &Context) -> Outcome 
     let device = choice.open(world)?;
     let layout = plan.cut(&choice, world)?;
     // As long as the links have not been seen: that of 18 reals, the most.
-    let largest = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+    let largest = plan.reconstruction.unwrap_or(LinkStorage::FULL);
     let (Cut { local, grid }, nrhs) = (layout.cut(), plan.sources.len());
     let needs = staggered_apply_memory(local, &grid, nrhs, plan.kind != Kind::Naive, plan.precision, largest);
     device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;

@@ -9,7 +9,7 @@ use ferrite::domain::Domain;
 use ferrite::fat_links::{FatLinkError, Improvement, PathCoefficients, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::solve::{Reconstruction, StaggeredConfiguration};
+use ferrite::solve::{LinkStorage, StaggeredConfiguration};
 use std::path::PathBuf;
 
 /// Links in host memory.
@@ -21,9 +21,9 @@ pub enum HostLinks {
 }
 
 /// *Collective.* Reads the links; answers with the reconstruction and the tadpole factor too.
-pub fn read_links(plan: &StaggeredPlan, layout: &Layout, world: &World) -> Outcome<(HostLinks, Reconstruction, f64)> {
+pub fn read_links(plan: &StaggeredPlan, layout: &Layout, world: &World) -> Outcome<(HostLinks, LinkStorage, f64)> {
     let hisq = matches!(plan.kind, Kind::Hisq(_));
-    let default = if hisq { Reconstruction::Thirteen } else { Reconstruction::Twelve };
+    let default = if hisq { LinkStorage::of(13) } else { LinkStorage::of(12) };
     match &plan.links {
         LinkFiles::Gauge(path) => {
             let file = fields::read_gauge(path, &plan.read, layout, world)?;

@@ -21,7 +21,7 @@ use crate::config::Settings;
 use clap::Args;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour};
-use ferrite::solve::{Reconstruction, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
+use ferrite::solve::{LinkStorage, Report, SolveFailure, StaggeredConfiguration, in_batches, shifts_in_batches};
 pub use links::read_links;
 use plan::Masses;
 use solvers::{SolveError, Unsolved};
@@ -146,7 +146,7 @@ impl StaggeredSolve {
     /// Memory at the peak for `nrhs` right-hand sides together, with names for what takes it.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         let plan = &self.plan;
-        let reconstruction = plan.reconstruction.unwrap_or(Reconstruction::Eighteen);
+        let reconstruction = plan.reconstruction.unwrap_or(LinkStorage::FULL);
         let in_u3 = matches!(plan.kind, Kind::Hisq(_));
         let reconstruction = if in_u3 { reconstruction.with_phase() } else { reconstruction };
         let request = self.scheme.request(plan.params(), plan.precision, reconstruction);
@@ -238,7 +238,7 @@ pub type Solved = (Vec<HostColour>, Report, Option<Unsolved>);
 pub fn one_mass(
     solve: &StaggeredSolve,
     (device, layout): (&Device, &Layout),
-    (links, reconstruction, u0): (&HostLinks, Reconstruction, f64),
+    (links, reconstruction, u0): (&HostLinks, LinkStorage, f64),
     (sizes, sources, guess): (&[usize], &[HostColour], Option<&[HostColour]>),
     watch: &mut Watch,
 ) -> Outcome<Solved> {
@@ -266,7 +266,7 @@ pub fn one_mass(
 }
 
 /// Says so where links were not kept as planned.
-fn kept(planned: Reconstruction, used: Reconstruction) {
+fn kept(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
         info!("reconstruct {planned} does not tell some of these links: {used} is used");

@@ -13,7 +13,7 @@ use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::field::host::{ColourVector, HostColour};
 use ferrite::files::Header;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction, ShiftStrategy};
+use ferrite::solve::{LinkStorage, Precision, ShiftStrategy};
 use std::path::PathBuf;
 
 /// Names of the phases.
@@ -158,9 +158,9 @@ pub struct StaggeredPlan {
     /// Right-hand sides.
     pub sources: Vec<Source>,
     /// Precision of the iteration.
-    pub precision: IterationPrecision,
+    pub precision: Precision,
     /// `None`: whatever the links allow.
-    pub reconstruction: Option<Reconstruction>,
+    pub reconstruction: Option<LinkStorage>,
     /// Where the result goes.
     pub output: Option<PathBuf>,
 }
@@ -207,9 +207,9 @@ impl StaggeredPlan {
         let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
         let naive = kind == Some(Kind::Naive);
         let whose = if naive { "links of the naive staggered operator" } else { "long links" };
-        let fits = |format: Reconstruction| !(format.is_temporal() || naive && format.keeps_phase());
+        let fits = |format: LinkStorage| !(format.temporal || naive && format.keeps_phase());
         let reconstruction = reconstruction(settings, whose, fits);
-        if precision != IterationPrecision::Single && reconstruction.is_some_and(Reconstruction::is_short) {
+        if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
             settings.conflict(
                 "reconstruct",
                 "precision",

@@ -1,14 +1,13 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
 use super::super::{Machine, Part, Polyline};
-use super::{Kind, Plan, Timed, slowest, time, timed, zone_bytes};
+use super::{Kind, Plan, Timed, slowest, time, timed};
 use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
-use crate::halo::{Beyond, Hop, Network, Transport, Travels, hop};
+use crate::halo::{Beyond, Hop, Network, Transport, hop, zone_bytes};
 use crate::lattice::Lattice;
-use crate::solve::IterationPrecision;
 use comms::ProcessGrid;
-use gpu_kernels::storage::{Double, FourSpins, Fp16, Half, OneSpin, Precision, Single};
+use gpu_kernels::Precision;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -89,35 +88,16 @@ impl Reference {
         Ok(())
     }
     /// Bytes that a process sends, and seconds of an exchange with nothing else to do.
-    pub fn exchange(&self, kind: &Kind, transport: Transport, precision: IterationPrecision) -> Result<(f64, f64)> {
+    pub fn exchange(&self, kind: &Kind, transport: Transport, precision: Precision) -> Result<(f64, f64)> {
         let domain = self.domain(transport, true)?;
-        let name = match precision {
-            IterationPrecision::Double => "double",
-            IterationPrecision::Single => "single",
-            IterationPrecision::Half => "half",
-            IterationPrecision::Fp16 => "fp16",
-        };
-        let seconds = match (kind.four_spins, precision) {
-            (true, IterationPrecision::Double) => exchange_of::<FourSpins, Double>(&domain, kind.reach),
-            (true, IterationPrecision::Single) => exchange_of::<FourSpins, Single>(&domain, kind.reach),
-            (true, IterationPrecision::Half) => exchange_of::<FourSpins, Half>(&domain, kind.reach),
-            (true, IterationPrecision::Fp16) => exchange_of::<FourSpins, Fp16>(&domain, kind.reach),
-            (false, IterationPrecision::Double) => exchange_of::<OneSpin, Double>(&domain, kind.reach),
-            (false, IterationPrecision::Single) => exchange_of::<OneSpin, Single>(&domain, kind.reach),
-            (false, _) => exchange_of::<OneSpin, Half>(&domain, kind.reach),
-        }?;
+        let field = DeviceField::zero(&domain, kind.fermions, precision, 1)?;
+        let way = Hop { steps: kind.reach as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
+        let seconds = time(&domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
+        domain.backend().synchronize()?;
         domain.let_go()?;
-        let bytes = 2.0 * self.part(kind.reach).zone[self.mu] * zone_bytes(kind.four_spins, name) as f64;
+        let bytes = 2.0 * self.part(kind.reach).zone[self.mu] * zone_bytes(kind.fermions, precision) as f64;
         Ok((bytes, seconds))
     }
-}
-
-fn exchange_of<K: Travels, P: Precision>(domain: &Domain, reach: usize) -> Result<f64> {
-    let field = DeviceField::<K, P>::zero(domain, 1)?;
-    let way = Hop { steps: reach as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
-    let seconds = time(domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
-    domain.backend().synchronize()?;
-    Ok(seconds)
 }
 
 /// What a cut costs one operation, `[μ]`: seconds against sites of the exterior.

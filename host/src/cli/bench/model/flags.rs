@@ -6,7 +6,7 @@ use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::cli::{Failure, Outcome, target};
 use ferrite::bench::model::{Cluster, Format, MOST_GPUS, Machine, Point, Wire, points_from_json};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction};
+use ferrite::solve::{LinkStorage, Precision};
 
 /// What to do.
 pub struct Asked {
@@ -37,9 +37,9 @@ pub struct Formats {
     /// The operator.
     pub operator: Operator,
     /// Of fields.
-    pub precisions: Vec<IterationPrecision>,
+    pub precisions: Vec<Precision>,
     /// Of links.
-    pub reconstructions: Vec<Reconstruction>,
+    pub reconstructions: Vec<LinkStorage>,
 }
 
 impl Asked {

@@ -19,7 +19,7 @@ use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, IterationPrecision, Reconstruction};
+use ferrite::solve::{Configuration, LinkStorage, Precision};
 use serde_json::json;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -254,7 +254,7 @@ fn columns(
     schemes: &[Scheme],
     study: &Study,
     context: &Context,
-    rate: impl Fn(IterationPrecision, Reconstruction) -> Outcome<f64>,
+    rate: impl Fn(Precision, LinkStorage) -> Outcome<f64>,
     cell: impl Fn(f64, Scheme, &mut Watch) -> Result<Cell, StudyFailure>,
 ) -> Outcome {
     for scheme in schemes {

@@ -13,7 +13,7 @@ use ferrite::dirac::{StaggeredParams, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{IterationPrecision, Reconstruction, Request, staggered_link_bytes};
+use ferrite::solve::{LinkStorage, Precision, Request, staggered_link_bytes};
 use serde_json::{Value, json};
 use tracing::info;
 
@@ -74,7 +74,7 @@ impl Plan {
     pub fn memory(&self, cut: Cut) -> Needs {
         let (sites, improved) = (cut.local.half_volume(), self.kind != Kind::Naive);
         let operator = StaggeredParams::new(1.0, TimeBoundary::Antiperiodic);
-        let (precision, reconstruction) = (IterationPrecision::Double, Reconstruction::Eighteen);
+        let (precision, reconstruction) = (Precision::Double, LinkStorage::FULL);
         let request = Request { precision, reconstruction, ..Request::staggered(operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
         let mut needs = request.staggered_memory(cut.local, &cut.grid, 1, improved, shifts);
@@ -96,7 +96,7 @@ impl Plan {
         let configuration = configuration(self.kind, domain, &links, u0)?;
         let mut schemes = Vec::new();
         for scheme in &self.schemes {
-            if configuration.possible(scheme.reconstruction, scheme.precision)? == scheme.reconstruction {
+            if configuration.possible(scheme.reconstruction)? == scheme.reconstruction {
                 schemes.push(*scheme);
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);

@@ -2,12 +2,12 @@
 use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::plot::{Line, Lines};
 use ferrite::bench::solver::{Cell, Scheme, Study};
-use ferrite::solve::{Correction, IterationPrecision, Method, Reconstruction};
+use ferrite::solve::{Correction, LinkStorage, Method, Precision};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Rates of the matrix by itself.
-pub type Rates = Vec<((IterationPrecision, Reconstruction), f64)>;
+pub type Rates = Vec<((Precision, LinkStorage), f64)>;
 
 /// All cells, with the numbers of their tables where those have numbers, and rates for all their formats.
 #[derive(Default)]
@@ -124,7 +124,7 @@ pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) 
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
     // The faster of the solves in double is the measure.
     let double = |mass: f64| {
-        let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == IterationPrecision::Double);
+        let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == Precision::Double);
         of_mass.map(|cell| cell.seconds).min_by(f64::total_cmp)
     };
     let mut lines: Vec<Line> = Vec::new();

@@ -6,7 +6,7 @@ use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
 use ferrite::dirac::{TimeBoundary, WilsonParams};
-use ferrite::solve::{Configuration, Correction, IterationPrecision, Method, Reconstruction, Request};
+use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request};
 
 /// Bare masses if none are given.
 const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];
@@ -44,8 +44,7 @@ impl Tables {
     pub fn memory(&self, cut: Cut) -> Needs {
         // Three formats stay on the device beside the one in double.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
-        let request =
-            Request { method: Method::Cg, reconstruction: Reconstruction::Eighteen, ..Request::new(operator) };
+        let request = Request { method: Method::Cg, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let mut needs = request.memory(cut.local, &cut.grid, 1);
         needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
         needs
@@ -83,8 +82,8 @@ pub fn is_shown(cell: &Cell) -> bool {
         && match cell.scheme.correction {
             Correction::Reliable { delta: Some(delta) } => {
                 delta == 0.1
-                    || cell.scheme.reconstruction == Reconstruction::Twelve
-                        && cell.scheme.precision == IterationPrecision::Single
+                    || cell.scheme.reconstruction == LinkStorage::of(12)
+                        && cell.scheme.precision == Precision::Single
                         && delta == 0.01
             }
             Correction::Reliable { delta: None } => true,

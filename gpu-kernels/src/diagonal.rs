@@ -1,0 +1,176 @@
+//! The site-diagonal part A of Wilson-like operators M = A − ½ D, and what rows make of it and of the hops at a site.
+use crate::algebra::{Real, Scalar, Spinor};
+use crate::field::Clover;
+use crate::memory::opaque;
+use crate::sides::each_side;
+use crate::storage::CloverFormat;
+use crate::wilson::{Forms, WilsonRow, add, linear};
+
+/// A or A⁻¹ at the sites of one parity. Each kind of diagonal takes what it needs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct DiagonalArguments {
+    /// Which kind it is: [`Diagonal::CODE`].
+    pub kind: u32,
+    /// 1: this is A⁻¹, and is applied to the hops.
+    pub inverse: u32,
+    /// The mass, or what else is a number.
+    pub mass: Scalar,
+    /// The blocks of a clover term.
+    pub clover: Clover,
+}
+
+impl DiagonalArguments {
+    /// a
+    pub fn mass(a: f64) -> Self {
+        // SAFETY: kernels for a mass do not use it, and those for others are given none by whoever makes views for them.
+        DiagonalArguments { kind: Mass::CODE, inverse: 0, mass: a.into(), clover: unsafe { Clover::none() } }
+    }
+    /// A clover term, or the inverse of one.
+    pub fn clover(clover: Clover, inverse: bool) -> Self {
+        DiagonalArguments { kind: CloverBlocks::CODE, inverse: u32::from(inverse), mass: 1.0.into(), clover }
+    }
+}
+
+/// A kind of diagonal.
+pub trait Diagonal: 'static {
+    /// The number of the kind.
+    const CODE: u32;
+    /// What is kept of it, times N spinors.
+    ///
+    /// # Safety
+    /// Site `i` exists.
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        i: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N];
+    /// The row's results at site `i`, and x there, for N right-hand sides.
+    ///
+    /// # Safety
+    /// As [`Row::compute`](crate::row::Row::compute).
+    #[inline(always)]
+    unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
+        row: &WilsonRow,
+        i: u32,
+        first: u32,
+        hops: [Spinor<P::Real>; N],
+    ) -> [[Spinor<P::Real>; 2]; N] {
+        let inverse = W::INVERSE.unwrap_or(row.diagonal.inverse != 0);
+        let b = P::Real::of(row.b);
+        let mut rows = [[Spinor::ZERO; 2]; N];
+        unsafe {
+            if !inverse {
+                // A x + b D ψ. Another index for compilers, as two ways that are made one keep the registers of both.
+                let v = Self::apply::<P, N>(&row.diagonal, opaque(i), row.all_x::<P, N>(i, first));
+                each_side!(k < N: {
+                    rows[k] = [add(v[k], b, hops[k]), Spinor::ZERO];
+                });
+                return rows;
+            }
+            let v = Self::apply::<P, N>(&row.diagonal, i, hops);
+            if W::FIXED || row.sum != 0 {
+                // x + b A⁻¹ D ψ
+                each_side!(k < N: {
+                    let x = row.x::<P>(i, first + k as u32);
+                    rows[k] = [add(x, b, v[k]), x];
+                });
+            } else {
+                // A⁻¹ D ψ
+                each_side!(k < N: {
+                    rows[k] = [v[k], Spinor::ZERO];
+                });
+            }
+        }
+        rows
+    }
+}
+
+/// A number: 4 + m. Rows without x are D ψ alone.
+pub struct Mass;
+/// The clover term of [`clover`](crate::clover), or its exponential.
+pub struct CloverBlocks;
+/// The kind that the arguments name: for kernels that are not worth compiling for each.
+pub struct AnyDiagonal;
+
+impl Diagonal for Mass {
+    const CODE: u32 = 0;
+    #[inline(always)]
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        _: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N] {
+        let a = P::Real::of(arguments.mass);
+        let mut out = [Spinor::ZERO; N];
+        each_side!(k < N: {
+            out[k] = v[k].map(|z| z.scale(a));
+        });
+        out
+    }
+    /// D ψ, or a x + b D ψ.
+    #[inline(always)]
+    unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
+        row: &WilsonRow,
+        i: u32,
+        first: u32,
+        hops: [Spinor<P::Real>; N],
+    ) -> [[Spinor<P::Real>; 2]; N] {
+        let mut rows = [[Spinor::ZERO; 2]; N];
+        if W::FIXED || row.sum != 0 {
+            let (a, b) = (P::Real::of(row.diagonal.mass), P::Real::of(row.b));
+            each_side!(k < N: {
+                let x = unsafe { row.x::<P>(i, first + k as u32) };
+                rows[k] = [linear(a, x, b, hops[k]), x];
+            });
+        } else {
+            each_side!(k < N: {
+                rows[k] = [hops[k], Spinor::ZERO];
+            });
+        }
+        rows
+    }
+}
+
+impl Diagonal for CloverBlocks {
+    const CODE: u32 = 1;
+    #[inline(always)]
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        i: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N] {
+        unsafe { arguments.clover.apply_all::<P, N>(i, v) }
+    }
+}
+
+impl Diagonal for AnyDiagonal {
+    const CODE: u32 = u32::MAX;
+    #[inline(always)]
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        i: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N] {
+        unsafe {
+            match arguments.kind {
+                CloverBlocks::CODE => CloverBlocks::apply::<P, N>(arguments, i, v),
+                _ => Mass::apply::<P, N>(arguments, i, v),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
+        row: &WilsonRow,
+        i: u32,
+        first: u32,
+        hops: [Spinor<P::Real>; N],
+    ) -> [[Spinor<P::Real>; 2]; N] {
+        unsafe {
+            match row.diagonal.kind {
+                CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(row, i, first, hops),
+                _ => Mass::combine::<P, W, N>(row, i, first, hops),
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Formats as values, for code that passes fields and kernels on: [`Format`] says what a kernel is compiled for, and
+//! [`KernelFormat`] gives it for the types that kernels are written with.
+use crate::storage::{
+    CloverFormat, Double, Element, Fp16, Half, LinkFormat, NumberFormat, Reconstruct, Single, SiteKind, Sites,
+};
+use core::fmt;
+
+/// How the numbers of a field are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// 64-bit floating point.
+    #[default]
+    Double,
+    /// 32-bit floating point.
+    Single,
+    /// 16-bit fixed point with a norm for each site.
+    Half,
+    /// 16-bit floating point.
+    Fp16,
+}
+
+impl Precision {
+    /// All of them, the most precise first.
+    pub const ALL: [Precision; 4] = [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16];
+    /// `double`, `single`, `half`, `fp16`
+    pub const fn name(self) -> &'static str {
+        match self {
+            Precision::Double => "double",
+            Precision::Single => "single",
+            Precision::Half => "half",
+            Precision::Fp16 => "fp16",
+        }
+    }
+    /// Bytes of the clover term at a site.
+    pub const fn clover_bytes(self) -> usize {
+        match self {
+            Precision::Double => Double::CLOVER_BYTES,
+            Precision::Single => Single::CLOVER_BYTES,
+            Precision::Half => Half::CLOVER_BYTES,
+            Precision::Fp16 => Fp16::CLOVER_BYTES,
+        }
+    }
+    /// Bytes of what a projector leaves of a spinor.
+    pub const fn half_spinor_bytes(self) -> usize {
+        match self {
+            Precision::Double => Double::HALF_SPINOR_BYTES,
+            Precision::Single => Single::HALF_SPINOR_BYTES,
+            Precision::Half => Half::HALF_SPINOR_BYTES,
+            Precision::Fp16 => Fp16::HALF_SPINOR_BYTES,
+        }
+    }
+    /// Whether numbers can be too large or too small for the format in fields as they occur.
+    pub const fn has_range(self) -> bool {
+        matches!(self, Precision::Fp16)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How links are stored, next to fields in some precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkStorage {
+    /// Real numbers per link: 18, 13, 12, 9 or 8.
+    pub reals: u8,
+    /// For links in temporal gauge: those in t are 1, except across the boundary.
+    pub temporal: bool,
+    /// In half precision, next to fields in single precision.
+    pub half: bool,
+}
+
+impl LinkStorage {
+    /// All 18 real numbers of each link.
+    pub const FULL: LinkStorage = Self::of(18);
+    /// So many real numbers of each link, in the precision of the fields.
+    pub const fn of(reals: u8) -> Self {
+        LinkStorage { reals, temporal: false, half: false }
+    }
+    /// The same for links in temporal gauge.
+    #[must_use]
+    pub const fn in_temporal_gauge(self) -> Self {
+        LinkStorage { temporal: true, ..self }
+    }
+    /// The same in half precision.
+    #[must_use]
+    pub const fn in_half(self) -> Self {
+        self.half(true)
+    }
+    /// The same in half precision, or in that of the fields.
+    #[must_use]
+    pub const fn half(self, half: bool) -> Self {
+        LinkStorage { half: half && !self.temporal, ..self }
+    }
+    /// `18`; `8t` in temporal gauge, `12h` in half precision.
+    pub const fn name(self) -> &'static str {
+        match (self.reals, self.temporal, self.half) {
+            (18, false, false) => "18",
+            (13, false, false) => "13",
+            (12, false, false) => "12",
+            (9, false, false) => "9",
+            (8, false, false) => "8",
+            (18, false, true) => "18h",
+            (13, false, true) => "13h",
+            (12, false, true) => "12h",
+            (9, false, true) => "9h",
+            (8, false, true) => "8h",
+            (12, true, _) => "12t",
+            (8, true, _) => "8t",
+            _ => "unknown",
+        }
+    }
+    /// Whether the phase of the determinant is kept: for links in U(3).
+    pub const fn keeps_phase(self) -> bool {
+        self.reals % 2 == 1
+    }
+    /// With the phase of the determinant next to 12 or 8 reals, as links in U(3) need it.
+    #[must_use]
+    pub const fn with_phase(self) -> Self {
+        match (self.reals, self.temporal) {
+            (12 | 8, false) => LinkStorage { reals: self.reals + 1, ..self },
+            _ => self,
+        }
+    }
+    /// Stored in the same way with all 18 reals.
+    #[must_use]
+    pub const fn with_all_reals(self) -> Self {
+        LinkStorage { reals: 18, temporal: false, ..self }
+    }
+    /// Stored in the same way with 12 or 13 reals, where 8 or 9 do not determine all links.
+    #[must_use]
+    pub const fn with_two_rows(self) -> Self {
+        match self.reals {
+            8 | 9 => LinkStorage { reals: self.reals + 4, ..self },
+            _ => self,
+        }
+    }
+    /// Whether there are links that it cannot represent although they are in the group: those whose first row is (a, 0, 0).
+    pub const fn has_singular_links(self) -> bool {
+        self.reals == 8 || self.reals == 9
+    }
+    /// Bytes of the eight links around a site, next to fields in a precision.
+    pub const fn site_bytes(self, precision: Precision) -> usize {
+        4 * self.pair_bytes(precision)
+    }
+    /// Bytes of the links that a hopping term reads at a site away from the boundary in t.
+    pub const fn read_bytes(self, precision: Precision) -> usize {
+        let directions = if self.temporal { 3 } else { 4 };
+        directions * self.pair_bytes(precision)
+    }
+    /// Bytes of the two links of a direction. An odd number of reals is complex numbers and a phase, which two links share
+    /// a complex number for.
+    const fn pair_bytes(self, precision: Precision) -> usize {
+        let complex = match precision {
+            Precision::Double => 16,
+            Precision::Single if self.half => 4,
+            Precision::Single => 8,
+            Precision::Half | Precision::Fp16 => 4,
+        };
+        complex * self.reals as usize
+    }
+}
+
+/// 12 real numbers.
+impl Default for LinkStorage {
+    fn default() -> Self {
+        Self::of(12)
+    }
+}
+
+impl fmt::Display for LinkStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What lives on the sites of a fermion field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FermionKind {
+    /// Four spins of three colours.
+    Wilson,
+    /// Three colours.
+    Staggered,
+}
+
+impl FermionKind {
+    /// Of a site.
+    pub const fn spins(self) -> usize {
+        match self {
+            FermionKind::Wilson => 4,
+            FermionKind::Staggered => 1,
+        }
+    }
+    /// Bytes of a site in a precision.
+    pub const fn site_bytes(self, precision: Precision) -> usize {
+        const fn bytes<P: NumberFormat>(kind: FermionKind) -> usize {
+            match kind {
+                FermionKind::Wilson => P::SPINOR_BYTES,
+                FermionKind::Staggered => P::COLOUR_BYTES,
+            }
+        }
+        match precision {
+            Precision::Double => bytes::<Double>(self),
+            Precision::Single => bytes::<Single>(self),
+            Precision::Half => bytes::<Half>(self),
+            Precision::Fp16 => bytes::<Fp16>(self),
+        }
+    }
+    /// As in names of kernels: `spinor`, `colour`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FermionKind::Wilson => "spinor",
+            FermionKind::Staggered => "colour",
+        }
+    }
+}
+
+impl fmt::Display for FermionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What an instance of a kernel is compiled for, as far as the kernel depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Format {
+    /// What lives on the sites.
+    pub kind: Option<FermionKind>,
+    /// The precision of the fields; of what is read, where a kernel has two.
+    pub precision: Option<Precision>,
+    /// The precision of what is written, where it can be another.
+    pub to: Option<Precision>,
+    /// How links are stored.
+    pub links: Option<LinkStorage>,
+}
+
+impl Format {
+    /// Of kernels that exist once.
+    pub const NONE: Format = Format { kind: None, precision: None, to: None, links: None };
+    /// Of kernels for one precision.
+    pub const fn of(precision: Precision) -> Self {
+        Format { precision: Some(precision), ..Self::NONE }
+    }
+    /// Of kernels that read one precision and write another.
+    pub const fn between(from: Precision, to: Precision) -> Self {
+        Format { to: Some(to), ..Self::of(from) }
+    }
+    /// Of kernels for fermion fields.
+    pub const fn fermions(kind: FermionKind, precision: Precision) -> Self {
+        Format { kind: Some(kind), ..Self::of(precision) }
+    }
+    /// Of kernels for fields in a precision, and links.
+    pub const fn with_links(precision: Precision, links: LinkStorage) -> Self {
+        Format { links: Some(links), ..Self::of(precision) }
+    }
+}
+
+/// As in names of kernels, with spaces: `spinor double`, `single 12`.
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut space = "";
+        let parts: [Option<&dyn fmt::Display>; 4] = [
+            self.kind.as_ref().map(|x| x as _),
+            self.precision.as_ref().map(|x| x as _),
+            self.to.as_ref().map(|x| x as _),
+            self.links.as_ref().map(|x| x as _),
+        ];
+        for part in parts.into_iter().flatten() {
+            write!(f, "{space}{part}")?;
+            space = " ";
+        }
+        Ok(())
+    }
+}
+
+/// A format as a type: what the code of kernels is generic over.
+pub trait KernelFormat {
+    /// The same as a value.
+    const FORMAT: Format;
+}
+impl KernelFormat for () {
+    const FORMAT: Format = Format::NONE;
+}
+macro_rules! precisions {
+    ($($precision:ident)*) => {$(
+        impl KernelFormat for $precision {
+            const FORMAT: Format = Format::of(<$precision as NumberFormat>::PRECISION);
+        }
+    )*};
+}
+precisions!(Double Single Half Fp16);
+impl KernelFormat for f64 {
+    const FORMAT: Format = Format::of(<f64 as Element>::PRECISION);
+}
+impl KernelFormat for f32 {
+    const FORMAT: Format = Format::of(<f32 as Element>::PRECISION);
+}
+/// From one to the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Between<P, Q>(core::marker::PhantomData<(P, Q)>);
+impl<P: KernelFormat, Q: KernelFormat> KernelFormat for Between<P, Q> {
+    const FORMAT: Format = Format { to: Q::FORMAT.precision, ..P::FORMAT };
+}
+impl<K: SiteKind, P: NumberFormat> KernelFormat for Sites<K, P> {
+    const FORMAT: Format = Format::fermions(K::FERMIONS, P::PRECISION);
+}
+impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
+    const FORMAT: Format = Format::with_links(P::PRECISION, <R as Reconstruct>::STORAGE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::*;
+    use std::string::ToString;
+
+    #[test]
+    fn sizes_as_values_are_those_of_the_types() {
+        macro_rules! links {
+            ($($precision:ident: $($recon:ident)*;)*) => {$($(
+                let Format { precision, links, .. } = <($precision, $recon)>::FORMAT;
+                let (precision, links) = (precision.unwrap(), links.unwrap());
+                assert_eq!(links.site_bytes(precision), <$recon as LinkFormat<$precision>>::SITE_BYTES, "{links}");
+                assert_eq!(links.read_bytes(precision), <$recon as LinkFormat<$precision>>::READ_BYTES, "{links}");
+            )*)*};
+        }
+        links! {
+            Double: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T;
+            Single: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T Recon18H Recon13H Recon12H Recon9H Recon8H;
+            Half: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T;
+            Fp16: Recon18 Recon12 Recon12T;
+        }
+        assert_eq!(FermionKind::Staggered.site_bytes(Precision::Half), Half::COLOUR_BYTES);
+        assert!(Precision::ALL.iter().all(|p| p.has_range() == (*p == Precision::Fp16)));
+        const { assert!(Fp16::HAS_RANGE && !Half::HAS_RANGE && !Single::HAS_RANGE && !Double::HAS_RANGE) };
+    }
+
+    #[test]
+    fn formats_are_named_as_kernels_are() {
+        assert_eq!(<(Single, Recon8T)>::FORMAT.to_string(), "single 8t");
+        assert_eq!(<(Single, Recon13H)>::FORMAT.to_string(), "single 13h");
+        assert_eq!(<Between<Spinors<Double>, Spinors<Half>>>::FORMAT.to_string(), "spinor double half");
+        assert_eq!(Format::NONE.to_string(), "");
+    }
+}

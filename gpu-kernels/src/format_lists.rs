@@ -1,0 +1,195 @@
+//! The formats that kernels are compiled for: lists that tables of kernels ([`kernels!`](crate::kernels)) name.
+//!
+//! An entry has the cargo features that it needs, the module of PTX that it goes to, the end of its kernels' names, and the
+//! format.
+
+macro_rules! format_lists {
+    ($($list:ident { $($entries:tt)* })*) => {
+        format_lists! { @ ($) $($list { $($entries)* })* }
+    };
+    (@ ($dollar:tt) $($list:ident { $($entries:tt)* })*) => {$(
+        macro_rules! $list {
+            ($dollar then:ident $dollar($dollar arguments:tt)*) => {
+                $crate::kernels! { $dollar then [$($entries)*] $dollar($dollar arguments)* }
+            };
+        }
+    )*};
+}
+
+format_lists! {
+    // Kernels that exist once.
+    once {
+        [] "" "": ();
+    }
+    // Matrices in registers' formats.
+    real_numbers {
+        [] "" "_double": f64;
+        ["single"] "" "_single": f32;
+    }
+    // Fields of any kind, in each precision.
+    precisions {
+        [] "_double" "_double": Double;
+        ["single"] "_single" "_single": Single;
+        ["half"] "_half" "_half": Half;
+        ["fp16"] "_fp16" "_fp16": Fp16;
+    }
+    // Spinors.
+    spinors {
+        [] "_double" "_spinor_double": Spinors<Double>;
+        ["single"] "_single" "_spinor_single": Spinors<Single>;
+        ["half"] "_half" "_spinor_half": Spinors<Half>;
+        ["fp16"] "_fp16" "_spinor_fp16": Spinors<Fp16>;
+    }
+    // Colour vectors.
+    colours {
+        [] "_double" "_colour_double": Colours<Double>;
+        ["single"] "_single" "_colour_single": Colours<Single>;
+        ["half"] "_half" "_colour_half": Colours<Half>;
+    }
+    // Spinors from one precision to another.
+    spinor_pairs {
+        [] "_double" "_spinor_double_double": Between<Spinors<Double>, Spinors<Double>>;
+        ["single"] "_double" "_spinor_double_single": Between<Spinors<Double>, Spinors<Single>>;
+        ["half"] "_double" "_spinor_double_half": Between<Spinors<Double>, Spinors<Half>>;
+        ["fp16"] "_double" "_spinor_double_fp16": Between<Spinors<Double>, Spinors<Fp16>>;
+        ["single"] "_single" "_spinor_single_double": Between<Spinors<Single>, Spinors<Double>>;
+        ["single"] "_single" "_spinor_single_single": Between<Spinors<Single>, Spinors<Single>>;
+        ["single" "half"] "_single" "_spinor_single_half": Between<Spinors<Single>, Spinors<Half>>;
+        ["single" "fp16"] "_single" "_spinor_single_fp16": Between<Spinors<Single>, Spinors<Fp16>>;
+        ["half"] "_half" "_spinor_half_double": Between<Spinors<Half>, Spinors<Double>>;
+        ["half" "single"] "_half" "_spinor_half_single": Between<Spinors<Half>, Spinors<Single>>;
+        ["half"] "_half" "_spinor_half_half": Between<Spinors<Half>, Spinors<Half>>;
+        ["half" "fp16"] "_half" "_spinor_half_fp16": Between<Spinors<Half>, Spinors<Fp16>>;
+        ["fp16"] "_fp16" "_spinor_fp16_double": Between<Spinors<Fp16>, Spinors<Double>>;
+        ["fp16" "single"] "_fp16" "_spinor_fp16_single": Between<Spinors<Fp16>, Spinors<Single>>;
+        ["fp16" "half"] "_fp16" "_spinor_fp16_half": Between<Spinors<Fp16>, Spinors<Half>>;
+        ["fp16"] "_fp16" "_spinor_fp16_fp16": Between<Spinors<Fp16>, Spinors<Fp16>>;
+    }
+    // Colour vectors from one precision to another.
+    colour_pairs {
+        [] "_double" "_colour_double_double": Between<Colours<Double>, Colours<Double>>;
+        ["single"] "_double" "_colour_double_single": Between<Colours<Double>, Colours<Single>>;
+        ["half"] "_double" "_colour_double_half": Between<Colours<Double>, Colours<Half>>;
+        ["single"] "_single" "_colour_single_double": Between<Colours<Single>, Colours<Double>>;
+        ["single"] "_single" "_colour_single_single": Between<Colours<Single>, Colours<Single>>;
+        ["single" "half"] "_single" "_colour_single_half": Between<Colours<Single>, Colours<Half>>;
+        ["half"] "_half" "_colour_half_double": Between<Colours<Half>, Colours<Double>>;
+        ["half" "single"] "_half" "_colour_half_single": Between<Colours<Half>, Colours<Single>>;
+        ["half"] "_half" "_colour_half_half": Between<Colours<Half>, Colours<Half>>;
+    }
+    // Links of Wilson-like operators: in 64 bits, in 32 bits, and both.
+    double_links {
+        [] "_double" "_double_18": (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
+    }
+    single_links {
+        ["single"] "_single" "_single_18": (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
+    }
+    wide_links {
+        [] "_double" "_double_18": (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
+        ["single"] "_single" "_single_18": (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
+    }
+    // The same in 16 bits, where the minimal form of 8 real numbers is slower than 12.
+    narrow_links {
+        ["half"] "_half" "_half_18": (Half, Recon18);
+        ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
+        ["fp16"] "_fp16" "_fp16_18": (Fp16, Recon18);
+        ["fp16" "reconstruct-12"] "_fp16" "_fp16_12": (Fp16, Recon12);
+    }
+    // Links of Wilson-like operators in temporal gauge.
+    temporal_links {
+        ["temporal-gauge" "reconstruct-12"] "_double_t" "_double_12t": (Double, Recon12T);
+        ["temporal-gauge" "reconstruct-8"] "_double_t" "_double_8t": (Double, Recon8T);
+        ["temporal-gauge" "single" "reconstruct-12"] "_single_t" "_single_12t": (Single, Recon12T);
+        ["temporal-gauge" "single" "reconstruct-8"] "_single_t" "_single_8t": (Single, Recon8T);
+        ["temporal-gauge" "half" "reconstruct-12"] "_half_t" "_half_12t": (Half, Recon12T);
+        ["temporal-gauge" "fp16" "reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp16, Recon12T);
+    }
+    // Links of staggered operators: in SU(3).
+    staggered_links {
+        [] "_double" "_double_18": (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
+        ["single"] "_single" "_single_18": (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
+        ["half"] "_half" "_half_18": (Half, Recon18);
+        ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
+        ["half" "reconstruct-8"] "_half" "_half_8": (Half, Recon8);
+        ["half-links" "single"] "_single_h" "_single_18h": (Single, Recon18H);
+        ["half-links" "single" "reconstruct-12"] "_single_h" "_single_12h": (Single, Recon12H);
+        ["half-links" "single" "reconstruct-8"] "_single_h" "_single_8h": (Single, Recon8H);
+    }
+    // The same in U(3).
+    unitary_links {
+        ["reconstruct-12"] "_double_u3" "_double_13": (Double, Recon13);
+        ["reconstruct-8"] "_double_u3" "_double_9": (Double, Recon9);
+        ["single" "reconstruct-12"] "_single_u3" "_single_13": (Single, Recon13);
+        ["single" "reconstruct-8"] "_single_u3" "_single_9": (Single, Recon9);
+        ["half" "reconstruct-12"] "_half_u3" "_half_13": (Half, Recon13);
+        ["half" "reconstruct-8"] "_half_u3" "_half_9": (Half, Recon9);
+        ["half-links" "single" "reconstruct-12"] "_single_u3_h" "_single_13h": (Single, Recon13H);
+        ["half-links" "single" "reconstruct-8"] "_single_u3_h" "_single_9h": (Single, Recon9H);
+    }
+    // Forces: the precision of links and of momenta.
+    force_precisions {
+        [] "" "_double_double": Between<f64, f64>;
+        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_single_single": Between<f32, f32>;
+    }
+    // The one that needs more registers than there are, and the others.
+    double_force {
+        [] "" "_double_double": Between<f64, f64>;
+    }
+    single_forces {
+        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_single_single": Between<f32, f32>;
+    }
+    // Forces of fermions: the precision of the fields and of the momenta.
+    fermion_forces {
+        [] "" "_double_double": Between<Colours<Double>, f64>;
+        ["single"] "" "_single_double": Between<Colours<Single>, f64>;
+        ["single"] "" "_double_single": Between<Colours<Double>, f32>;
+        ["single"] "" "_single_single": Between<Colours<Single>, f32>;
+    }
+    // Changes of momenta: the precision of what gives them and of the momenta.
+    force_pairs {
+        [] "" "_double_double": Between<f64, f64>;
+        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_double_single": Between<f64, f32>;
+        ["single"] "" "_single_single": Between<f32, f32>;
+    }
+    // From one precision to the other.
+    mixed_pairs {
+        ["single"] "" "_double_single": Between<f64, f32>;
+        ["single"] "" "_single_double": Between<f32, f64>;
+    }
+    // Matrices in double precision alone.
+    double_numbers {
+        [] "" "_double": f64;
+    }
+    // Colour vectors in 32 and 64 bits, for kernels of staggered fermions.
+    wide_colours {
+        [] "" "_double": Colours<Double>;
+        ["single"] "" "_single": Colours<Single>;
+    }
+    // The same for kernels of spinors, too, whose names say which.
+    wide_colour_fields {
+        [] "_double" "_colour_double": Colours<Double>;
+        ["single"] "_single" "_colour_single": Colours<Single>;
+    }
+    // Links of staggered operators that those of Wilson-like operators are not: with both, each is there once.
+    half_staggered_links {
+        ["half" "reconstruct-8"] "_half" "_half_8": (Half, Recon8);
+        ["half-links" "single"] "_single_h" "_single_18h": (Single, Recon18H);
+        ["half-links" "single" "reconstruct-12"] "_single_h" "_single_12h": (Single, Recon12H);
+        ["half-links" "single" "reconstruct-8"] "_single_h" "_single_8h": (Single, Recon8H);
+    }
+}

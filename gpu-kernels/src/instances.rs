@@ -1,0 +1,277 @@
+//! Which instances of kernels are compiled, and the macro that makes PTX entry points and CPU functions of them.
+use crate::format::Format;
+use crate::sides::Variant;
+use core::marker::PhantomData;
+
+/// One compiled kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance {
+    /// Name of the entry point in PTX: that of the kernel and of the format.
+    pub name: &'static str,
+    /// Of what it computes with.
+    pub format: Format,
+    /// Which PTX module (file) it goes to; modules are loaded when first used.
+    pub module: &'static str,
+    /// Hot kernels may not spill, use local memory or generic loads.
+    pub hot: bool,
+    /// How a reduction sums.
+    pub sum: Option<Sum>,
+    /// The other ways in which it is compiled for GPUs.
+    pub variants: &'static [Variant],
+    /// The instance on the CPU.
+    #[cfg(all(feature = "cpu", not(test)))]
+    pub cpu: crate::cpu::Functions,
+}
+
+/// What a launch has to know of a [`Reduction`](crate::Reduction), whose constants these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// Numbers that are summed.
+    pub values: usize,
+    /// Threads per block.
+    pub threads: u32,
+    /// Most blocks per right-hand side.
+    pub blocks: u32,
+    /// Whether a thread may have several sites.
+    pub loops: bool,
+    /// Whether warps have all right-hand sides of their sites.
+    pub warps: bool,
+}
+
+impl Sum {
+    /// Of a kernel that sums nothing.
+    pub const fn none<F, K: crate::Kernel<F>>() -> Option<Self> {
+        None
+    }
+    /// Of a reduction.
+    pub const fn of<F, K: crate::Reduction<F>>() -> Self {
+        use crate::Values;
+        let (values, threads) = (<K::Values as Values>::COUNT, K::THREADS);
+        assert!(values <= MOST_VALUES && threads <= 256);
+        Sum { values, threads, blocks: K::BLOCKS, loops: K::LOOPS, warps: K::WARPS }
+    }
+}
+
+/// Most values that a reduction sums.
+pub const MOST_VALUES: usize = 16;
+
+/// A kernel in all its formats.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// Its instances.
+    pub lists: &'static [&'static [Instance]],
+}
+
+impl Table {
+    /// All instances.
+    pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
+        self.lists.iter().copied().flatten()
+    }
+    /// The instance for a format, if it is compiled.
+    pub fn instance(&self, format: Format) -> Option<&'static Instance> {
+        self.instances().find(|instance| instance.format == format)
+    }
+}
+
+/// A kernel with arguments `A`, in all its formats.
+#[derive(Debug)]
+pub struct Instances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
+/// The same of a reduction.
+#[derive(Debug)]
+pub struct SumInstances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
+
+/// The kernels of one source file. They are compiled to PTX together, and apart from those of other files.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// The name of the file.
+    pub name: &'static str,
+    /// Its kernels.
+    pub tables: &'static [&'static Table],
+}
+
+impl Family {
+    /// All instances of all kernels.
+    pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
+        self.tables.iter().flat_map(|table| table.instances())
+    }
+}
+
+/// An entry point in PTX.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryPoint {
+    /// Its name.
+    pub name: &'static str,
+    /// The PTX module.
+    pub module: &'static str,
+    /// As [`Instance::hot`].
+    pub hot: bool,
+    /// Whether it is one of [`Instance::variants`].
+    pub variant: bool,
+}
+
+impl Instance {
+    /// For one right-hand side in a thread, and the variants.
+    pub fn entry_points(&self) -> impl Iterator<Item = EntryPoint> + use<> {
+        let Instance { name, module, hot, variants, .. } = *self;
+        let one = EntryPoint { name, module, hot, variant: false };
+        let more = variants.iter().map(move |v| EntryPoint { name: v.name, variant: true, ..one });
+        core::iter::once(one).chain(more)
+    }
+}
+
+/// The table of a family: its kernels, each with the lists of formats (`format_lists.rs`) that it is compiled for.
+///
+/// ```text
+/// kernels! { FAMILY = "wilson";
+///     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass] => wide_links(looped 1), narrow_links(sides 2);
+/// }
+/// ```
+///
+/// The first word is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
+/// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS).
+/// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
+/// kernel for that wrapper of each format. In parentheses are further ways to compute several right-hand sides: `sides 2`,
+/// two in a thread; `looped 2`, two at a time, until a thread has computed all. Register caps are in `registers.toml`.
+#[macro_export]
+macro_rules! kernels {
+    ($family:ident = $source:tt; $($kind:ident $handle:ident $name:literal: $kernel:tt
+        => $($list:ident $(($($way:ident $sides:literal),*))?),+;)*) => {
+        $(
+            #[doc = $crate::kernels!(@doc $kernel)]
+            // Static, not const: the functions it points to are compiled in this crate and in no other.
+            pub static $handle: $crate::kernels!(@handle $kind $kernel) = {
+                static TABLE: $crate::Table = $crate::Table {
+                    name: $name,
+                    lists: &[$($list! { instances $kind $source $name $kernel [$($($way $sides)*)?] }),+],
+                };
+                $crate::kernels!(@wrap $kind)(&TABLE, core::marker::PhantomData)
+            };
+        )*
+        pub(crate) static $family: $crate::Family =
+            $crate::Family { name: $source, tables: &[$($handle.0),*] };
+        // `cargo xtask build-ptx` compiles each family by itself.
+        #[cfg(all(target_arch = "nvptx64", feature = $source))]
+        #[allow(unused_imports, reason = "formats name some")]
+        mod entry_points {
+            use super::*;
+            use $crate::format::Between;
+            use $crate::storage::*;
+            $($($list! { entry_points $kind $source $name $kernel [$($($way $sides)*)?] })+)*
+        }
+    };
+    (instances [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+        $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {{
+        #[allow(unused_imports, reason = "formats name some")]
+        use $crate::{format::Between, storage::*};
+        &[$(
+            #[cfg(all($(feature = $feature),*))]
+            $crate::kernels!(@instance $kind concat!($source, $part), concat!($name, $suffix), $format, $kernel $variants),
+        )*]
+    }};
+    (entry_points [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+        $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {$(
+        #[cfg(all($(feature = $feature),*))]
+        const _: () = {
+            $crate::kernels! { @entries $kind concat!($name, $suffix), $format, $kernel $variants }
+        };
+    )*};
+    (@instance $kind:ident $module:expr, $name:expr, $format:ty, $kernel:tt [$($way:ident $sides:literal)*]) => {
+        $crate::Instance {
+            name: $name,
+            format: <$format as $crate::format::KernelFormat>::FORMAT,
+            module: $module,
+            hot: $crate::kernels!(@hot $kind),
+            sum: $crate::kernels!(@sum $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+            variants: &[$($crate::sides::Variant {
+                name: concat!($name, "_", stringify!($way), "_", stringify!($sides)),
+                way: $crate::sides::Way { sides: $sides, looped: $crate::kernels!(@looped $way) },
+                shared: $crate::kernels!(@shared $way $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+            }),*],
+            #[cfg(all(feature = "cpu", not(test)))]
+            cpu: $crate::kernels!(@cpu $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+        }
+    };
+    (@entries $kind:ident $name:expr, $format:ty, $kernel:tt [$($way:ident $sides:literal)*]) => {
+        $crate::kernels! { @entry $kind $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) }
+        $($crate::kernels! { @variant $kind $way $sides $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) })*
+    };
+    (@doc [$kernel:ty $(as $wrap:ident)?]) => { concat!("[`", stringify!($kernel), "`]") };
+    (@arguments [$kernel:ty $(as $wrap:ident)?]) => { $kernel };
+    (@format [$kernel:ty] $format:ty) => { $format };
+    (@format [$kernel:ty as $wrap:ident] $format:ty) => { $wrap<$format> };
+    (@handle setup [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle kernel [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle $kind:ident [$kernel:ty $(as $wrap:ident)?]) => { $crate::SumInstances<$kernel> };
+    (@wrap setup) => { $crate::Instances };
+    (@wrap kernel) => { $crate::Instances };
+    (@wrap $kind:ident) => { $crate::SumInstances };
+    (@hot setup) => { false };
+    (@hot observe) => { false };
+    (@hot $kind:ident) => { true };
+    (@sum setup $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
+    (@sum kernel $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
+    (@sum $kind:ident $kernel:ty, $format:ty) => { Some($crate::Sum::of::<$format, $kernel>()) };
+    (@looped sides) => { false };
+    (@looped looped) => { true };
+    (@shared sides $kernel:ty, $format:ty) => { 0 };
+    (@shared looped $kernel:ty, $format:ty) => {
+        <$kernel as $crate::sides::Stage<$format>>::BYTES as u32 * $crate::sides::LOOPED_THREADS
+    };
+    (@cpu setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
+    (@cpu kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
+    (@cpu $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum, $kernel, $format) };
+    (@entry setup $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry kernel $name, $kernel, $format } };
+    (@entry observe $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry reduce $name, $kernel, $format } };
+    (@entry kernel $name:expr, $kernel:ty, $format:ty) => {
+        /// # Safety
+        /// As [`Kernel::site`](crate::Kernel::site).
+        // Both ends are compiled by the same compiler from the same source.
+        #[allow(improper_ctypes_definitions)]
+        #[unsafe(export_name = $name)]
+        pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {
+            unsafe { $crate::device::run::<$format, $kernel>(&kernel, n) }
+        }
+    };
+    (@entry reduce $name:expr, $kernel:ty, $format:ty) => {
+        /// # Safety
+        /// As [`Reduction::site`](crate::Reduction::site).
+        #[allow(improper_ctypes_definitions)]
+        #[unsafe(export_name = $name)]
+        pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums) {
+            unsafe { $crate::device::reduce::<$format, $kernel>(&kernel, n, sums) }
+        }
+    };
+    (@entry warps $name:expr, $kernel:ty, $format:ty) => {
+        /// # Safety
+        /// As [`WarpSum::warp`](crate::device::WarpSum::warp).
+        #[allow(improper_ctypes_definitions)]
+        #[unsafe(export_name = $name)]
+        pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
+            unsafe { $crate::device::warps::sum::<$format, $kernel>(&kernel, n, sums, nrhs) }
+        }
+    };
+    (@variant reduce $way:ident $sides:literal $name:expr, $kernel:ty, $format:ty) => {
+        const _: () = {
+            /// # Safety
+            /// As [`SumTogether::sides`](crate::sides::SumTogether::sides).
+            #[allow(improper_ctypes_definitions)]
+            #[unsafe(export_name = concat!($name, "_", stringify!($way), "_", stringify!($sides)))]
+            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
+                unsafe { $crate::device::$way::sum::<$format, $kernel, $sides>(&kernel, n, sums, nrhs) }
+            }
+        };
+    };
+    (@variant kernel $way:ident $sides:literal $name:expr, $kernel:ty, $format:ty) => {
+        const _: () = {
+            /// # Safety
+            /// As [`Together::sides`](crate::sides::Together::sides).
+            #[allow(improper_ctypes_definitions)]
+            #[unsafe(export_name = concat!($name, "_", stringify!($way), "_", stringify!($sides)))]
+            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
+                unsafe { $crate::device::$way::run::<$format, $kernel, $sides>(&kernel, n, nrhs) }
+            }
+        };
+    };
+}

@@ -1,0 +1,104 @@
+//! What a kernel is: a plain struct, its arguments, and a function of one site that is generic over formats.
+
+/// Work done independently for every site index in `0..n` and every right-hand side, in format `F`.
+///
+/// # Safety
+/// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. Whoever implements
+/// the trait promises that different calls write different elements, and that it has no address but those of views such as
+/// [`Field`](crate::field::Field): whoever makes a view promises that its memory has all sites and right-hand sides that
+/// kernels with it are launched for, in the format of the launch.
+pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
+    /// Computes one site of one right-hand side.
+    ///
+    /// # Safety
+    /// The pointers inside the struct must be valid for site `i` and the sites it reads, in format `F`.
+    unsafe fn site(&self, i: u32, rhs: u32);
+    /// Which site call number `i` of a launch computes: site `i`, if the kernel does not compute a part of the lattice.
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        i
+    }
+    /// The same for a launch that computes several right-hand sides together, for which another order may be faster.
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.place(i)
+    }
+}
+
+/// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
+///
+/// # Safety
+/// As for [`Kernel`].
+pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
+    /// What is summed: `[f64; K]`.
+    type Values: Values;
+    /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares, but with
+    /// [`WARPS`](Self::WARPS). Fixed for a kernel, because the order of the sum depends on it.
+    const THREADS: u32 = 256;
+    /// Most blocks per right-hand side on a GPU, where threads have several sites; also part of the order of the sum.
+    const BLOCKS: u32 = 1056;
+    /// Whether a thread may have several sites. Without, there are as many blocks as sites need, and no loop, from which
+    /// compilers take out all that is the same for all sites, into registers that are not there.
+    const LOOPS: bool = true;
+    /// Whether a warp on a GPU computes all right-hand sides of its sites together, with `WarpSum` in place of
+    /// [`site`](Self::site): at most 32, for at most one of which each thread has the sums.
+    const WARPS: bool = false;
+    /// Computes one site of one right-hand side.
+    ///
+    /// # Safety
+    /// As [`Kernel::site`].
+    unsafe fn site(&self, i: u32, rhs: u32) -> Self::Values;
+    /// As [`Kernel::place`].
+    #[inline(always)]
+    fn place(&self, i: u32) -> u32 {
+        i
+    }
+    /// As [`Kernel::place_together`].
+    #[inline(always)]
+    fn place_together(&self, i: u32) -> u32 {
+        self.place(i)
+    }
+}
+
+/// A few numbers that are summed together.
+pub trait Values: Copy + Send + Sync + 'static {
+    /// How many.
+    const COUNT: usize;
+    /// All zero.
+    const ZERO: Self;
+    /// Component-wise sum.
+    fn add(self, other: Self) -> Self;
+    /// Applies `f` to every component, unrolled.
+    fn map(self, f: impl FnMut(f64) -> f64) -> Self;
+    /// Component `k`; only for constant `k` on the GPU.
+    fn get(&self, k: usize) -> f64;
+}
+
+macro_rules! values {
+    ($($count:literal: $($k:literal)*;)*) => {$(
+        impl Values for [f64; $count] {
+            const COUNT: usize = $count;
+            const ZERO: Self = [0.0; $count];
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                [$(self[$k] + other[$k]),*]
+            }
+            #[inline(always)]
+            fn map(self, mut f: impl FnMut(f64) -> f64) -> Self {
+                [$(f(self[$k])),*]
+            }
+            #[inline(always)]
+            fn get(&self, k: usize) -> f64 {
+                self[k]
+            }
+        }
+    )*};
+}
+values! {
+    1: 0;
+    2: 0 1;
+    3: 0 1 2;
+    4: 0 1 2 3;
+    8: 0 1 2 3 4 5 6 7;
+    16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
+}
