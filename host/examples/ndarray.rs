@@ -8,7 +8,7 @@ use ferrite::field::host::{FieldError, HostSpinor};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
-use ferrite::solve::{Request, solve_wilson};
+use ferrite::solve::{Request, solve};
 use ndarray::{Array6, ArrayView6, Axis, s};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gauge = generate::weak_field(lattice, 7, 0.1);
     let domain = Domain::single(Cpu::new(None), lattice)?;
     let request = Request::new(WilsonParams::from_mass(0.2, TimeBoundary::Antiperiodic));
-    let (solutions, _) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
+    let (solutions, _) = solve(&domain, &gauge, &[source], &request, &mut ())?;
 
     // A view takes no copy. Σ |ψ|² over space, spin and colour, for each t:
     let psi = ArrayView6::from_shape((8, 4, 4, 4, 4, 3), solutions[0].numbers())?;

@@ -5,19 +5,20 @@ use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
+use ferrite::field::host::HostSpinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Request, solve_wilson};
+use ferrite::solve::{Request, solve};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lattice = Lattice::new([8, 8, 8, 16])?;
     let gauge = generate::weak_field(lattice, 7, 0.1);
-    let source = generate::random_source(lattice, 1);
+    let source: HostSpinor = generate::random_source(lattice, 1);
     let domain = Domain::single(Cpu::new(None), lattice)?;
 
     let operator = WilsonParams::from_mass(0.05, TimeBoundary::Antiperiodic);
     let request = Request { precision: Precision::Single, ..Request::new(operator) };
-    let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
+    let (solutions, report) = solve(&domain, &gauge, &[source], &request, &mut ())?;
 
     println!("{} iterations, true residual {:.1e}", report.info.iterations, report.true_residual[0]);
     println!("{:.1} GFLOP/s, |psi|² = {:.6}", report.gflops, solutions[0].norm2());

@@ -6,6 +6,7 @@ pub mod solver;
 
 pub use halo::timeline;
 
+use crate::dirac::Definition;
 use crate::domain::{Domain, Result};
 use crate::lattice::Lattice;
 use crate::workload::{self, Extent, Visit};
@@ -15,7 +16,7 @@ use gpu_kernels::{FermionKind, LinkStorage, Precision};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// `wilson_dslash`, `axpy`, `copy` ….
-    pub operator: &'static str,
+    pub operator: String,
     /// `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
     /// `18`, `12`, `12t` …; empty where there are no links.
@@ -93,7 +94,7 @@ pub fn copy(domain: &Domain) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
     Ok(vec![Row {
-        operator: "copy",
+        operator: "copy".into(),
         precision: "",
         reconstruct: "",
         lattice: [0; 4],
@@ -109,7 +110,7 @@ pub fn copy(domain: &Domain) -> Result<Vec<Row>> {
 fn measure(
     domain: &Domain,
     options: &Options,
-    workload: fn(&Domain, &Options, Extent, Visit) -> Result,
+    workload: impl FnOnce(&Domain, &Options, Extent, Visit) -> Result,
 ) -> Result<Vec<Row>> {
     let bandwidth = copy_bandwidth(domain)?;
     let processes = domain.grid().size() as f64;
@@ -133,25 +134,13 @@ fn measure(
     Ok(rows)
 }
 
-/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub fn dslash(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::wilson)
-}
-
-/// The Wilson-clover operator: A⁻¹ D in one pass, and the symmetric even-odd matrix.
-pub fn clover(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::clover)
-}
-
-/// The naive staggered operator: the hopping term, and M†M on one parity with the sum that CG needs of it.
-pub fn staggered(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::naive)
-}
-
-/// The asqtad operator in the same way; reconstructions are those of the long links, and for those that keep a phase links
-/// are in U(3), as HISQ's are.
-pub fn asqtad(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
-    measure(domain, options, workload::improved)
+/// An operator: the hopping term from one parity to the other, by itself and with what a solver adds to it, and the even-odd
+/// matrix. Of improved staggered operators link storages are those of the long links, which are in U(3) for those that keep
+/// a phase.
+pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<Row>> {
+    measure(domain, options, |domain, options, extent, visit| {
+        workload::operator(domain, definition, options, extent, visit)
+    })
 }
 
 /// Linear algebra on spinors of one parity.

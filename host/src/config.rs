@@ -3,7 +3,10 @@
 //!
 //! Values stay text with their origin until a command asks for them by type. Whatever is wrong is collected, so that
 //! all mistakes of an input are listed at once, each with its line and column.
+use crate::cli::keys::SOLVE;
 use crate::cli::{Failure, Outcome};
+pub use ferrite::dirac::KeyKind as Kind;
+use ferrite::dirac::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
@@ -12,85 +15,8 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What a key holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Any text.
-    Text,
-    /// One or several texts.
-    Texts,
-    /// A real number.
-    Number,
-    /// A whole number.
-    Count,
-    /// One of some words, which may look like a number (`reconstruct = 12`).
-    Word,
-    /// True or false.
-    Switch,
-    /// Four numbers, as a text or an array.
-    Extents,
-    /// One or several numbers, as a text or an array.
-    Numbers,
-    /// The same, where numbers may also be fractions, which are texts.
-    Fractions,
-}
-
 /// Keys of an input; `*` stands for the number of a table.
 pub type Schema = &'static [(&'static str, Kind)];
-
-/// Keys of solves and their likes, which are also the names of the flags.
-pub const SOLVE: Schema = &[
-    ("gauge", Kind::Text),
-    ("operator", Kind::Word),
-    ("mass", Kind::Number),
-    ("kappa", Kind::Number),
-    ("bc-time", Kind::Word),
-    ("xi", Kind::Number),
-    ("nu", Kind::Number),
-    ("csw", Kind::Number),
-    ("u0", Kind::Word),
-    ("clover-r", Kind::Number),
-    ("clover-t", Kind::Number),
-    ("schur", Kind::Word),
-    ("masses", Kind::Numbers),
-    ("shifts", Kind::Numbers),
-    ("shift-solver", Kind::Word),
-    ("naik-epsilon", Kind::Number),
-    ("fat", Kind::Text),
-    ("long", Kind::Text),
-    ("phases", Kind::Word),
-    ("spread-boundary", Kind::Switch),
-    ("source", Kind::Texts),
-    ("sources", Kind::Count),
-    ("batch", Kind::Count),
-    ("solver", Kind::Word),
-    ("precision", Kind::Word),
-    ("reconstruct", Kind::Word),
-    ("tol", Kind::Number),
-    ("max-iterations", Kind::Count),
-    ("guess", Kind::Text),
-    ("outer", Kind::Word),
-    ("correction", Kind::Word),
-    ("delta", Kind::Number),
-    ("inner-tol", Kind::Number),
-    ("no-ladder", Kind::Switch),
-    ("output", Kind::Text),
-    ("save-source", Kind::Text),
-    ("plot", Kind::Text),
-    ("keep-unconverged", Kind::Switch),
-    ("profile", Kind::Switch),
-    ("lattice", Kind::Extents),
-    ("record", Kind::Count),
-    ("no-verify", Kind::Switch),
-    ("allow-non-unitary", Kind::Switch),
-    ("reunitarise", Kind::Switch),
-    ("mr-steps", Kind::Count),
-    ("mr-omega", Kind::Number),
-    ("domain-precision", Kind::Word),
-    ("domain", Kind::Extents),
-    ("domain-overlap", Kind::Count),
-    ("kmax", Kind::Count),
-];
 
 /// Keys of global flags, which every input may have.
 pub const GLOBAL: Schema = &[
@@ -201,7 +127,7 @@ pub struct Settings {
 impl Default for Settings {
     /// Those of solves.
     fn default() -> Self {
-        Self::of(SOLVE)
+        Self::of(&SOLVE)
     }
 }
 
@@ -616,5 +542,36 @@ impl Settings {
                 Err(Failure::refused(format!("{} in {what}:{list}", crate::cli::count(many.len(), "mistake"))))
             }
         }
+    }
+}
+
+/// How operators find their parameters.
+impl Keys for Settings {
+    fn is_given(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64> {
+        Settings::number(self, key, expected, fits)
+    }
+    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize> {
+        let choices: Vec<_> = words.iter().enumerate().map(|(place, word)| (*word, place)).collect();
+        self.choice(key, &choices)
+    }
+    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        self.parsed(key, parse);
+    }
+    fn is_on(&mut self, key: &'static str) -> bool {
+        Settings::is_on(self, key)
+    }
+    fn refuse(&mut self, key: &str, why: &str) {
+        if let Some(setting) = self.get(key) {
+            self.wrong(&setting, why);
+        }
+    }
+    fn conflict(&mut self, key: &str, other: &str, why: &str) {
+        Settings::conflict(self, key, other, why);
+    }
+    fn missing(&mut self, why: &str) {
+        Settings::missing(self, why);
     }
 }

@@ -94,6 +94,23 @@ pub enum DeviceError {
         /// What follows from the operator's parameters.
         expected: f64,
     },
+    /// An operator on the links of a configuration of which only fat and long links are there.
+    #[error(
+        "there are fat and long links only: Wilson-like and naive staggered operators need the links of a configuration"
+    )]
+    NoThinLinks,
+    /// A tadpole factor that is to follow from the plaquette.
+    #[error("the tadpole factor is to follow from the mean plaquette, which is not known here: give a number")]
+    NoTadpole,
+    /// Fat links of HISQ's first level without a projection to U(3).
+    #[error(
+        "fat links of the first level have no projection to U(3): they are singular or no numbers (mean violation of \
+         unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
+    )]
+    SingularLinks {
+        /// Root mean square of ‖W†W − 1‖.
+        violation: f64,
+    },
     /// A path to links that nobody tells this process.
     #[error(
         "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"

@@ -4,7 +4,7 @@
 //! [`dirac`](crate::dirac) put in; so coefficients here have the signs for that. MILC's files hold both:
 //! [`with_phases`] goes between the two.
 use crate::backend::{Buffer, view};
-use crate::dirac::{StaggeredLinks, StaggeredPhases, TimeBoundary};
+use crate::dirac::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
@@ -78,23 +78,6 @@ impl PathCoefficients {
         let staples = 6.0 * self.three.abs() + 24.0 * self.five.abs() + 48.0 * self.seven.abs();
         self.one_link.abs() + staples + 6.0 * self.lepage.abs()
     }
-}
-
-/// Why links could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum FatLinkError {
-    /// The projection to U(3) failed.
-    #[error(
-        "fat links of the first level have no projection to U(3): they are singular or no numbers (mean violation of \
-         unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
-    )]
-    Singular {
-        /// Root mean square of ‖W†W − 1‖.
-        violation: f64,
-    },
-    /// The device.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
 }
 
 /// One matrix for each site of a lattice with its border.
@@ -206,16 +189,19 @@ pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
 }
 
 /// W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
-pub fn project_u3(links: &ThinGauge) -> std::result::Result<ThinGauge, FatLinkError> {
+///
+/// # Errors
+/// [`DeviceError::SingularLinks`] where links have no projection.
+pub fn project_u3(links: &ThinGauge) -> Result<ThinGauge> {
     links.expect_in(Precision::Double)?;
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
-        domain.backend().launch(&PROJECT_U3, Format::NONE, &kernel, sites, 1).map_err(DeviceError::from)?;
+        domain.backend().launch(&PROJECT_U3, Format::NONE, &kernel, sites, 1)?;
     }
     let violation = unitarity_violation(&out)?;
     // Not "more than": NaN is no projection either.
-    if violation <= 1e-10 { Ok(out) } else { Err(FatLinkError::Singular { violation }) }
+    if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
 }
 
 /// Root mean square over the links of ‖U†U − 1‖.
@@ -280,8 +266,26 @@ impl Improvement {
         let (long_scale, long_group) = if c.naik != 0.0 { (c.naik, LinkGroup::Su3) } else { (1.0, LinkGroup::Neither) };
         Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
     }
+    /// What an operator needs, from thin links in SU(3) and in double precision.
+    ///
+    /// # Errors
+    /// As [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] where the tadpole factor is to follow from a plaquette.
+    ///
+    /// # Panics
+    /// For an operator without fat links.
+    pub fn of(thin: &ThinGauge, smearing: Smearing) -> Result<Self> {
+        match smearing {
+            Smearing::None => panic!("the operator has no fat links"),
+            Smearing::Asqtad(Tadpole::Given(u0)) => Self::from_paths(thin, &PathCoefficients::asqtad(u0)),
+            Smearing::Asqtad(Tadpole::Plaquette) => Err(DeviceError::NoTadpole),
+            Smearing::Hisq(epsilon) => Self::hisq(thin, epsilon),
+        }
+    }
     /// HISQ: Fat7, projection to U(3), then the second level.
-    pub fn hisq(thin: &ThinGauge, epsilon: f64) -> std::result::Result<Self, FatLinkError> {
+    ///
+    /// # Errors
+    /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
+    pub fn hisq(thin: &ThinGauge, epsilon: f64) -> Result<Self> {
         let first = fat_links(thin, &PathCoefficients::fat7())?;
         first.fill_border()?;
         let unitary = project_u3(&first)?;

@@ -27,12 +27,13 @@
 pub mod relax;
 
 use crate::domain::Domain;
-use crate::field::host::{HostGauge, HostSpinor, Matrix};
+use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
 use crate::halo::{HostBuffer, Message, Network};
 use crate::lattice::Lattice;
 use crate::matrix::{adjoint, product, times, unit};
 use crate::measure;
 use comms::{CommError, Direction, Tag};
+use num_complex::Complex64;
 use rayon::prelude::*;
 
 /// A gauge transformation: a matrix g(x) of SU(3) at every site.
@@ -52,18 +53,19 @@ impl Transformation {
         &self.matrices
     }
     /// ψ(x) ← g(x) ψ(x). Panics when the lattices differ.
-    pub fn apply(&self, psi: &mut HostSpinor) {
+    pub fn apply<T: Fermion>(&self, psi: &mut HostField<T>) {
         self.rotate(psi, |g| *g);
     }
     /// ψ(x) ← g†(x) ψ(x): takes [`apply`](Self::apply) back. Panics when the lattices differ.
-    pub fn apply_inverse(&self, psi: &mut HostSpinor) {
+    pub fn apply_inverse<T: Fermion>(&self, psi: &mut HostField<T>) {
         self.rotate(psi, adjoint);
     }
-    fn rotate(&self, psi: &mut HostSpinor, matrix: impl Fn(&Matrix) -> Matrix + Sync) {
+    fn rotate<T: Fermion>(&self, psi: &mut HostField<T>, matrix: impl Fn(&Matrix) -> Matrix + Sync) {
         assert_eq!(psi.lattice(), self.lattice, "transformation and field are on the same lattice");
         psi.sites_mut().par_iter_mut().zip(&self.matrices).for_each(|(site, g)| {
             let g = matrix(g);
-            site.iter_mut().for_each(|spin| *spin = times(&g, spin));
+            let colours: &mut [[Complex64; 3]] = bytemuck::cast_slice_mut(std::slice::from_mut(site));
+            colours.iter_mut().for_each(|spin| *spin = times(&g, spin));
         });
     }
     /// g(x) U_μ(x) g†(x+μ̂). Panics when the lattices differ.

@@ -24,8 +24,8 @@
 //! | [`mod@bench`] | how fast kernels are, next to a copy |
 //! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |
 //!
-//! [`solve::solve_wilson`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
-//! the [`SpinorSpace`](field::SpinorSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
+//! [`solve::solve`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
+//! the [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program
 //! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
@@ -44,19 +44,20 @@
 //! use ferrite::backend::Cpu;
 //! use ferrite::dirac::{TimeBoundary, WilsonParams};
 //! use ferrite::domain::Domain;
+//! use ferrite::field::host::HostSpinor;
 //! use ferrite::generate;
 //! use ferrite::lattice::Lattice;
-//! use ferrite::solve::{Request, solve_wilson};
+//! use ferrite::solve::{Request, solve};
 //! use ferrite::Precision;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 7, 0.1); // or files::read_gauge
-//! let source = generate::random_source(lattice, 1);
+//! let source: HostSpinor = generate::random_source(lattice, 1);
 //! let domain = Domain::single(Cpu::new(Some(1)), lattice)?; // or Cuda::new(0)?
 //!
 //! let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
 //! let request = Request { precision: Precision::Single, tol: 1e-9, ..Request::new(operator) };
-//! let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ())?;
+//! let (solutions, report) = solve(&domain, &gauge, &[source], &request, &mut ())?;
 //!
 //! // ‖b − M x‖ / ‖b‖ of the full system, computed from the solution in double precision.
 //! assert!(report.converged && report.true_residual[0] <= 1e-9);

@@ -3,8 +3,8 @@ use crate::formats::{self, LinkFormat};
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::dirac::{
-    CloverParams, EvenOdd, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks,
-    StaggeredParams, TimeBoundary, Wilson, WilsonParams,
+    CloverParams, EvenOdd, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
+    TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{Domain, Result};
 use ferrite::fat_links::{Improvement, PathCoefficients};
@@ -185,7 +185,7 @@ impl Computing<'_> {
         let params = CloverParams::isotropic(params, 1.2, 0.9);
         let term = Arc::new(params.term(thin)?.convert(precision)?);
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
-            let clover = EvenOddClover::new(wilson.clone(), term.clone(), schur, self.nrhs)?;
+            let clover = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, self.nrhs)?;
             self.operator(&format!("clover {schur:?} {name}"), fields, &clover, 2.0 * tolerance)?;
             let mut even = self.zero(kind, precision)?;
             clover.prepare(&psi, &mut even.even)?;

@@ -1,13 +1,14 @@
 //! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
 use crate::report::{Report, Scope};
+use ferrite::FermionKind;
 use ferrite::backend::{BackendError, Cuda, Launched};
 use ferrite::bench::Options;
-use ferrite::dirac::{CloverParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{CLOVER, CloverParams, TimeBoundary, WILSON, WilsonParams};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Precision, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{Configuration, LinkStorage, Precision, Request, SolveFailure};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{CacheError, Entry, Mode, Operations, Shape, Tuning, launch_all};
 use std::collections::BTreeMap;
@@ -30,8 +31,8 @@ fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<La
         ..Request::new(CloverParams::isotropic(wilson, 1.0, 1.0))
     };
     let source = generate::random_source(lattice, 3);
-    let (solutions, report) =
-        solve_wilson(&domain, &generate::weak_field(lattice, 2, 0.1), &[source], &request, &mut ())?;
+    let gauge = generate::weak_field(lattice, 2, 0.1);
+    let (solutions, report) = Configuration::new(&domain, &gauge).solve(&[source], None, &request, &mut ())?;
     Ok((solutions, report.info.iterations, gpu.launches()))
 }
 
@@ -78,7 +79,11 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
     };
     for (first, name) in [(true, "tuning: a search measures"), (false, "tuning: and measures nothing again")] {
         let gpu = open(Mode::Search { retune: false }, &path)?;
-        for operations in [Operations::Wilson, Operations::Clover, Operations::LinearAlgebra] {
+        for operations in [
+            Operations::Operator(&WILSON),
+            Operations::Operator(&CLOVER),
+            Operations::LinearAlgebra(FermionKind::Wilson),
+        ] {
             launch_all(&gpu, operations, &options)?;
         }
         let tuned = gpu.tuner().report();

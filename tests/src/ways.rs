@@ -4,14 +4,13 @@ use crate::formats::{self, LinkFormat};
 use crate::report::{Report, Scope, larger};
 use ferrite::Precision;
 use ferrite::backend::{Cuda, MAX_RHS};
-use ferrite::dirac::{CloverParams, EvenOdd, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{CloverParams, EvenOdd, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::{DeviceError, Domain, Result};
-use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostSpinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::field::{FieldSpace, FullField};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Operator, SolveFailure, StaggeredConfiguration};
+use ferrite::solve::{Configuration, Operator, SolveFailure};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use gpu_kernels::sides::Way;
@@ -120,9 +119,6 @@ fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Imag
     let clover = CloverParams::isotropic(wilson, 1.2, 1.0);
     let staggered = StaggeredParams::new(0.05, TimeBoundary::Antiperiodic);
     let configuration = Configuration::new(&domain, &gauge);
-    let thin = ThinGauge::upload(&domain, &gauge)?;
-    let naive = StaggeredConfiguration::naive(&domain, &gauge);
-    let improved = StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?);
     let spinors: Vec<HostSpinor> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 10 + k)).collect();
     let colours: Vec<HostColour> = (0..nrhs as u64).map(|k| generate::random_source(lattice, 50 + k)).collect();
     let mut images = Vec::new();
@@ -134,11 +130,11 @@ fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Imag
         }
     }
     for format @ (precision, storage) in formats::naive() {
-        let operator = naive.operator(staggered, precision, storage, batch)?;
+        let operator = configuration.operator(staggered, precision, storage, batch)?;
         images.push(image(name("naive", format), &domain, (&*operator, precision, batch), &colours)?);
     }
     for format @ (precision, storage) in formats::improved() {
-        let operator = improved.operator(staggered, precision, storage, batch)?;
+        let operator = configuration.operator(StaggeredOperator::asqtad(staggered, 0.9), precision, storage, batch)?;
         images.push(image(name("asqtad", format), &domain, (&*operator, precision, batch), &colours)?);
     }
     Ok(images)

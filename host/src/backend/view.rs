@@ -38,9 +38,6 @@ pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
 /// No links, likewise.
 // SAFETY: `crate::dirac` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
-/// No clover term, likewise.
-// SAFETY: `crate::dirac` gives it to kernels whose diagonal is a number.
-pub(crate) const NO_CLOVER: Clover = unsafe { Clover::none() };
 
 /// Bytes of `sites` sites in whole tiles.
 const fn in_tiles(sites: usize, site_bytes: usize) -> usize {

@@ -1,14 +1,13 @@
 //! Mixed-precision solvers on one configuration over a range of masses: for Wilson fermions as in tables 3 to 5 and
 //! figure 7 of Clark et al. 2009, for staggered ones CG on M†M and multi-shift CG.
-mod staggered;
+mod several;
 
-pub use staggered::{Several, staggered_cell, staggered_matrix_gflops, staggered_schemes};
+pub use several::{Several, cell_of_several};
 
 use super::time;
-use crate::dirac::EvenOdd;
-use crate::dirac::{TimeBoundary, WilsonParams};
-use crate::domain::{DeviceError, Domain, Result};
-use crate::field::host::{Fermion, Spinor};
+use crate::dirac::{Definition, Operator};
+use crate::domain::{DeviceError, Result};
+use crate::field::host::Fermion;
 use crate::field::{FieldSpace, FullField};
 use crate::generate;
 use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Solved};
@@ -93,7 +92,7 @@ pub struct Study {
 }
 
 impl Study {
-    fn request<O>(&self, operator: O, scheme: Scheme) -> Request<O> {
+    fn request(&self, operator: Operator, scheme: Scheme) -> Request {
         let Scheme { method, precision, reconstruction, correction } = scheme;
         Request {
             method,
@@ -245,34 +244,43 @@ fn average(
     Ok(cell)
 }
 
-/// Solves the Wilson system for all sources.
+/// CG with reliable updates in double, in each pair of a precision and a link storage for which an operator has kernels.
+pub fn schemes(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> Vec<Scheme> {
+    let pairs = precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
+    let exist = pairs.filter(|&(precision, storage)| definition.exists(precision, storage));
+    let correction = Correction::default();
+    exist
+        .map(|(precision, reconstruction)| Scheme { method: Method::Cg, precision, reconstruction, correction })
+        .collect()
+}
+
+/// Solves M ψ = η for all sources.
 ///
 /// # Errors
 /// [`StudyFailure`]; solves that do not converge are in the cell.
-pub fn cell(
+pub fn cell<F: Fermion>(
     configuration: &Configuration,
     study: &Study,
-    mass: f64,
+    operator: Operator,
     scheme: Scheme,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
-    let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-    let request = study.request(operator.into(), scheme);
-    average(mass, scheme, study.sources, |seed| {
-        let source = generate::random_source(configuration.domain().section(), seed);
+    let request = study.request(operator, scheme);
+    average(operator.mass(), scheme, study.sources, |seed| {
+        let source = generate::random_source::<F>(configuration.domain().section(), seed);
         Sample::of(configuration.solve(&[source], None, &request, observer))
     })
 }
 
-/// 10⁹ operations per second of the even-odd Wilson matrix by itself.
-pub fn matrix_gflops(configuration: &Configuration, precision: Precision, reconstruction: LinkStorage) -> Result<f64> {
-    let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+/// 10⁹ operations per second of an operator's even-odd matrix by itself, for one right-hand side.
+pub fn matrix_gflops<F: Fermion>(
+    configuration: &Configuration,
+    operator: Operator,
+    precision: Precision,
+    reconstruction: LinkStorage,
+) -> Result<f64> {
+    let domain = configuration.domain();
     let operator = configuration.operator(operator, precision, reconstruction, 1)?;
-    gflops_of::<Spinor>(configuration.domain(), &*operator, precision)
-}
-
-/// 10⁹ operations per second of an operator for one right-hand side on fields like `F`.
-fn gflops_of<F: Fermion>(domain: &Domain, operator: &dyn EvenOdd, precision: Precision) -> Result<f64> {
     let space = FieldSpace::new(domain, F::KIND, precision, 1);
     let mut full = FullField::zero(domain, F::KIND, Precision::Double, 1)?;
     full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
@@ -281,4 +289,36 @@ fn gflops_of<F: Fermion>(domain: &Domain, operator: &dyn EvenOdd, precision: Pre
     // The input stays what it is: applied again and again to what came out, the matrix overflows.
     let seconds = time(domain, || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirac::{ASQTAD, STAGGERED};
+
+    #[test]
+    fn columns_are_those_with_kernels() {
+        use Precision::{Double, Fp16, Half, Single};
+        let [eighteen, eight, nine] = [18, 8, 9].map(LinkStorage::of);
+        let all = [eighteen, eight, LinkStorage::of(12).in_temporal_gauge(), eight.in_half(), nine];
+        let formats = |definition| {
+            let schemes = schemes(definition, &[Double, Fp16, Single, Half], &all);
+            schemes.into_iter().map(|scheme| (scheme.precision, scheme.reconstruction)).collect::<Vec<_>>()
+        };
+        let naive = [
+            (Double, eighteen),
+            (Double, eight),
+            (Single, eighteen),
+            (Single, eight),
+            (Single, eight.in_half()),
+            (Half, eighteen),
+            (Half, eight),
+        ];
+        assert_eq!(formats(&STAGGERED), naive);
+        let mut improved = naive.to_vec();
+        for (at, pair) in [(2, (Double, nine)), (6, (Single, nine)), (9, (Half, nine))] {
+            improved.insert(at, pair);
+        }
+        assert_eq!(formats(&ASQTAD), improved);
+    }
 }

@@ -1,22 +1,19 @@
 //! `ferrite apply`.
-use super::device::{Device, DeviceChoice};
-use super::fields::Source;
-use super::layout::{Cut, Layout};
-use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, name_of};
-use super::solve::{OperatorFlags, inputs, reconstruction};
-use super::{Context, Failure, Outcome, fields, staggered};
+use super::device::DeviceChoice;
+use super::host_links::LinksRead;
+use super::keys::FieldFlags;
+use super::layout::Cut;
+use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, merged, name_of};
+use super::solve::refused;
+use super::{Context, Failure, Outcome, fields};
 use crate::config::Settings;
 use clap::Args;
-use ferrite::dirac::{EvenOdd, EvenOddClover, EvenOddWilson, Form, Wilson};
-use ferrite::domain::{Domain, Result};
-use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor};
-use ferrite::field::{DeviceClover, DeviceField, DeviceGauge, FullField, ThinGauge};
-use ferrite::memory::{Exchanges, Needs, Part, Travelling};
-use ferrite::solve::Operator;
-use ferrite::{FermionKind, LinkStorage, Precision};
-use serde_json::{Value, json};
+use ferrite::FermionKind;
+use ferrite::dirac::Form;
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::solve::apply_memory;
+use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +33,7 @@ sites; they take any mass, and 0 gives D/2.";
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
-    operator: OperatorFlags,
+    flags: FieldFlags,
     /// The Hermitian conjugate of the operator
     #[arg(long)]
     dagger: bool,
@@ -46,221 +43,113 @@ pub struct Arguments {
     /// The Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     schur: Option<Option<String>>,
-    #[command(flatten)]
-    links: staggered::LinkFlags,
+}
+
+/// What is applied.
+struct Job {
+    plan: Plan,
+    form: Form,
+    /// The Schur complement, and not M.
+    complement: bool,
+    output: PathBuf,
+}
+
+impl Job {
+    fn new(args: &Arguments, settings: &mut Settings) -> Outcome<Self> {
+        let form = match (args.dagger, args.normal) {
+            (false, false) => Form::Plain,
+            (true, _) => Form::Dagger,
+            (false, true) => Form::Normal,
+        };
+        let complement = args.schur.is_some();
+        if let Some(Some(name)) = &args.schur {
+            settings.flag("schur", Some(name));
+        }
+        if settings.get("output").is_none() {
+            settings.missing("no output: give -o FILE");
+        }
+        let plan = Plan::for_apply(settings);
+        let staggered = plan.as_ref().is_some_and(|plan| plan.operator.kind() == FermionKind::Staggered);
+        if complement && staggered {
+            settings.missing("--schur: belongs to Wilson-like operators; of staggered ones it is M^+ M, --normal");
+        }
+        are_together(settings, plan.as_ref().map_or(0, |plan| plan.sources.len()));
+        settings.finish("the command line")?;
+        let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
+        let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
+        if plan.reconstruction.is_some_and(|storage| storage.temporal) {
+            return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
+        }
+        Ok(Job { plan, form, complement, output })
+    }
+    /// For people.
+    fn what(&self) -> &'static str {
+        match (self.complement, self.form) {
+            (false, Form::Plain) => "M x",
+            (false, Form::Dagger) => "M^dagger x",
+            (false, Form::Normal) => "M^dagger M x",
+            (true, Form::Plain) => "Schur complement",
+            (true, Form::Dagger) => "conjugate of the Schur complement",
+            (true, Form::Normal) => "Schur complement and its conjugate",
+        }
+    }
 }
 
 /// Applies the operator once.
 pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
     let mut settings = Settings::default();
     context.add_to(&mut settings);
-    args.operator.add_to(&mut settings);
-    args.links.add_to(&mut settings);
-    if settings.get("output").is_none() {
-        settings.missing("no output: give -o FILE");
-    }
-    let form = match (args.dagger, args.normal) {
-        (false, false) => Form::Plain,
-        (true, _) => Form::Dagger,
-        (false, true) => Form::Normal,
-    };
-    let schur = args.schur.is_some();
-    settings.flag("schur", args.schur.as_ref().and_then(Option::as_deref));
-    if staggered::is_chosen(&settings) {
-        if schur {
-            // Which one it would be does not matter.
-            settings.flag("schur", Some(""));
-        }
-        return staggered::apply(&mut settings, form, context);
-    }
-    let world = &context.world;
+    args.flags.add_to(&mut settings);
     let choice = DeviceChoice::from_settings(&mut settings);
-    let (plan, output) = world.agree(checked(&mut settings))?;
-    let output = &output;
-    let device = choice.open(world)?;
-    let layout = choice.layout.cut(world, plan.lattice(), 1)?;
-    device.require_all(world, &memory(&plan, layout.cut()), &format!("the operator on {}", plan.lattice()))?;
-    let (file, sources) = inputs(&plan, &layout, world)?;
-    let reconstruction = reconstruction(&plan, &file)?;
-    let job = Job { operator: plan.operator, form, schur };
-    let fields = {
-        let backend = device.backend();
-        let domain = layout.domain(backend)?;
-        if reconstruction == LinkStorage::of(8) && ThinGauge::upload(&domain, &file.gauge)?.singular_links()? > 0 {
-            let path = plan.gauge.display();
-            return Err(Failure::refused(format!(
-                "{path}: eight reals do not tell some of these links, unit ones for example; use --reconstruct 12"
-            ))
-            .shared());
-        }
-        job.apply(&domain, &file.gauge, &sources, (plan.precision, reconstruction))
-    }?;
-    let operator = plan.operator.wilson();
-    let object = json!({
-        "lattice": plan.lattice().size(),
-        "operator": plan.operator_name(),
-        "mass": operator.mass,
-        "kappa": operator.kappa(),
-        "xi": operator.anisotropy.xi,
-        "nu": operator.anisotropy.nu,
-        "clover": plan.clover(),
-        "schur": schur,
-        "precision": name_of(&PRECISIONS, plan.precision),
-        "reconstruct": name_of(&RECONSTRUCTIONS, reconstruction),
-        "sources": plan.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
-    });
-    let what = match (schur, form) {
-        (false, Form::Plain) => "M x",
-        (false, Form::Dagger) => "M^dagger x",
-        (false, Form::Normal) => "M^dagger M x",
-        (true, Form::Plain) => "Schur complement",
-        (true, Form::Dagger) => "conjugate of the Schur complement",
-        (true, Form::Normal) => "Schur complement and its conjugate",
-    };
-    let images = Images {
-        output,
-        sources: &plan.sources,
-        fields: &fields,
-        title: format!("image under the {} operator", plan.operator.name()),
-        what: format!("{what} on {}", plan.lattice()),
-    };
-    report(context, (&device, &layout), form, &images, object)
-}
-
-/// Operator, fields and where the images go.
-fn checked(settings: &mut Settings) -> Outcome<(Plan, PathBuf)> {
-    let plan = Plan::from_settings(settings);
-    are_together(settings, plan.as_ref().map_or(0, |plan| plan.sources.len()));
-    settings.finish("the command line")?;
-    let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
-    let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
-    if plan.reconstruction.is_some_and(|storage| storage.temporal) {
-        return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
+    let job = context.world.agree(Job::new(&args, &mut settings))?;
+    match job.plan.operator.kind() {
+        FermionKind::Wilson => run_on::<Spinor>(&job, &choice, context),
+        FermionKind::Staggered => run_on::<ColourVector>(&job, &choice, context),
     }
-    Ok((plan, output))
 }
 
-/// What came out.
-pub struct Images<'a, T> {
-    /// Where it goes.
-    pub output: &'a PathBuf,
-    /// What it was made of.
-    pub sources: &'a [Source],
-    /// The images of these.
-    pub fields: &'a [HostField<T>],
-    /// For the file.
-    pub title: String,
-    /// For people.
-    pub what: String,
-}
-
-/// Writes the images, and prints `object` with what is common to all operators.
-pub fn report<T: Fermion>(
-    context: &Context,
-    (device, layout): (&Device, &Layout),
-    form: Form,
-    images: &Images<T>,
-    object: Value,
-) -> Outcome {
-    let Images { output, sources, fields, title, what } = images;
-    fields::write_fermions(output, fields, title, layout)?;
-    let mut norms: Vec<f64> = fields.iter().map(HostField::norm2).collect();
-    context.world.sum(&mut norms)?;
-    let common = json!({
-        "output": output,
-        "dagger": form == Form::Dagger,
-        "normal": form == Form::Normal,
+/// The same on fields of a kind.
+fn run_on<F: Fermion>(job: &Job, choice: &DeviceChoice, context: &Context) -> Outcome {
+    let (world, plan) = (&context.world, &job.plan);
+    let device = choice.open(world)?;
+    let layout = plan.cut(&choice.layout, world)?;
+    let Cut { local, grid } = layout.cut();
+    let largest = (plan.precision, plan.largest_storage());
+    let needs = apply_memory(&plan.operator, local, &grid, plan.sources.len(), largest);
+    device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;
+    let links = LinksRead::of(plan, &layout, world)?;
+    let sources = plan.fields::<F>(&plan.sources, &layout)?;
+    let (images, used) = {
+        let domain = layout.domain(device.backend())?;
+        let configuration = links.links.on(&domain)?;
+        let formats = (plan.precision, links.storage);
+        configuration.apply(job.form, job.complement, &sources, links.operator, formats).map_err(refused)
+    }?;
+    if let Some(asked) = plan.reconstruction.filter(|asked| *asked != used) {
+        let [asked, used] = [asked, used].map(|storage| name_of(&RECONSTRUCTIONS, storage));
+        tracing::info!("some links cannot be reconstructed from {asked} real numbers: {used} are stored");
+    }
+    let title = format!("image under the {} operator", plan.definition().title);
+    fields::write_fermions(&job.output, &images, &title, &layout)?;
+    let mut norms: Vec<f64> = images.iter().map(HostField::norm2).collect();
+    world.sum(&mut norms)?;
+    let object = json!({
+        "mass": plan.operator.mass(),
+        "schur": job.complement,
+        "precision": name_of(&PRECISIONS, plan.precision),
+        "reconstruct": name_of(&RECONSTRUCTIONS, used),
+        "output": job.output,
+        "dagger": job.form == Form::Dagger,
+        "normal": job.form == Form::Normal,
         "norm2": norms,
         "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.apply/1", staggered::merged(object, [common]), || {
-        let lines = sources.iter().zip(&norms);
+    context.output.result("ferrite.apply/1", merged(object, [plan.describe(&links.operator)]), || {
+        let lines = plan.sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
-        format!("{}: {what}\n{lines}", output.display())
+        let (what, headline) = (job.what(), plan.headline(&links.operator));
+        format!("{}: {what} of the {headline}, m = {:.6}\n{lines}", job.output.display(), plan.operator.mass())
     })
-}
-
-/// What the device has to hold at most.
-fn memory(plan: &Plan, cut: Cut) -> Needs {
-    let (part, sites, nrhs) = (Part::new(cut.local, &cut.grid), cut.local.half_volume(), plan.sources.len());
-    let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
-    let field = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
-    let mut parts = vec![
-        ("links as read from the host", part.links_bytes(Precision::Double)),
-        ("links", links),
-        ("fields", 6 * field),
-        ("transfer of a spinor field", 384 * sites * nrhs),
-    ];
-    if let Operator::Clover(..) = plan.operator {
-        // Both are made in double before they are rounded.
-        parts.push(("links in double", links));
-        let term = 4 * DeviceClover::bytes_for(Precision::Double, sites);
-        parts.push(("clover term and its inverse", 2 * term));
-    }
-    let exchanges = Exchanges::of(part).border(Precision::Double).hops(Travelling::Spinors, plan.precision, &[nrhs]);
-    parts.extend(exchanges.needs());
-    parts
-}
-
-/// Which operator.
-struct Job {
-    operator: Operator,
-    form: Form,
-    schur: bool,
-}
-
-impl Job {
-    fn apply(
-        &self,
-        domain: &Domain,
-        gauge: &HostGauge,
-        sources: &[HostSpinor],
-        (precision, storage): (Precision, LinkStorage),
-    ) -> Result<Vec<HostSpinor>> {
-        let storage = if Wilson::exists(precision, storage) { storage } else { storage.with_two_rows() };
-        let staged = ThinGauge::upload(domain, gauge)?;
-        let wilson = Wilson::new(Arc::new(staged.pack(precision, storage)?), self.operator.wilson());
-        let field = || FullField::zero(domain, FermionKind::Wilson, precision, sources.len());
-        let (mut x, mut out) = (field()?, field()?);
-        x.upload(sources)?;
-        match self.operator {
-            Operator::Wilson(_) if !self.schur => {
-                self.once_or_twice(&mut x, &mut out, |dagger, x, out| wilson.full(dagger, x, out))?;
-            }
-            Operator::Wilson(_) => {
-                self.complement(&EvenOddWilson::new(wilson, sources.len())?, &mut x, &mut out)?;
-            }
-            Operator::Clover(params, schur) => {
-                let term = Arc::new(params.term(&staged)?.convert(precision)?);
-                drop(staged);
-                let clover = EvenOddClover::new(wilson, term, schur, sources.len())?;
-                if self.schur {
-                    self.complement(&clover, &mut x, &mut out)?;
-                } else {
-                    self.once_or_twice(&mut x, &mut out, |dagger, x, out| {
-                        (0..2).try_for_each(|parity| clover.row(parity, dagger, x, out.parity_mut(parity)))
-                    })?;
-                }
-            }
-        }
-        out.download()
-    }
-    /// The Schur complement in the form asked for; odd sites stay as they are.
-    fn complement(&self, schur: &dyn EvenOdd, x: &mut FullField, out: &mut FullField) -> Result {
-        self.once_or_twice(&mut x.even, &mut out.even, |dagger, x, out| match dagger {
-            true => schur.apply_dagger(x, out),
-            false => schur.apply(x, out),
-        })
-    }
-    /// `out` = M x, M† x or M†M x by `apply`, which is told whether to take M†. `x` is lost.
-    fn once_or_twice<F>(&self, x: &mut F, out: &mut F, mut apply: impl FnMut(bool, &F, &mut F) -> Result) -> Result {
-        apply(self.form == Form::Dagger, x, out)?;
-        if self.form == Form::Normal {
-            std::mem::swap(x, out);
-            apply(true, x, out)?;
-        }
-        Ok(())
-    }
 }

@@ -3,17 +3,15 @@ use super::batch::{Batches, Needs};
 use super::device::Device;
 use super::forecast::Forecast;
 use super::layout::{Cut, LayoutChoice};
+use super::plan::merged;
 use super::rhmc::{self, input::Input};
 use super::solve::Solve;
-use super::spectrum::Solver;
-use super::staggered::{self, StaggeredSolve};
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
 use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
-use ferrite::solve::LinkStorage;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -109,7 +107,7 @@ fn sum(needs: &Needs) -> usize {
 
 /// What was foretold, if it was asked for and could be; else a note says why not.
 fn foretold(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
-    forecast?.map_err(|why| warn!("no time is foretold: {}", why.message)).ok()
+    forecast?.map_err(|why| warn!("the run time cannot be predicted: {}", why.message)).ok()
 }
 
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
@@ -126,45 +124,26 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     settings.set(&args.set);
     context.add_to(&mut settings);
     let what = args.file.display().to_string();
-    let (checked, forecast, sources, operator, name, clover) = if staggered::is_chosen(&settings) {
-        let solve = StaggeredSolve::from_settings(&mut settings, &what)?;
-        let (plan, layout) = (&solve.plan, &solve.device.layout);
-        let (lattice, hops) = (plan.lattice, plan.hops());
-        let cut = layout.plan(layout.processes(args.processes()), lattice, hops)?;
-        let device = solve.device.open_silently(&context.world)?;
-        let freely = |processes: usize| any_layout().plan(processes, lattice, hops);
-        let checked = Checked::new(device, (lattice, cut), freely, |cut, free| {
-            let needs = |together: usize| solve.memory(cut, together);
-            solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
-        })?;
-        let forecast = args.time.then(|| Forecast::of_staggered(&solve, &checked));
-        (checked, forecast, plan.sources.len(), plan.kind.name(), plan.kind.title(), Value::Null)
-    } else {
-        let solve = Solve::from_settings(&mut settings, &what)?;
-        let (plan, layout) = (&solve.plan, &solve.device.layout);
-        let possible = |cut: Cut| solve.scheme.check(cut).map(|()| cut);
-        let cut = layout.plan(layout.processes(args.processes()), plan.lattice(), 1).and_then(possible)?;
-        let device = solve.device.open_silently(&context.world)?;
-        let request = solve.request(plan.reconstruction.unwrap_or(LinkStorage::FULL));
-        let freely = |processes: usize| any_layout().plan(processes, plan.lattice(), 1).and_then(possible);
-        let checked = Checked::new(device, (plan.lattice(), cut), freely, |cut, free| {
-            let needs = |together: usize| request.memory(cut.local, &cut.grid, together);
-            solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
-        })?;
-        let forecast = args.time.then(|| Forecast::of_wilson(&solve, &checked));
-        (checked, forecast, plan.sources.len(), plan.operator_name(), plan.operator.name(), plan.clover())
-    };
-    let object = json!({ "kind": "solve", "operator": operator, "clover": clover, "sources": sources });
-    let head = format!("{name} operator on {}, {}", checked.lattice, checked.batches.describe());
+    let solve = Solve::from_settings(&mut settings, &what)?;
+    let (plan, layout) = (&solve.plan, &solve.device.layout);
+    let steps = plan.definition().steps();
+    let cut =
+        layout.plan(layout.processes(args.processes()), plan.lattice, steps).and_then(|cut| solve.possible(cut))?;
+    let device = solve.device.open_silently(&context.world)?;
+    let freely = |processes| any_layout().plan(processes, plan.lattice, steps).and_then(|cut| solve.possible(cut));
+    let checked = Checked::new(device, (plan.lattice, cut), freely, |cut, free| {
+        let needs = |together: usize| solve.memory(cut, together);
+        solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
+    })?;
+    let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
+    let object = merged(plan.describe(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
+    let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
     answer(&args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
 }
 
 fn spectrum(args: &Arguments, context: &Context) -> Outcome {
-    let (checked, solver, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
-    let forecast = args.time.then(|| match &solver {
-        Solver::Wilson(solve) => Forecast::of_wilson(solve, &checked),
-        Solver::Staggered(solve) => Forecast::of_staggered(solve, &checked),
-    });
+    let (checked, solve, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
+    let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
     let object = json!({ "kind": "spectrum", "configurations": configurations });
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
@@ -210,7 +189,7 @@ fn answer(
         "processes_needed": enough,
         "time": forecast.as_ref().map(Forecast::json),
     });
-    let object = staggered::merged(object, [common, batches.json()]);
+    let object = merged(object, [common, batches.json()]);
     context.output.result("ferrite.check/1", object, || {
         let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
         let processes = cut.grid.size();

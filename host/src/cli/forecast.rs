@@ -5,14 +5,14 @@ use super::device::Device;
 use super::rhmc::input::Input;
 use super::rhmc::trial;
 use super::solve::Solve;
-use super::staggered::{HostLinks, StaggeredSolve, configuration};
 use super::{Failure, Outcome, text};
 use comms::ProcessGrid;
+use ferrite::FermionKind;
 use ferrite::domain::Domain;
-use ferrite::field::host::Fermion;
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Report, Request, Schwarz, SolveFailure};
+use ferrite::solve::{Configuration, LinkStorage, Operator, Request, Schwarz, SolveFailure, Solved};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -47,37 +47,30 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Of a solve of Wilson quarks.
-    pub fn of_wilson(solve: &Solve, checked: &Checked) -> Outcome<Self> {
+    /// Of a solve, with one system of several.
+    pub fn of_solve(solve: &Solve, checked: &Checked) -> Outcome<Self> {
+        match solve.plan.operator.kind() {
+            FermionKind::Wilson => Self::of_fields::<Spinor>(solve, checked, NOISE[0]),
+            FermionKind::Staggered => Self::of_fields::<ColourVector>(solve, checked, NOISE[1]),
+        }
+    }
+    fn of_fields<F: Fermion>(solve: &Solve, checked: &Checked, noise: f64) -> Outcome<Self> {
         let (plan, together) = (&solve.plan, checked.batches.largest());
         let on = smaller(checked.cut.local, SITES, &checked.device, together);
-        let gauge = weak_field(on, 1, NOISE[0]);
-        let mut request = solve.request(plan.reconstruction.unwrap_or(LinkStorage::of(12)));
+        let gauge = weak_field(on, 1, noise);
+        let operator = match plan.operator {
+            Operator::Staggered(operator) => operator.with_plaquette(1.0).map_or(plan.operator, Operator::from),
+            other => other,
+        };
+        let mut request = solve.request(operator, plan.reconstruction.unwrap_or(LinkStorage::of(12)));
         // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
         }
         let seconds = {
-            let backend = checked.device.backend();
-            let domain = Domain::single(backend, on)?;
+            let domain = Domain::single(checked.device.backend(), on)?;
             let configuration = Configuration::new(&domain, &gauge);
-            let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
-            seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))
-        }?;
-        Ok(Self::of_iterations(seconds, on, checked))
-    }
-    /// Of a solve of staggered quarks, with one mass of several.
-    pub fn of_staggered(solve: &StaggeredSolve, checked: &Checked) -> Outcome<Self> {
-        let (plan, together) = (&solve.plan, checked.batches.largest());
-        let on = smaller(checked.cut.local, SITES, &checked.device, together);
-        let links = HostLinks::Thin(Box::new(weak_field(on, 1, NOISE[1])));
-        let format = plan.reconstruction.unwrap_or(LinkStorage::of(12));
-        let request = solve.scheme.request(plan.params(), plan.precision, format);
-        let seconds = {
-            let backend = checked.device.backend();
-            let domain = Domain::single(backend, on)?;
-            let configuration = configuration(plan.kind, &domain, &links, 1.0)?;
-            let sources: Vec<_> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
+            let sources: Vec<HostField<F>> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
             seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))
         }?;
         Ok(Self::of_iterations(seconds, on, checked))
@@ -170,14 +163,12 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
 }
 
 /// The request with so many iterations, all in one precision.
-fn no_more_than<O: Clone>(iterations: usize, request: &Request<O>) -> Request<O> {
-    Request { max_iterations: iterations, ladder: false, ..request.clone() }
+fn no_more_than(iterations: usize, request: &Request) -> Request {
+    Request { max_iterations: iterations, ladder: false, ..*request }
 }
 
 /// Seconds of an iteration, once the kernels are loaded. That few iterations lead nowhere is expected.
-fn seconds<T: Fermion>(
-    mut solve: impl FnMut(usize) -> Result<(Vec<ferrite::field::host::HostField<T>>, Report), SolveFailure<T>>,
-) -> Outcome<f64> {
+fn seconds<T: Fermion>(mut solve: impl FnMut(usize) -> Solved<T>) -> Outcome<f64> {
     let mut timed = |most: usize| match solve(most) {
         Ok((_, report)) => Ok((report.seconds, report.info.iterations)),
         Err(SolveFailure::Unfinished { report, .. }) => Ok((report.seconds, report.info.iterations)),

@@ -1,5 +1,5 @@
 //! `ferrite init`: inputs with comments.
-use super::{Context, Outcome};
+use super::{Context, Outcome, keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -33,11 +33,11 @@ impl Kind {
             Kind::Spectrum => "spectrum",
         }
     }
-    fn input(self) -> &'static str {
+    fn input(self) -> String {
         match self {
-            Kind::Solve => include_str!("solve.toml"),
-            Kind::Rhmc => include_str!("rhmc/example.toml"),
-            Kind::Spectrum => include_str!("spectrum/example.toml"),
+            Kind::Solve => keys::input(),
+            Kind::Rhmc => include_str!("rhmc/example.toml").into(),
+            Kind::Spectrum => include_str!("spectrum/example.toml").into(),
         }
     }
 }
@@ -45,21 +45,24 @@ impl Kind {
 /// Prints an input with comments.
 pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let text = args.kind.input();
-    context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), text)
+    context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), &text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{GLOBAL, SOLVE, Settings};
+    use crate::cli::keys::SOLVE;
+    use crate::config::{GLOBAL, Settings};
     use std::fs;
 
     /// All keys are there, with values of their types, but for those that stand for others.
     #[test]
     fn the_input_of_solve_is_complete() {
-        let lines = Kind::Solve.input().lines();
-        let text: Vec<_> =
-            lines.map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line)).collect();
+        let input = Kind::Solve.input();
+        let text: Vec<_> = input
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line))
+            .collect();
         let file = std::env::temp_dir().join(format!("ferrite-init-{}.toml", std::process::id()));
         fs::write(&file, text.join("\n")).expect("a folder for temporary files");
         let mut settings = Settings::default();

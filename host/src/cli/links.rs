@@ -1,18 +1,20 @@
 //! `ferrite links`.
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
-use super::plan::BOUNDARIES;
-use super::staggered::{Kind, Tadpole, improvement};
+use super::host_links::with_tadpole;
+use super::plan::merged;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
 use ferrite::Precision;
-use ferrite::dirac::{StaggeredPhases, TimeBoundary};
-use ferrite::fat_links::{self, with_phases};
+use ferrite::dirac::{
+    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
+};
+use ferrite::fat_links::{self, Improvement, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::memory::{Exchanges, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -78,22 +80,24 @@ struct Common {
 /// The flags, checked.
 struct Job {
     common: Common,
-    kind: Kind,
+    operator: StaggeredOperator,
     boundary: TimeBoundary,
     /// Of fat and long links.
     formats: [FileFormat; 2],
 }
 
 fn checked(args: Arguments) -> Outcome<Job> {
-    let (common, kind) = match args.action {
+    let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
+    let (common, operator) = match args.action {
         Action::Asqtad(args) => {
             let tadpole = Tadpole::parse(&args.u0).map_err(|why| Failure::refused(format!("--u0 {why}")))?;
-            (args.common, Kind::Asqtad(tadpole))
+            let smearing = Smearing::Asqtad(tadpole);
+            (args.common, StaggeredOperator { smearing, ..StaggeredOperator::asqtad(params, 1.0) })
         }
         Action::Hisq(args) if !args.naik_epsilon.is_finite() => {
             return Err(Failure::refused(format!("--naik-epsilon {} is not a finite number", args.naik_epsilon)));
         }
-        Action::Hisq(args) => (args.common, Kind::Hisq(args.naik_epsilon)),
+        Action::Hisq(args) => (args.common, StaggeredOperator::hisq(params, args.naik_epsilon)),
     };
     let boundary = BOUNDARIES.iter().find(|(name, _)| *name == common.bc_time).map(|(_, boundary)| *boundary);
     let Some(boundary) = boundary else {
@@ -103,39 +107,43 @@ fn checked(args: Arguments) -> Outcome<Job> {
         return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
     }
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
-    Ok(Job { common, kind, boundary, formats: [fat, long] })
+    Ok(Job { common, operator, boundary, formats: [fat, long] })
 }
 
 /// Reads, fattens and writes.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
-    let Job { common, kind, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
+    let Job { common, operator, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
     let device = choice.open(world)?;
     let lattice = lattice_of(&common.input, &common.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 3)?;
     let file = read_gauge(&common.input, &common.read.reading(), &layout, world)?;
     let part = Part::new(layout.local(), layout.grid());
     // Thin, fat and long ones; fat ones of the first level, and these in U(3).
-    let fields = if matches!(kind, Kind::Hisq(_)) { 5 } else { 3 };
+    let fields = if matches!(operator.smearing, Smearing::Hisq(_)) { 5 } else { 3 };
     let mut needs = vec![
         ("links, fat and long links in double", fields * part.links_bytes(Precision::Double)),
         ("staples", fat_links::workspace_bytes(part.bordered_sites())),
     ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
-    let u0 = kind.u0(&common.input.display().to_string(), file.plaquette.mean).map_err(Failure::shared)?;
+    let operator = with_tadpole(operator.into(), &common.input, file.plaquette.mean)?;
+    let Operator::Staggered(StaggeredOperator { smearing, .. }) = operator else {
+        return Err(Failure::refused("only staggered operators have fat and long links").shared());
+    };
     let (mut fat, mut long) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
-        let links = improvement(kind, &ThinGauge::upload(&domain, &file.gauge)?, u0)?;
+        let links = Improvement::of(&ThinGauge::upload(&domain, &file.gauge)?, smearing)?;
         Ok::<_, Failure>((links.fat.download()?, links.long.download()?))
     }?;
     for (links, steps) in [(&mut fat, 1), (&mut long, 3)] {
         with_phases(links, layout.section, steps, StaggeredPhases::Milc, boundary);
     }
-    let title = |what: &str| match kind {
-        Kind::Hisq(epsilon) => format!("{what} HISQ links, epsilon = {epsilon}"),
-        _ => format!("{what} asqtad links, u0 = {u0}"),
+    let title = |what: &str| match smearing {
+        Smearing::Asqtad(Tadpole::Given(u0)) => format!("{what} asqtad links, u0 = {u0}"),
+        Smearing::Hisq(epsilon) => format!("{what} HISQ links, epsilon = {epsilon}"),
+        _ => format!("{what} links"),
     };
     let write = |path: &Path, links: &HostGauge, format, what| {
         let options = WriteOptions { format, precision: common.precision, title: title(what), ..Default::default() };
@@ -151,9 +159,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "input": common.input,
         "fat": common.fat,
         "long": common.long,
-        "operator": kind.name(),
-        "u0": matches!(kind, Kind::Asqtad(_)).then_some(u0),
-        "naik_epsilon": match kind { Kind::Hisq(epsilon) => Some(epsilon), _ => None },
+        "operator": operator.definition().name,
         "bc_time": if boundary == TimeBoundary::Periodic { "periodic" } else { "antiperiodic" },
         "lattice": lattice.size(),
         "largest_fat": largest_fat,
@@ -162,10 +168,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "backend": device.name(),
         "device": device.describe(),
     });
+    let object = merged(object, [Value::Object(operator.describe_smearing(false))]);
     context.output.result("ferrite.links/1", object, || {
         format!(
-            "{} links on {lattice}, u0 = {u0:.6}\nfat: {}, largest element {:.6}\nlong: {}, largest element {:.6}\n",
-            kind.title(),
+            "{}\nfat: {}, largest element {:.6}\nlong: {}, largest element {:.6}\n",
+            title("fat and long"),
             common.fat.display(),
             largest_fat,
             common.long.display(),

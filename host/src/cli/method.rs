@@ -2,78 +2,15 @@
 use super::batch::BatchChoice;
 use super::fields::Source;
 use super::layout::Cut;
-use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, Plan, RECONSTRUCTIONS, name_of};
-use super::schwarz::{self, SchwarzFlags};
+use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use super::schwarz;
 use super::text;
 use super::{Failure, Outcome};
 use crate::config::Settings;
-use clap::Args;
+use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, LinkStorage, Method, Precision, Report, Request, Schwarz};
-
-/// Flags of the solver, as typed.
-#[derive(Args)]
-pub struct MethodFlags {
-    /// bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one
-    /// Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); of staggered operators cg or block-cg
-    /// [default: bicgstab, or cg]
-    #[arg(long, value_name = "NAME")]
-    solver: Option<String>,
-    /// Asked |b - M x| / |b| [default: 1e-10]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
-    tol: Option<String>,
-    /// Most iterations [default: 10000]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    max_iterations: Option<String>,
-    /// A first guess of the solution: .npy or .lime, with one field per source
-    #[arg(long, value_name = "FILE")]
-    guess: Option<String>,
-    /// Right-hand sides that are solved together, 1 to 64 [default: up to 16, as many as memory allows]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    batch: Option<String>,
-    /// Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]
-    #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
-    outer: Option<String>,
-    /// How true residuals come in: reliable (updates of one Krylov space) or defect (correction by inner solves)
-    /// [default: reliable]
-    #[arg(long, value_name = "NAME", help_heading = "Mixed precision")]
-    correction: Option<String>,
-    /// Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor
-    /// [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]
-    #[arg(long, value_name = "D", help_heading = "Mixed precision", allow_hyphen_values = true)]
-    delta: Option<String>,
-    /// Defect correction: what an inner solve is asked for [default: 0.01]
-    #[arg(long, value_name = "TOL", help_heading = "Mixed precision", allow_hyphen_values = true)]
-    inner_tol: Option<String>,
-    /// Give up where the solver stagnates or breaks down, instead of going on in higher precision
-    #[arg(long, help_heading = "Mixed precision")]
-    no_ladder: bool,
-    #[command(flatten)]
-    schwarz: SchwarzFlags,
-}
-
-impl MethodFlags {
-    /// Adds the flags to the settings.
-    pub fn add_to(&self, settings: &mut Settings) {
-        let texts = [
-            ("solver", &self.solver),
-            ("tol", &self.tol),
-            ("max-iterations", &self.max_iterations),
-            ("guess", &self.guess),
-            ("batch", &self.batch),
-            ("outer", &self.outer),
-            ("correction", &self.correction),
-            ("delta", &self.delta),
-            ("inner-tol", &self.inner_tol),
-        ];
-        for (key, value) in texts {
-            settings.flag(key, value.as_deref());
-        }
-        settings.switch("no-ladder", self.no_ladder);
-        self.schwarz.add_to(settings);
-    }
-}
+use ferrite::solve::{Correction, LinkStorage, Method, Operator, Precision, Report, Request, Schwarz};
 
 /// The resolved flags.
 pub struct Scheme {
@@ -104,23 +41,13 @@ pub struct Wanted {
 }
 
 impl Scheme {
-    /// Resolves the settings for fields of spinors, whose mistakes `settings` lists.
-    pub fn from_settings(settings: &mut Settings, plan: Option<&Plan>) -> Self {
-        let wanted =
-            |plan: &Plan| Wanted { lattice: plan.lattice(), sources: plan.sources.len(), precision: plan.precision };
-        Self::resolve::<Spinor>(settings, &METHODS, plan.map(wanted))
-    }
-    /// The same for staggered fermions.
-    pub fn staggered(settings: &mut Settings, wanted: Option<Wanted>) -> Self {
-        let methods = [("cg", Method::Cg), ("block-cg", Method::BlockCg)];
-        Scheme { positive: true, ..Self::resolve::<ColourVector>(settings, &methods, wanted) }
-    }
-    /// The first of the methods is the default.
-    fn resolve<T: Fermion>(
-        settings: &mut Settings,
-        methods: &[(&'static str, Method)],
-        wanted: Option<Wanted>,
-    ) -> Self {
+    /// Resolves the settings for fields of a kind, whose mistakes `settings` lists.
+    pub fn from_settings(settings: &mut Settings, kind: FermionKind, wanted: Option<Wanted>) -> Self {
+        // The first of the methods is the default.
+        let methods: &[(&str, Method)] = match kind {
+            FermionKind::Wilson => &METHODS,
+            FermionKind::Staggered => &[("cg", Method::Cg), ("block-cg", Method::BlockCg)],
+        };
         let method = settings.choice("solver", methods).unwrap_or(methods[0].1);
         let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
         let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
@@ -129,11 +56,14 @@ impl Scheme {
             settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
         }
         Scheme {
-            guess: guess::<T>(settings, wanted.as_ref()),
+            guess: match kind {
+                FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
+                FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
+            },
             batch: BatchChoice::from_settings(settings, "batch"),
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
-            positive: false,
+            positive: kind == FermionKind::Staggered,
             ladder: !settings.is_on("no-ladder"),
             method,
             tol,
@@ -150,7 +80,7 @@ impl Scheme {
         .map_err(|why| Failure::refused(why).shared())
     }
     /// For the library.
-    pub fn request<O>(&self, operator: O, precision: Precision, reconstruction: LinkStorage) -> Request<O> {
+    pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
         Request {
             method: self.method,
             precision,

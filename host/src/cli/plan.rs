@@ -1,15 +1,18 @@
 //! What a solve or an application of an operator needs, resolved and checked from settings as typed.
 use super::failure::{ReadBy, describe};
 use super::fields::{self, Reading, Source};
-use super::target;
-use super::text;
+use super::layout::{Layout, LayoutChoice};
+use super::method::Wanted;
+use super::world::World;
+use super::{Outcome, keys, target, text};
 use crate::config::Settings;
-use ferrite::dirac::{Anisotropy, CloverParams, Schur, TimeBoundary, WilsonParams};
-use ferrite::field::host::{Fermion, Spinor};
+use ferrite::FermionKind;
+use ferrite::dirac::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Method, Operator, Precision};
-use serde_json::{Value, json};
+use ferrite::solve::{LinkStorage, Method, Operator, Precision, ShiftStrategy};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// Names of the precisions.
@@ -44,21 +47,9 @@ pub const METHODS: [(&str, Method); 5] = [
 ];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
-/// Names of the boundary conditions.
-pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
-    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
-
-/// Names of the Schur complements.
-pub const SCHURS: [(&str, Schur); 2] = [("symmetric", Schur::Symmetric), ("asymmetric", Schur::Asymmetric)];
-
-/// The coefficients of the clover term as typed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Coefficients {
-    /// c_sw and u_0.
-    Improvement(f64, f64),
-    /// Chroma's clovCoeffR and clovCoeffT.
-    Anisotropic(f64, f64),
-}
+/// Names of the ways to solve for several shifts.
+pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
+    [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
 
 /// The name of a value in one of the lists above.
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
@@ -96,19 +87,54 @@ pub fn reading(settings: &mut Settings) -> Reading {
     Reading { options, by: settings.inside().map_or(ReadBy::Flags, ReadBy::Table) }
 }
 
-/// Operator, fields and formats: what `solve` and `apply` have in common.
+/// Where links come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkFiles {
+    /// A gauge configuration.
+    Gauge(PathBuf),
+    /// Fat and long links, with MILC's phases and the boundary condition in them.
+    Improved(PathBuf, PathBuf),
+}
+
+/// Which systems are solved.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Systems {
+    /// M ψ = η.
+    One,
+    /// M ψ = η for several masses of a staggered operator.
+    Masses(Vec<f64>),
+    /// (M†M + σ) x = b for several shifts of a staggered operator.
+    Shifts(Vec<f64>),
+}
+
+impl Systems {
+    /// How many there are, where there are several.
+    pub fn count(&self) -> Option<usize> {
+        match self {
+            Systems::One => None,
+            Systems::Masses(list) | Systems::Shifts(list) => Some(list.len()),
+        }
+    }
+}
+
+/// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without
+/// reading the links.
 #[derive(Debug)]
 pub struct Plan {
-    /// The configuration.
-    pub gauge: PathBuf,
-    /// How to read it.
+    /// The links.
+    pub links: LinkFiles,
+    /// How to read them.
     pub read: Reading,
-    /// What its header says.
-    pub header: Header,
-    /// The operator.
+    /// Extents.
+    pub lattice: Lattice,
+    /// The operator; of several masses with the smallest.
     pub operator: Operator,
-    /// The clover coefficients, if the operator has them.
-    pub coefficients: Option<Coefficients>,
+    /// What is said of its parameters.
+    parameters: Map<String, Value>,
+    /// What is solved.
+    pub systems: Systems,
+    /// How several systems are solved.
+    pub strategy: ShiftStrategy,
     /// Right-hand sides.
     pub sources: Vec<Source>,
     /// Precision of the device's fields.
@@ -120,60 +146,133 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The lattice.
-    pub fn lattice(&self) -> Lattice {
-        self.header.lattice
+    /// Resolves the settings of a solve. `None` if something is wrong, which `settings` then lists.
+    pub fn for_solve(settings: &mut Settings) -> Option<Self> {
+        Self::resolve(settings, true)
     }
-    /// The operator's name among the values of `--operator`.
-    pub fn operator_name(&self) -> &'static str {
-        match self.operator {
-            Operator::Wilson(_) => "wilson",
-            Operator::Clover(..) => "clover",
+    /// Resolves those of an application: of one operator, whose mass may be any.
+    pub fn for_apply(settings: &mut Settings) -> Option<Self> {
+        Self::resolve(settings, false)
+    }
+    fn resolve(settings: &mut Settings, solve: bool) -> Option<Self> {
+        let definition = definition(settings);
+        let staggered = definition.is_some_and(|definition| definition.kind == FermionKind::Staggered);
+        let systems = match (staggered, solve) {
+            (true, true) => systems(settings),
+            (true, false) => one_mass(settings),
+            (false, _) => Some((None, Systems::One)),
+        };
+        let several = systems.as_ref().is_some_and(|(_, systems)| systems.count().is_some());
+        let operator = definition.and_then(|definition| (definition.resolve)(settings));
+        if let Some(definition) = definition {
+            refuse_foreign_keys(settings, definition);
         }
-    }
-    /// The clover term for JSON: what was typed, the coefficients that come out of it, and the Schur complement.
-    pub fn clover(&self) -> Value {
-        let (Operator::Clover(params, schur), Some(coefficients)) = (self.operator, self.coefficients) else {
-            return Value::Null;
-        };
-        let (csw, u0, r, t) = match coefficients {
-            Coefficients::Improvement(csw, u0) => (Some(csw), Some(u0), None, None),
-            Coefficients::Anisotropic(r, t) => (None, None, Some(r), Some(t)),
-        };
-        json!({
-            "csw": csw, "u0": u0, "r": r, "t": t,
-            "space": params.space, "time": params.time,
-            "schur": name_of(&SCHURS, schur),
-        })
-    }
-    /// Resolves the common settings. `None` if something is wrong, which `settings` then lists.
-    pub fn from_settings(settings: &mut Settings) -> Option<Self> {
-        let operator = operator(settings);
+        if staggered && !several && systems.is_some() {
+            belong_elsewhere(settings, &["shift-solver"], "--masses and --shifts");
+        }
+        if several {
+            belong_elsewhere(settings, &["guess", "plot"], "solves for one mass");
+        }
         let read = reading(settings);
-        let gauge = settings.get("gauge");
-        if gauge.is_none() {
-            settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
-        }
-        let header = gauge_header(settings, "gauge", &read);
+        let (links, header) = link_files(settings, definition, &read);
+        let strategy = settings.choice("shift-solver", &STRATEGIES).unwrap_or_default();
         let lattice = header.as_ref().map(|header| header.lattice);
-        let sources = sources::<Spinor>(settings, lattice);
-        let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
-        let wilson = |format: LinkStorage| !format.half && !format.keeps_phase();
-        let reconstruction = reconstruction(settings, "links of Wilson fermions", wilson);
-        let output = output(settings, "output", sources.as_ref().map_or(1, Vec::len));
-        let (operator, coefficients) = operator?;
+        let sources = match definition.map(|definition| definition.kind) {
+            Some(FermionKind::Staggered) => sources::<ColourVector>(settings, lattice),
+            _ => sources::<Spinor>(settings, lattice),
+        };
+        let (precision, reconstruction) = formats(settings, definition);
+        let fields = sources.as_ref().map_or(1, Vec::len);
+        // Several systems make a block with an axis of their own, even if there is one of each.
+        let count = systems.as_ref().and_then(|(_, systems)| systems.count());
+        let output = output(settings, "output", count.map_or(fields, |count| (count * fields).max(2)));
+        let ((mass, systems), (operator, parameters)) = (systems?, operator?);
         Some(Plan {
-            gauge: gauge?.text().into(),
+            links: links?,
             read,
-            header: header?,
-            operator,
-            coefficients,
+            lattice: header?.lattice,
+            operator: mass.map_or(operator, |mass| operator.with_mass(mass)),
+            parameters,
+            systems,
+            strategy,
             sources: sources?,
             precision,
             reconstruction,
             output,
         })
     }
+    /// What is known of the operator before its parameters.
+    pub fn definition(&self) -> &'static Definition {
+        self.operator.definition()
+    }
+    /// Cuts the lattice over the processes.
+    pub fn cut(&self, layout: &LayoutChoice, world: &World) -> Outcome<Layout> {
+        layout.cut(world, self.lattice, self.definition().steps())
+    }
+    /// Whether several systems are solved together by multi-shift CG.
+    pub fn is_multishift(&self) -> bool {
+        self.systems.count().is_some() && self.strategy == ShiftStrategy::MultiShift
+    }
+    /// The link storage asked for, or the one that takes most memory as long as the links have not been seen.
+    pub fn largest_storage(&self) -> LinkStorage {
+        self.reconstruction.unwrap_or(LinkStorage::FULL)
+    }
+    /// For the solver's settings.
+    pub fn wanted(&self) -> Wanted {
+        Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
+    }
+    /// *Collective.* Makes or reads this process's part of fields.
+    pub fn fields<T: Fermion>(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
+        sources.iter().map(|source| source.field(layout)).collect()
+    }
+    /// Shape of a block of solutions: by mass or shift and by source, where there are several.
+    pub fn block(&self) -> Vec<usize> {
+        let inner = (self.sources.len() > 1).then_some(self.sources.len());
+        self.systems.count().into_iter().chain(inner).collect()
+    }
+    /// What is said about operator, links and sources for JSON, with the operator on links that have been read.
+    pub fn describe(&self, operator: &Operator) -> Value {
+        let (gauge, fat, long) = match &self.links {
+            LinkFiles::Gauge(path) => (Some(path), None, None),
+            LinkFiles::Improved(fat, long) => (None, Some(fat), Some(long)),
+        };
+        let mut all = self.parameters.clone();
+        all.extend(operator.describe_smearing(gauge.is_none()));
+        let common = json!({
+            "lattice": self.lattice.size(),
+            "operator": self.definition().name,
+            "gauge": gauge,
+            "fat": fat,
+            "long": long,
+            "bc_time": name_of(&BOUNDARIES, self.operator.boundary()),
+            "sources": self.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
+        });
+        merged(Value::Object(all), [common])
+    }
+    /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
+    pub fn headline(&self, operator: &Operator) -> String {
+        let details = match (&self.links, operator) {
+            (LinkFiles::Improved(..), _) => ", links as read".into(),
+            (_, Operator::Staggered(operator)) => match operator.smearing {
+                Smearing::Asqtad(Tadpole::Given(u0)) => format!(", u0 = {u0:.6}"),
+                Smearing::Hisq(epsilon) if epsilon != 0.0 => format!(", epsilon = {epsilon}"),
+                _ => String::new(),
+            },
+            _ => String::new(),
+        };
+        let boundary = name_of(&BOUNDARIES, operator.boundary());
+        format!("{} operator on {}{details}, {boundary}", self.definition().title, self.lattice)
+    }
+}
+
+/// An object with the keys of all.
+pub fn merged<const N: usize>(mut object: Value, more: [Value; N]) -> Value {
+    for more in more {
+        if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+            object.extend(more);
+        }
+    }
+    object
 }
 
 /// The header of the gauge field that a key names.
@@ -196,108 +295,163 @@ pub fn belong_elsewhere(settings: &mut Settings, keys: &[&str], operators: &str)
     }
 }
 
-/// Names of the operators, and whether a clover term belongs to them; staggered ones have plans of their own, and are
-/// here for the sentence that lists the names.
-const OPERATORS: [(&str, Option<bool>); 5] =
-    [("wilson", Some(false)), ("clover", Some(true)), ("staggered", None), ("asqtad", None), ("hisq", None)];
-
-/// Whom the keys of staggered operators belong to.
-pub const STAGGERED_OWNERS: &str = "staggered operators: --operator staggered, asqtad or hisq";
-/// Keys of staggered operators.
-pub const STAGGERED_KEYS: [&str; 8] =
-    ["masses", "shifts", "shift-solver", "naik-epsilon", "fat", "long", "phases", "spread-boundary"];
-/// Keys of the clover term.
-pub const CLOVER_KEYS: [&str; 5] = ["csw", "u0", "clover-r", "clover-t", "schur"];
-
-/// The operator from `--operator` and all that describes it.
-fn operator(settings: &mut Settings) -> Option<(Operator, Option<Coefficients>)> {
-    let clover = settings.choice("operator", &OPERATORS).flatten();
-    let wilson = wilson(settings);
-    belong_elsewhere(settings, &STAGGERED_KEYS, STAGGERED_OWNERS);
-    if clover != Some(true) {
-        // After a name that is none of the two, its keys are no further mistakes.
-        if clover == Some(false) || settings.get("operator").is_none() {
-            for key in CLOVER_KEYS {
-                if let Some(setting) = settings.get(key) {
-                    settings.wrong(&setting, "belongs to the clover operator, which --operator clover selects");
-                }
-            }
-        }
-        return wilson.map(|params| (params.into(), None));
+/// The operator of `--operator`.
+pub fn definition(settings: &mut Settings) -> Option<&'static Definition> {
+    if settings.get("operator").is_none() && !settings.was_refused("operator") {
+        return Some(&WILSON);
     }
-    let schur = settings.choice("schur", &SCHURS).unwrap_or_default();
-    let coefficients = coefficients(settings);
-    let (wilson, coefficients) = (wilson?, coefficients?);
-    let params = match coefficients {
-        Coefficients::Improvement(csw, u0) => CloverParams::isotropic(wilson, csw, u0),
-        Coefficients::Anisotropic(r, t) => CloverParams::anisotropic(wilson, r, t),
+    let names: Vec<_> = OPERATORS.into_iter().map(|definition| (definition.name, definition)).collect();
+    settings.choice("operator", &names)
+}
+
+/// Notes keys that belong to other operators than the one chosen.
+pub fn refuse_foreign_keys(settings: &mut Settings, chosen: &Definition) {
+    let of_others = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !chosen.has_key(key.name));
+    for key in of_others {
+        let owners = keys::alternatives(keys::owners(key.name).map(|definition| definition.name));
+        belong_elsewhere(settings, &[key.name], &format!("--operator {owners}"));
+    }
+    if chosen.kind != FermionKind::Staggered {
+        belong_elsewhere(settings, &keys::STAGGERED, &format!("--operator {}", staggered_names()));
+    }
+}
+
+/// Names of the staggered operators: `staggered, asqtad or hisq`.
+pub fn staggered_names() -> String {
+    let staggered = OPERATORS.into_iter().filter(|definition| definition.kind == FermionKind::Staggered);
+    keys::alternatives(staggered.map(|definition| definition.name))
+}
+
+/// `--precision` and `--reconstruct`.
+fn formats(settings: &mut Settings, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
+    let Some(links) = definition.and_then(Definition::staggered) else {
+        let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
+        let fits = |format: LinkStorage| !format.half && !format.keeps_phase();
+        return (precision, reconstruction(settings, "links of Wilson fermions", fits));
     };
-    Some((Operator::Clover(params, schur), Some(coefficients)))
+    let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
+    let whose = if links.improved { "long links" } else { "links of the naive staggered operator" };
+    let fits = |format: LinkStorage| !format.temporal && (links.improved || !format.keeps_phase());
+    let reconstruction = reconstruction(settings, whose, fits);
+    if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
+        let why = "links in 16 bits go with --precision single, or all is half";
+        settings.conflict("reconstruct", "precision", why);
+    }
+    (precision, reconstruction)
 }
 
-/// From `--csw` and `--u0`, or from `--clover-r` and `--clover-t`.
-fn coefficients(settings: &mut Settings) -> Option<Coefficients> {
-    let csw = settings.number("csw", "a number", |_| true);
-    let u0 = settings.number("u0", "a number above 0", |u0| u0 > 0.0);
-    let [r, t] = ["clover-r", "clover-t"].map(|key| settings.number(key, "a number", |_| true));
-    let given = |key| settings.get(key).is_some();
-    let (has_csw, has_u0, has_r, has_t) = (given("csw"), given("u0"), given("clover-r"), given("clover-t"));
-    match (has_csw, has_r || has_t) {
-        (false, false) => {
-            settings.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
-            None
+/// `--gauge`, or `--fat` and `--long`, and the header of the first.
+fn link_files(
+    settings: &mut Settings,
+    definition: Option<&Definition>,
+    read: &Reading,
+) -> (Option<LinkFiles>, Option<Header>) {
+    let path = |settings: &Settings, key: &str| settings.get(key).map(|setting| PathBuf::from(setting.text()));
+    let staggered = definition.is_some_and(|definition| definition.kind == FermionKind::Staggered);
+    let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| path(settings, key));
+    if !staggered {
+        if gauge.is_none() {
+            settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
         }
-        (true, true) => {
-            let other = if has_r { "clover-r" } else { "clover-t" };
-            settings.conflict("csw", other, "give csw, or clover-r with clover-t");
-            None
-        }
-        (true, false) => {
-            for key in ["xi", "nu"] {
+        return (gauge.map(LinkFiles::Gauge), gauge_header(settings, "gauge", read));
+    }
+    match (gauge, fat, long) {
+        (Some(gauge), None, None) => (Some(LinkFiles::Gauge(gauge)), gauge_header(settings, "gauge", read)),
+        (None, Some(fat), Some(long)) => {
+            if definition.is_some_and(|definition| !definition.is_improved()) {
+                settings.conflict("fat", "operator", "the naive operator has no fat links");
+            }
+            for key in ["u0", "naik-epsilon"] {
                 if settings.get(key).is_some() {
-                    settings.conflict("csw", key, "on an anisotropic lattice give clover-r and clover-t");
+                    settings.conflict(key, "fat", "these fat links are made already");
                 }
             }
-            let u0 = if has_u0 { u0 } else { Some(1.0) };
-            Some(Coefficients::Improvement(csw?, u0?))
+            let read = read.of_any_links();
+            let (header, other) = (gauge_header(settings, "fat", &read), gauge_header(settings, "long", &read));
+            if let (Some(fat), Some(long)) = (&header, &other)
+                && fat.lattice != long.lattice
+            {
+                let why = format!("fat links are on {}, long ones on {}", fat.lattice, long.lattice);
+                settings.conflict("long", "fat", &why);
+            }
+            (Some(LinkFiles::Improved(fat, long)), header)
         }
-        (false, true) => {
-            if let Some(setting) = settings.get("u0") {
-                settings.wrong(&setting, "belongs to csw; clover-r and clover-t are the coefficients in use");
-            }
-            if has_r != has_t {
-                let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
-                settings.conflict(here, there, &format!("needs {there} beside it"));
-            }
-            Some(Coefficients::Anisotropic(r?, t?))
+        (Some(_), _, _) => {
+            let other = if settings.get("fat").is_some() { "fat" } else { "long" };
+            settings.conflict("gauge", other, "give a gauge field, or fat and long links");
+            (None, None)
+        }
+        (None, None, None) => {
+            settings.missing("no links: give --gauge FILE, or --fat FILE and --long FILE");
+            (None, None)
+        }
+        (None, one, _) => {
+            let (here, there) = if one.is_some() { ("fat", "long") } else { ("long", "fat") };
+            settings.conflict(here, there, &format!("needs --{there} FILE beside it"));
+            (None, None)
         }
     }
 }
 
-/// Mass, boundary condition and anisotropy from `--mass` or `--kappa`, `--bc-time`, `--xi` and `--nu`.
-fn wilson(settings: &mut Settings) -> Option<WilsonParams> {
-    let boundary = settings.choice("bc-time", &BOUNDARIES).unwrap_or_default();
-    let mut anisotropy = |key| settings.number(key, "a number above 0", |x| x > 0.0).unwrap_or(1.0);
-    let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
-    // The diagonal of M, which everything is divided by, must not vanish.
-    let lowest = -1.0 - 3.0 * anisotropy.space();
-    let mass = settings.number("mass", &format!("a number above {lowest}"), |m| m > lowest);
-    let kappa = settings.number("kappa", "a number above 0", |k| k > 0.0);
-    match (settings.get("mass"), settings.get("kappa")) {
-        (None, None) => settings.missing("no mass: give --mass M or --kappa K"),
-        (Some(_), Some(_)) => settings.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
-        (None, Some(_)) => {
-            for key in ["xi", "nu"] {
-                if settings.get(key).is_some() {
-                    settings.conflict("kappa", key, "on an anisotropic lattice give the mass");
-                }
-            }
-        }
-        _ => {}
+/// The mass of a staggered operator that is applied.
+fn one_mass(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
+    if settings.get("mass").is_none() {
+        settings.missing("no mass: give --mass M");
     }
-    let isotropic = mass.map(|mass| WilsonParams::from_mass(mass, boundary));
-    let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
-    isotropic.map(|params| WilsonParams { anisotropy, ..params })
+    settings.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
+}
+
+/// `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator: the mass, the smallest of several, and what is
+/// solved.
+fn systems(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
+    let given = |settings: &Settings, key| settings.get(key).is_some();
+    let has_shifts = given(settings, "shifts");
+    let mass = if has_shifts {
+        settings.number("mass", "a number that is not negative", |m| m >= 0.0)
+    } else {
+        settings.number("mass", "a number above 0", |m| m > 0.0)
+    };
+    let masses = settings.numbers("masses", "a number above 0", |m| m > 0.0);
+    let shifts = settings.numbers("shifts", "a number", |_| true);
+    match (given(settings, "mass"), given(settings, "masses"), has_shifts) {
+        (true, false, false) => mass.map(|mass| (Some(mass), Systems::One)),
+        (false, true, false) => masses.map(|masses| {
+            let smallest = masses.iter().copied().fold(f64::INFINITY, f64::min);
+            (Some(smallest), Systems::Masses(masses))
+        }),
+        (true, false, true) => {
+            let (mass, shifts) = (mass?, shifts?);
+            if let Err(why) = has_inverses(mass, &shifts) {
+                settings.conflict("shifts", "mass", &why);
+                return None;
+            }
+            Some((Some(mass), Systems::Shifts(shifts)))
+        }
+        (true, true, _) => {
+            settings.conflict("masses", "mass", "give one mass, or several");
+            None
+        }
+        (false, true, true) => {
+            settings.conflict("shifts", "masses", "masses are shifts already");
+            None
+        }
+        (false, false, true) => {
+            settings.missing("no mass: give --mass M beside --shifts");
+            None
+        }
+        (false, false, false) => {
+            settings.missing("no mass: give --mass M, --masses M1,M2,..., or --mass M with --shifts S1,S2,...");
+            None
+        }
+    }
+}
+
+/// Whether M†M + σ has an inverse for all shifts σ, whatever the links.
+pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
+    match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
+        Some(bad) => Err(format!("m^2 + {bad} is not above 0, so that M^+ M + {bad} may have no inverse")),
+        None => Ok(()),
+    }
 }
 
 /// Most right-hand sides of one command: they are all in the host's memory.

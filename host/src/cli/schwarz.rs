@@ -1,47 +1,10 @@
 //! The preconditioner of GCR-DD, from flags and settings.
 use super::plan::PRECISIONS;
-use super::text;
+use super::{keys, text};
 use crate::config::Settings;
-use clap::Args;
 use comms::ProcessGrid;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Method, Schwarz};
-
-/// Flags of the preconditioner, as typed.
-#[derive(Args)]
-pub struct SchwarzFlags {
-    /// Steps of minimum residual in each domain [default: 10]
-    #[arg(long, value_name = "N", help_heading = "GCR-DD", allow_hyphen_values = true)]
-    mr_steps: Option<String>,
-    /// Over-relaxation of these steps [default: 1]
-    #[arg(long, value_name = "OMEGA", help_heading = "GCR-DD", allow_hyphen_values = true)]
-    mr_omega: Option<String>,
-    /// Precision in the domains: double, single, half or fp16 [default: half]
-    #[arg(long, value_name = "NAME", help_heading = "GCR-DD")]
-    domain_precision: Option<String>,
-    /// Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]
-    #[arg(long, value_name = "X,Y,Z,T", help_heading = "GCR-DD")]
-    domain: Option<String>,
-    /// Sites of its neighbours that the domain of a process has besides its own part: 0 or 2 [default: 0]
-    #[arg(long, value_name = "N", help_heading = "GCR-DD", allow_hyphen_values = true)]
-    domain_overlap: Option<String>,
-    /// Directions after which GCR restarts [default: 16]
-    #[arg(long, value_name = "K", help_heading = "GCR-DD", allow_hyphen_values = true)]
-    kmax: Option<String>,
-}
-
-const KEYS: [&str; 6] = ["mr-steps", "mr-omega", "domain-precision", "domain", "domain-overlap", "kmax"];
-
-impl SchwarzFlags {
-    /// Adds the flags to the settings.
-    pub fn add_to(&self, settings: &mut Settings) {
-        let values =
-            [&self.mr_steps, &self.mr_omega, &self.domain_precision, &self.domain, &self.domain_overlap, &self.kmax];
-        for (key, value) in KEYS.into_iter().zip(values) {
-            settings.flag(key, value.as_deref());
-        }
-    }
-}
 
 /// Resolves the settings for a solve by `method` on parts of extents `local`, as far as they are known.
 pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) -> Schwarz {
@@ -62,7 +25,7 @@ pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) 
         settings.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
     }
     if method != Method::GcrDd {
-        for key in KEYS {
+        for key in keys::of_gcr_dd() {
             if let Some(setting) = settings.get(key) {
                 settings.wrong(&setting, "belongs to --solver gcr-dd");
             }

@@ -1,11 +1,12 @@
 //! `ferrite tune`.
-use super::bench::{Operator, check_nrhs, lattice_or_default, memory, operators};
+use super::bench::{check_nrhs, lattice_or_default, memory, names, operators};
 use super::device::Device;
 use super::formats::FormatFlags;
 use super::text::{count, lattice};
 use super::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::bench::Options;
+use ferrite::dirac::Definition;
 use ferrite::lattice::Lattice;
 use ferrite::tune::{Mode, Operations, Tuned, Tuner, launch_all};
 use serde_json::{Value, json};
@@ -35,8 +36,7 @@ pub struct Arguments {
     /// volume [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    /// wilson, clover, staggered, asqtad or all
-    #[arg(long, value_name = "NAME", default_value = "all")]
+    #[arg(long, value_name = "NAME", default_value = "all", help = format!("{}, or all", names()))]
     operator: String,
     #[command(flatten)]
     formats: FormatFlags,
@@ -83,16 +83,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// What the solvers of these operators launch.
-fn groups(operators: &[Operator]) -> Vec<Operations> {
-    let of = |operator: &Operator| match operator {
-        Operator::Wilson => (Operations::Wilson, Operations::LinearAlgebra),
-        Operator::Clover => (Operations::Clover, Operations::LinearAlgebra),
-        Operator::Staggered => (Operations::Staggered, Operations::ColourAlgebra),
-        Operator::Asqtad => (Operations::Improved, Operations::ColourAlgebra),
-    };
+fn groups(operators: &[&'static Definition]) -> Vec<Operations> {
     let mut groups = Vec::new();
-    for (matrix, algebra) in operators.iter().map(of) {
-        groups.extend([matrix, algebra].into_iter().filter(|group| !groups.contains(group)).collect::<Vec<_>>());
+    for definition in operators {
+        for group in [Operations::Operator(definition), Operations::LinearAlgebra(definition.kind)] {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
     }
     groups
 }

@@ -1,16 +1,13 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
-use super::even_odd::EvenOdd;
-use super::rows::{Form, Row, Sums};
-use super::wilson::{DSLASH_FLOPS, Wilson, WilsonParams};
-use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, DeviceField, FieldSpace, FullField, ThinGauge};
-use crate::halo::{PartialSums, SumTarget};
-use gpu_kernels::clover::{CLOVER_APPLY, CloverApply};
-use gpu_kernels::{FermionKind, Format};
-use num_complex::Complex64;
-use solvers::{Dots, LinearOperator, VectorSpace};
-use std::cell::RefCell;
-use std::sync::Arc;
+use super::diagonal::CLOVER_ROWS;
+use super::operator::{Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::wilson::{BC_TIME, DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, TimeBoundary, WilsonParams, XI};
+use super::wilson_like::Schur;
+use crate::domain::Result;
+use crate::field::{DeviceClover, ThinGauge};
+use gpu_kernels::FermionKind;
+use gpu_kernels::clover::CLOVER_TERM;
+use serde_json::{Map, Value, json};
 
 /// Operations of the clover term per site, as everybody counts them.
 pub const CLOVER_FLOPS: f64 = 504.0;
@@ -43,225 +40,149 @@ impl CloverParams {
     pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
+    /// With a Schur complement to solve.
+    pub fn with_schur(self, schur: Schur) -> WilsonLike {
+        let CloverParams { wilson, space, time } = self;
+        WilsonLike { definition: &CLOVER, wilson, coefficients: [space, time, 0.0], schur }
+    }
+    /// Those of an operator with a clover term.
+    fn of(operator: &WilsonLike) -> Self {
+        let [space, time, ..] = operator.coefficients;
+        CloverParams { wilson: operator.wilson, space, time }
+    }
 }
 
-/// Which Schur complement of the even sites.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Schur {
-    /// M̂ = 1 − ¼ A_ee⁻¹ D_eo A_oo⁻¹ D_oe
-    #[default]
-    Symmetric,
-    /// M̂ = A_ee − ¼ D_eo A_oo⁻¹ D_oe
-    Asymmetric,
+impl From<CloverParams> for Operator {
+    fn from(params: CloverParams) -> Self {
+        params.with_schur(Schur::default()).into()
+    }
 }
 
-/// The even-odd Wilson-clover operator.
-pub struct EvenOddClover {
-    wilson: Wilson,
-    clover: Arc<DeviceClover>,
-    schur: Schur,
-    odd: RefCell<DeviceField>,
-    /// Needed by the symmetric operator's dagger only.
-    even: RefCell<DeviceField>,
+/// The tadpole factor.
+pub(super) static U0: Key = Key::new(
+    "u0",
+    "U",
+    KeyKind::Word,
+    "Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by \
+     u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
+    "1.0",
+);
+static CSW: Key = Key::new("csw", "C", KeyKind::Number, "Clover coefficient c_sw, the same in all planes", "1.0");
+static CLOVER_R: Key = Key::new(
+    "clover-r",
+    "CR",
+    KeyKind::Number,
+    "Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0",
+    "1.0",
+)
+.instead_of("csw");
+static CLOVER_T: Key =
+    Key::new("clover-t", "CT", KeyKind::Number, "Chroma's clovCoeffT, the coefficient of the temporal planes", "1.0")
+        .instead_of("csw");
+static SCHUR: Key = Key::new(
+    "schur",
+    "NAME",
+    KeyKind::Word,
+    "The even-odd preconditioned operator: symmetric or asymmetric [default: symmetric]",
+    "\"symmetric\"",
+)
+.technical();
+
+/// Names of the Schur complements.
+pub const SCHURS: [(&str, Schur); 2] = [("symmetric", Schur::Symmetric), ("asymmetric", Schur::Asymmetric)];
+
+/// Parameters of operators with a clover term.
+pub(super) const KEYS: [&Key; 10] = [&MASS, &KAPPA, &BC_TIME, &XI, &NU, &CSW, &U0, &CLOVER_R, &CLOVER_T, &SCHUR];
+
+/// The Wilson-clover operator.
+pub static CLOVER: Definition = Definition {
+    name: "clover",
+    title: "Wilson-clover",
+    kind: FermionKind::Wilson,
+    formula: "M = 4 + m + i/2 sum_{mu<nu} c sigma F - D/2, c = csw / u0^3 in all planes, or Chroma's coefficients: CR / xi_0 \
+              in the spatial and CT in the temporal planes",
+    keys: &KEYS,
+    resolve: |keys| {
+        let (params, schur, described) = CloverParams::resolve(keys)?;
+        Some((params.with_schur(schur).into(), described))
+    },
+    output: &OUTPUT,
+    sample: || CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0).into(),
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.into()),
+        bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
+        is_number: false,
+        rows: &CLOVER_ROWS,
+        setup: &[CLOVER_TERM.0],
+    }),
+};
+
+/// The coefficients of a clover term as typed.
+enum Typed {
+    /// c_sw and u_0.
+    Improvement(f64, f64),
+    /// Chroma's clovCoeffR and clovCoeffT.
+    Chroma(f64, f64),
 }
 
-impl EvenOddClover {
-    /// For blocks of `nrhs` right-hand sides. `clover` is made of the links of `wilson`.
-    ///
-    /// # Errors
-    /// A term that was made with another mass or anisotropy than those of `wilson`, or lives elsewhere; no memory.
-    pub fn new(wilson: Wilson, clover: Arc<DeviceClover>, schur: Schur, nrhs: usize) -> Result<Self> {
-        wilson.domain().expect_here("a clover term", clover.domain())?;
-        let (found, expected) = (clover.diagonal(), wilson.params().diagonal());
-        if found != expected {
-            return Err(DeviceError::OtherTerm { found, expected });
-        }
-        if clover.precision() != wilson.precision() {
-            let (found, expected) = (Format::of(clover.precision()), Format::of(wilson.precision()));
-            return Err(DeviceError::OtherFormat { found, expected });
-        }
-        let field = || wilson.zero(nrhs).map(RefCell::new);
-        let (odd, even) = (field()?, field()?);
-        Ok(EvenOddClover { wilson, clover, schur, odd, even })
+impl CloverParams {
+    /// From all parameters of a Wilson operator and c_sw with u_0, or Chroma's coefficients, with the Schur complement to
+    /// solve and what is said beside an answer.
+    pub(super) fn resolve(keys: &mut dyn Keys) -> Option<(Self, Schur, Map<String, Value>)> {
+        let wilson = WilsonParams::resolve(keys);
+        let schur = choose(keys, "schur", &SCHURS).unwrap_or_default();
+        let typed = Typed::resolve(keys);
+        let (wilson, typed) = (wilson?, typed?);
+        let (params, csw, u0, r, t) = match typed {
+            Typed::Improvement(csw, u0) => (CloverParams::isotropic(wilson, csw, u0), Some(csw), Some(u0), None, None),
+            Typed::Chroma(r, t) => (CloverParams::anisotropic(wilson, r, t), None, None, Some(r), Some(t)),
+        };
+        let term = json!({
+            "csw": csw, "u0": u0, "r": r, "t": t, "space": params.space, "time": params.time,
+            "schur": SCHURS.iter().find(|(_, value)| *value == schur).map(|(name, _)| name),
+        });
+        let mut described = wilson.describe();
+        described.insert("clover".into(), term);
+        Some((params, schur, described))
     }
-    pub(super) fn complement(&self) -> Schur {
-        self.schur
-    }
-    pub(super) fn wilson(&self) -> &Wilson {
-        &self.wilson
-    }
-    fn sides_of(&self, x: &DeviceField) -> u32 {
-        self.wilson.sides().of(x.nrhs()) as u32
-    }
-    fn hop(&self) -> f64 {
-        self.wilson.params().hop()
-    }
-    /// `out` = A x, or A⁻¹ x, on the sites of `parity`.
-    pub fn clover(&self, parity: usize, inverse: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
-        let clover = if inverse { self.clover.inverse(parity) } else { self.clover.term(parity) };
-        self.wilson.expect(&[x, out], self.sides_of(x) as usize)?;
-        let kernel = CloverApply { out: out.view(), input: x.view(), clover };
-        self.apply_term(&kernel, self.sides_of(x))
-    }
-    /// `x` ← A⁻¹ x.
-    fn divide(&self, parity: usize, x: &mut DeviceField) -> Result {
-        self.wilson.expect(&[x], self.sides_of(x) as usize)?;
-        let kernel = CloverApply { out: x.view(), input: x.view(), clover: self.clover.inverse(parity) };
-        self.apply_term(&kernel, self.sides_of(x))
-    }
-    /// `out` = A⁻¹ D ψ, or A⁻¹ D† ψ, on the sites of `parity`, in one pass.
-    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
-        let clover = self.clover.inverse(parity);
-        self.wilson.launch(&Row { form: Form::Inverse, clover, ..Row::hops(parity, dagger, input, out) })
-    }
-    /// `out` = x + b A⁻¹ D ψ on the sites of `parity`, in one pass.
-    fn dslash_add(
-        &self,
-        parity: usize,
-        x: &DeviceField,
-        (b, input): (f64, &DeviceField),
-        out: &mut DeviceField,
-    ) -> Result {
-        let clover = self.clover.inverse(parity);
-        let row = Row::sum(parity, false, (1.0, x), (b, input), out);
-        self.wilson.launch(&Row { form: Form::InverseSum, clover, ..row })
-    }
-    /// `out` = A x + b D ψ, or with D†, on the sites of `parity`, in one pass.
-    fn fused_row(
-        &self,
-        parity: usize,
-        dagger: bool,
-        x: &DeviceField,
-        (b, input): (f64, &DeviceField),
-        out: &mut DeviceField,
-    ) -> Result {
-        let clover = self.clover.term(parity);
-        let row = Row::sum(parity, dagger, (1.0, x), (b, input), out);
-        self.wilson.launch(&Row { form: Form::CloverSum, clover, ..row })
-    }
-    /// Applies A or A⁻¹ by itself.
-    fn apply_term(&self, kernel: &CloverApply, nrhs: u32) -> Result {
-        let (domain, format) = (self.wilson.domain(), Format::of(self.wilson.precision()));
-        Ok(domain.backend().launch(&CLOVER_APPLY, format, kernel, domain.half_sites(), nrhs)?)
-    }
-    fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
-        let minus_square = -self.hop() * self.hop();
-        let mut odd = self.odd.borrow_mut();
-        match (self.schur, dagger) {
-            (Schur::Symmetric, false) => {
-                self.dslash(1, false, x, &mut odd)?;
-                self.dslash_add(0, x, (minus_square, &odd), out)
+}
+
+impl Typed {
+    fn resolve(keys: &mut dyn Keys) -> Option<Self> {
+        let csw = keys.number("csw", "a number", &|_| true);
+        let u0 = keys.number("u0", "a number above 0", &|u0| u0 > 0.0);
+        let [r, t] = ["clover-r", "clover-t"].map(|key| keys.number(key, "a number", &|_| true));
+        let [has_csw, has_u0, has_r, has_t] = ["csw", "u0", "clover-r", "clover-t"].map(|key| keys.is_given(key));
+        match (has_csw, has_r || has_t) {
+            (false, false) => {
+                keys.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
+                None
             }
-            (Schur::Symmetric, true) => {
-                let mut even = self.even.borrow_mut();
-                self.clover(0, true, x, &mut even)?;
-                self.dslash(1, true, &even, &mut odd)?;
-                self.wilson.dslash_add(0, true, (1.0, x), (minus_square, &odd), out)
+            (true, true) => {
+                let other = if has_r { "clover-r" } else { "clover-t" };
+                keys.conflict("csw", other, "give csw, or clover-r with clover-t");
+                None
             }
-            (Schur::Asymmetric, _) => {
-                self.dslash(1, dagger, x, &mut odd)?;
-                self.fused_row(0, dagger, x, (minus_square, &odd), out)
+            (true, false) => {
+                for key in ["xi", "nu"] {
+                    if keys.is_given(key) {
+                        keys.conflict("csw", key, "on an anisotropic lattice give clover-r and clover-t");
+                    }
+                }
+                let u0 = if has_u0 { u0 } else { Some(1.0) };
+                Some(Typed::Improvement(csw?, u0?))
             }
-        }
-    }
-}
-
-impl EvenOddClover {
-    /// The symmetric M̂ x with sums.
-    pub(super) fn schur_sums(
-        &self,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        sums: (Sums, &DeviceField),
-        target: SumTarget<'_>,
-    ) -> Result<PartialSums> {
-        let minus_square = -self.hop() * self.hop();
-        let mut odd = self.odd.borrow_mut();
-        self.dslash(1, false, x, &mut odd)?;
-        let row = Row::sum(0, false, (1.0, x), (minus_square, &odd), out);
-        let row = Row { form: Form::InverseSum, clover: self.clover.inverse(0), ..row };
-        self.wilson.launch_sums(&row, sums, target)
-    }
-}
-
-impl LinearOperator<FieldSpace> for EvenOddClover {
-    fn apply_dot(
-        &self,
-        space: &FieldSpace,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        w: &DeviceField,
-        dot: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> std::result::Result<(), DeviceError> {
-        if self.schur == Schur::Asymmetric {
-            self.apply(x, out)?;
-            space.dot_norm2(out, w, dot, norm2)?;
-            dot.iter_mut().for_each(|d| *d = d.conj());
-            return Ok(());
-        }
-        space.dot_of(self.schur_sums(x, out, (Sums::Dot, w), SumTarget::Host)?, dot, norm2)
-    }
-    fn apply_dots(
-        &self,
-        space: &FieldSpace,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        w: &DeviceField,
-        dots: &mut [Dots],
-    ) -> std::result::Result<(), DeviceError> {
-        if self.schur == Schur::Asymmetric {
-            self.apply(x, out)?;
-            return space.dots(x, out, w, dots);
-        }
-        space.dots_of(self.schur_sums(x, out, (Sums::Dots, w), SumTarget::Host)?, dots)
-    }
-    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
-        self.schur(false, x, out)
-    }
-    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
-        self.schur(true, x, out)
-    }
-    fn narrow(&self, sides: usize) -> bool {
-        self.wilson.sides().narrow(sides, self.odd.borrow().nrhs())
-    }
-    fn flops(&self) -> f64 {
-        CLOVER_MATRIX_FLOPS * self.wilson.domain().global().half_volume() as f64
-    }
-    fn bytes(&self) -> f64 {
-        let precision = self.wilson.precision();
-        let (spinor, links) = (FermionKind::Wilson.site_bytes(precision), self.wilson.storage().read_bytes(precision));
-        let site = 5 * spinor + 2 * links + 2 * precision.clover_bytes();
-        (site * self.wilson.domain().global().half_volume()) as f64
-    }
-}
-
-impl EvenOdd for EvenOddClover {
-    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
-        let mut odd = self.odd.borrow_mut();
-        self.clover(1, true, &eta.odd, &mut odd)?;
-        self.wilson.dslash_add(0, false, (1.0, &eta.even), (self.hop(), &odd), even)?;
-        if self.schur == Schur::Symmetric {
-            self.divide(0, even)?;
-        }
-        Ok(())
-    }
-    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
-        let FullField { even, odd } = psi;
-        self.wilson.dslash_add(1, false, (1.0, &eta.odd), (self.hop(), even), odd)?;
-        self.divide(1, odd)
-    }
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
-        let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
-        let mut image = self.even.borrow_mut();
-        self.clover(parity, false, here, &mut image)?;
-        self.wilson.dslash_add(parity, dagger, (1.0, &image), (-self.hop(), there), out)
-    }
-    fn residual_factor(&self) -> f64 {
-        match self.schur {
-            // A is close to its diagonal.
-            Schur::Symmetric => self.wilson.params().diagonal(),
-            Schur::Asymmetric => 1.0,
+            (false, true) => {
+                if has_u0 {
+                    keys.refuse("u0", "belongs to csw; clover-r and clover-t are the coefficients in use");
+                }
+                if has_r != has_t {
+                    let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
+                    keys.conflict(here, there, &format!("needs {there} beside it"));
+                }
+                Some(Typed::Chroma(r?, t?))
+            }
         }
     }
 }

@@ -1,15 +1,30 @@
 //! Dirac operators.
 mod clover;
+mod diagonal;
 mod even_odd;
+mod operator;
 mod rows;
 mod schwarz;
 mod staggered;
 mod wilson;
+mod wilson_like;
 
-pub use clover::{CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, EvenOddClover, Schur};
+pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
+pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, Form};
+pub use operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Term, WilsonLike, choose};
 pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{
-    EvenOddStaggered, IMPROVED_FLOPS, STAGGERED_FLOPS, Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases,
+    ASQTAD, EvenOddStaggered, HISQ, IMPROVED_FLOPS, PHASES, STAGGERED, STAGGERED_FLOPS, Smearing, Staggered,
+    StaggeredLinks, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole,
 };
-pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddWilson, TimeBoundary, Wilson, WilsonParams};
+pub use wilson::{Anisotropy, BOUNDARIES, DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, WILSON, Wilson, WilsonParams};
+pub use wilson_like::{EvenOddWilson, Schur};
+
+/// All operators that users can choose, in the order of help texts.
+pub static OPERATORS: [&Definition; 5] = [&WILSON, &CLOVER, &STAGGERED, &ASQTAD, &HISQ];
+
+/// The operator of this name.
+pub fn operator_named(name: &str) -> Option<&'static Definition> {
+    OPERATORS.into_iter().find(|definition| definition.name == name)
+}

@@ -1,53 +1,37 @@
 //! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
 //! sites near a cut by one for rows of its kind that also looks into ghost zones.
+use super::diagonal::Rows;
 use super::wilson::Wilson;
 use crate::backend::{Call, view};
 use crate::domain::Result;
 use crate::field::DeviceField;
 use crate::halo::{Hop, Outside, PartialSums, SumTarget, hop};
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW};
+use gpu_kernels::Instances;
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::exterior::{WILSON_EXTERIOR, WILSON_EXTERIOR_DOTS};
-use gpu_kernels::field::{Clover, Field};
+use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
+use gpu_kernels::wilson::{Hopping, WILSON_ROW, WilsonRow};
 
-/// A row of the Wilson or the Wilson-clover operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// D ψ
-    Hops,
-    /// a x + b D ψ
-    Sum,
-    /// A⁻¹ D ψ
-    Inverse,
-    /// x + b A⁻¹ D ψ
-    InverseSum,
-    /// A x + b D ψ
-    CloverSum,
-}
-
-/// What a row computes.
+/// What a row computes: with A the term that `diagonal` has, D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ.
 pub(super) struct Row<'a> {
     /// Parity of the sites of the result.
     pub parity: usize,
     /// With D† instead of D.
     pub dagger: bool,
-    /// Which row.
-    pub form: Form,
     /// ψ, on the other parity.
     pub input: &'a DeviceField,
     /// The result.
     pub out: &'a DeviceField,
     /// x, where the row has one.
-    pub x: &'a DeviceField,
-    /// Factor of x.
-    pub a: f64,
-    /// Factor of the hopping term.
+    pub x: Option<&'a DeviceField>,
+    /// Factor of the hopping term, where the row has x.
     pub b: f64,
-    /// A or A⁻¹, where the row has one.
-    pub clover: Clover,
+    /// a, A or A⁻¹.
+    pub diagonal: DiagonalArguments,
+    /// The kernel for sites whose neighbours are all here.
+    pub interior: &'static Instances<WilsonRow>,
 }
 
 /// Which sums a row comes with.
@@ -62,8 +46,8 @@ pub(super) enum Sums {
 impl<'a> Row<'a> {
     /// out = D ψ
     pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
-        let clover = view::NO_CLOVER;
-        Row { parity, dagger, form: Form::Hops, input, out, x: out, a: 1.0, b: 1.0, clover }
+        let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_ROW);
+        Row { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
     }
     /// out = a x + b D ψ
     pub fn sum(
@@ -73,27 +57,22 @@ impl<'a> Row<'a> {
         (b, input): (f64, &'a DeviceField),
         out: &'a DeviceField,
     ) -> Self {
-        Row { form: Form::Sum, x, a, b, ..Self::hops(parity, dagger, input, out) }
+        Row { x: Some(x), b, diagonal: DiagonalArguments::mass(a), ..Self::hops(parity, dagger, input, out) }
     }
-    /// Whether the row is one of A or A⁻¹, whose kernels differ.
-    fn has_clover(&self) -> bool {
-        !matches!(self.form, Form::Hops | Form::Sum)
+    /// All fields.
+    fn fields(&self) -> [&'a DeviceField; 3] {
+        [self.input, self.out, self.x.unwrap_or(self.out)]
     }
     /// As kernels have it, with w and for the sites of a region.
     fn arguments(&self, wilson: &Wilson, w: Field, region: Region, ghosts: Ghosts) -> WilsonRow {
-        let diagonal = match self.form {
-            Form::Hops | Form::Sum => DiagonalArguments::mass(self.a),
-            Form::Inverse | Form::InverseSum => DiagonalArguments::clover(self.clover, true),
-            Form::CloverSum => DiagonalArguments::clover(self.clover, false),
-        };
         WilsonRow {
             out: self.out.view(),
-            x: self.x.view(),
+            x: self.x.unwrap_or(self.out).view(),
             w,
-            sum: u32::from(matches!(self.form, Form::Sum | Form::InverseSum | Form::CloverSum)),
+            sum: u32::from(self.x.is_some()),
             dagger: u32::from(self.dagger),
             b: self.b.into(),
-            diagonal,
+            diagonal: self.diagonal,
             hopping: Hopping { region, ..wilson.hopping(self.input, self.parity) },
             ghosts,
         }
@@ -104,12 +83,8 @@ impl Wilson {
     /// Computes a row.
     pub(super) fn launch(&self, row: &Row<'_>) -> Result {
         let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row) as u32, self.format());
-        self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
-        let interior = match row.form {
-            Form::Hops | Form::Sum => &WILSON_ROW,
-            Form::Inverse | Form::InverseSum => &CLOVER_ROW,
-            Form::CloverSum => &CLOVER_SUM_ROW,
-        };
+        self.expect(&row.fields(), nrhs as usize)?;
+        let interior = row.interior;
         hop(
             row.input,
             self.hop_of(row),
@@ -123,22 +98,21 @@ impl Wilson {
             },
         )
     }
-    /// Computes a row with sums, which are to be collected. Rows with x, of A⁻¹ where they have a clover term, and D, not
-    /// D†.
+    /// Computes a row with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to be collected.
     pub(super) fn launch_sums(
         &self,
         row: &Row<'_>,
+        rows: &Rows,
         (which, w): (Sums, &DeviceField),
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
-        debug_assert!(matches!(row.form, Form::Sum | Form::InverseSum) && !row.dagger, "no sums of other rows");
+        debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
         let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row), self.format());
-        self.expect(&[row.input, row.out, row.x, w], nrhs)?;
-        let (interior, values) = match (which, row.has_clover()) {
-            (Sums::Dot, false) => (&WILSON_ROW_DOT, 3),
-            (Sums::Dots, false) => (&WILSON_ROW_DOTS, 8),
-            (Sums::Dot, true) => (&CLOVER_ROW_DOT, 3),
-            (Sums::Dots, true) => (&CLOVER_ROW_DOTS, 8),
+        self.expect(&row.fields(), nrhs)?;
+        self.expect(&[w], nrhs)?;
+        let (interior, values) = match which {
+            Sums::Dot => (rows.dot, 3),
+            Sums::Dots => (rows.dots, 8),
         };
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
         hop(

@@ -1,9 +1,8 @@
 //! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
 //! each of them as a preconditioner (Babich et al. 2011, section 8.1).
-use super::clover::{EvenOddClover, Schur};
 use super::even_odd::Width;
 use super::rows::Sums;
-use super::wilson::EvenOddWilson;
+use super::wilson_like::{EvenOddWilson, Schur};
 use crate::backend::{Buffer, Call, LAUNCH_SUMS, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
@@ -30,31 +29,13 @@ pub trait BlockOperator: LinearOperator<FieldSpace> {
     fn block(&self) -> [usize; 4];
     /// Whether [`apply_into`](Self::apply_into) is there for a single block.
     #[doc(hidden)]
-    fn sums_up(&self) -> bool {
-        true
-    }
+    fn sums_up(&self) -> bool;
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
     fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums>;
 }
 
 impl BlockOperator for EvenOddWilson {
-    fn domain(&self) -> &Domain {
-        self.wilson().domain()
-    }
-    fn precision(&self) -> Precision {
-        self.wilson().precision()
-    }
-    fn block(&self) -> [usize; 4] {
-        self.wilson().block()
-    }
-    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums> {
-        let parts = self.schur_sums(x, out, (Sums::Dot, x), SumTarget::Device(sums))?;
-        Ok(view::device_sums(sums, parts.stride(), parts.widths()))
-    }
-}
-
-impl BlockOperator for EvenOddClover {
     fn domain(&self) -> &Domain {
         self.wilson().domain()
     }

@@ -1,8 +1,10 @@
 //! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
 //! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
 //! M†M = m² − ¼ D² does not mix the parities.
+use super::clover::U0;
 use super::even_odd::{EvenOdd, Width};
-use super::wilson::TimeBoundary;
+use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, choose};
+use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
 use crate::backend::{Buffer, Call, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
@@ -14,6 +16,7 @@ use gpu_kernels::lattice::Region;
 use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
 use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances};
 use num_complex::Complex64;
+use serde_json::{Map, Value};
 use solvers::{Behind, Descent, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -73,6 +76,226 @@ impl StaggeredParams {
         StaggeredParams { mass, boundary, phases: StaggeredPhases::default() }
     }
 }
+
+/// Names of the phases.
+pub const PHASES: [(&str, StaggeredPhases); 2] =
+    [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
+
+static PHASES_KEY: Key = Key::new(
+    "phases",
+    "NAME",
+    KeyKind::Word,
+    "Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc]",
+    "\"milc\"",
+)
+.or("milc");
+static SPREAD_BOUNDARY: Key = Key::new(
+    "spread-boundary",
+    "",
+    KeyKind::Switch,
+    "Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones",
+    "false",
+)
+.or("false");
+static NAIK_EPSILON: Key = Key::new(
+    "naik-epsilon",
+    "E",
+    KeyKind::Number,
+    "HISQ's correction of the Naik term, for heavy quarks [default: 0]",
+    "0.0",
+)
+.or("0");
+
+/// The tadpole factor of asqtad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tadpole {
+    /// u_0
+    Given(f64),
+    /// The fourth root of the mean plaquette.
+    Plaquette,
+}
+
+impl Tadpole {
+    /// A number above 0, or `plaquette`.
+    ///
+    /// # Errors
+    /// A sentence about anything else.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        match text.parse::<f64>() {
+            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
+            Ok(u0) if u0.is_finite() && u0 > 0.0 => Ok(Tadpole::Given(u0)),
+            _ => Err(format!("'{text}' is neither a number above 0 nor 'plaquette'")),
+        }
+    }
+}
+
+/// What the links of a staggered operator are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Smearing {
+    /// They are those of the configuration.
+    None,
+    /// Asqtad (Orginos, Toussaint and Sugar 1999).
+    Asqtad(Tadpole),
+    /// HISQ (Follana et al. 2007), with the correction ε of the Naik term.
+    Hisq(f64),
+}
+
+impl Smearing {
+    /// What is said of it beside an answer.
+    pub(super) fn describe(self) -> Map<String, Value> {
+        let (u0, epsilon) = match self {
+            Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),
+            Smearing::Hisq(epsilon) => (None, Some(epsilon)),
+            Smearing::None | Smearing::Asqtad(Tadpole::Plaquette) => (None, None),
+        };
+        [("u0".to_string(), u0.into()), ("naik_epsilon".to_string(), epsilon.into())].into_iter().collect()
+    }
+}
+
+/// A staggered operator: a definition with values for its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StaggeredOperator {
+    /// Which one it is.
+    pub definition: &'static Definition,
+    /// Mass, boundary condition and phases.
+    pub params: StaggeredParams,
+    /// What its links are made of.
+    pub smearing: Smearing,
+    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as CL2QCD has it,
+    /// instead of a sign of those that cross it. Sources and solutions are in that gauge: ψ(t) → e^{−iπt/T} ψ(t) leads
+    /// there.
+    pub spread: bool,
+}
+
+impl StaggeredOperator {
+    /// The naive operator.
+    pub fn naive(params: StaggeredParams) -> Self {
+        StaggeredOperator { definition: &STAGGERED, params, smearing: Smearing::None, spread: false }
+    }
+    /// Asqtad with the tadpole factor u_0.
+    pub fn asqtad(params: StaggeredParams, u0: f64) -> Self {
+        let smearing = Smearing::Asqtad(Tadpole::Given(u0));
+        StaggeredOperator { definition: &ASQTAD, smearing, ..Self::naive(params) }
+    }
+    /// HISQ with the correction ε of the Naik term.
+    pub fn hisq(params: StaggeredParams, epsilon: f64) -> Self {
+        StaggeredOperator { definition: &HISQ, smearing: Smearing::Hisq(epsilon), ..Self::naive(params) }
+    }
+    /// Whether there are fat and long links.
+    pub fn is_improved(&self) -> bool {
+        self.definition.is_improved()
+    }
+    /// With a number for the tadpole factor, where that is to follow from the mean plaquette. `None` where that is not above
+    /// 0.
+    pub fn with_plaquette(self, mean: f64) -> Option<Self> {
+        match self.smearing {
+            Smearing::Asqtad(Tadpole::Plaquette) if mean > 0.0 => {
+                let smearing = Smearing::Asqtad(Tadpole::Given(mean.powf(0.25)));
+                Some(StaggeredOperator { smearing, ..self })
+            }
+            Smearing::Asqtad(Tadpole::Plaquette) => None,
+            _ => Some(self),
+        }
+    }
+    /// From all parameters but the mass, which is 0.
+    fn resolve(
+        keys: &mut dyn Keys,
+        definition: &'static Definition,
+        smearing: Smearing,
+    ) -> Option<(Operator, Map<String, Value>)> {
+        let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
+        let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
+        let spread = keys.is_on("spread-boundary");
+        if spread && boundary == TimeBoundary::Periodic {
+            let why = "only an antiperiodic boundary condition can be spread";
+            keys.conflict("spread-boundary", "bc-time", why);
+        }
+        let params = StaggeredParams { mass: 0.0, boundary, phases };
+        let described = [
+            ("phases", PHASES.iter().find(|(_, value)| *value == phases).map(|(name, _)| *name).into()),
+            ("spread_boundary", spread.into()),
+            ("u0_from_plaquette", (smearing == Smearing::Asqtad(Tadpole::Plaquette)).into()),
+        ];
+        let described = described.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
+        Some((StaggeredOperator { definition, params, smearing, spread }.into(), described))
+    }
+}
+
+impl From<StaggeredParams> for StaggeredOperator {
+    /// The naive operator.
+    fn from(params: StaggeredParams) -> Self {
+        Self::naive(params)
+    }
+}
+impl From<StaggeredOperator> for Operator {
+    fn from(operator: StaggeredOperator) -> Self {
+        Operator::Staggered(operator)
+    }
+}
+impl From<StaggeredParams> for Operator {
+    /// The naive operator.
+    fn from(params: StaggeredParams) -> Self {
+        StaggeredOperator::naive(params).into()
+    }
+}
+
+/// What is said of staggered operators beside an answer.
+static OUTPUT: [(&str, &str); 5] = [
+    ("u0", "asqtad's tadpole factor; `null` for other operators and for links from files"),
+    ("u0_from_plaquette", "whether it is the fourth root of the mean plaquette"),
+    ("naik_epsilon", "HISQ's ε; `null` for other operators and for links from files"),
+    ("phases", "`milc` or `lexicographic`"),
+    ("spread_boundary", "whether an antiperiodic boundary condition is spread over all links in t"),
+];
+
+/// The naive staggered operator.
+pub static STAGGERED: Definition = Definition {
+    name: "staggered",
+    title: "naive staggered",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on the links of the configuration; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| StaggeredOperator::resolve(keys, &STAGGERED, Smearing::None),
+    output: &OUTPUT,
+    sample: || StaggeredParams::new(0.1, TimeBoundary::Antiperiodic).into(),
+    has_own_kernels: true,
+    details: Details::Staggered(LinksOfStaggered { improved: false, in_u3: false }),
+};
+
+/// Asqtad.
+pub static ASQTAD: Definition = Definition {
+    name: "asqtad",
+    title: "asqtad",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on fat and long links that are made of paths; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &U0, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| {
+        let mut tadpole = Tadpole::Given(1.0);
+        keys.parse("u0", &mut |text| Tadpole::parse(text).map(|found| tadpole = found));
+        StaggeredOperator::resolve(keys, &ASQTAD, Smearing::Asqtad(tadpole))
+    },
+    output: &OUTPUT,
+    sample: || StaggeredOperator::asqtad(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 1.0).into(),
+    has_own_kernels: true,
+    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: false }),
+};
+
+/// HISQ.
+pub static HISQ: Definition = Definition {
+    name: "hisq",
+    title: "HISQ",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on fat and long links of two levels of smearing; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &NAIK_EPSILON, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| {
+        let epsilon = keys.number("naik-epsilon", "a number", &|_| true).unwrap_or(0.0);
+        StaggeredOperator::resolve(keys, &HISQ, Smearing::Hisq(epsilon))
+    },
+    output: &OUTPUT,
+    sample: || StaggeredOperator::hisq(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 0.0).into(),
+    has_own_kernels: false,
+    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: true }),
+};
 
 /// Links of a staggered operator, for one or for both kinds of hops.
 pub struct StaggeredLinks {

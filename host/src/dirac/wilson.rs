@@ -1,16 +1,17 @@
 //! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
-use super::even_odd::{EvenOdd, Width};
-use super::rows::{Row, Sums};
-use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
-use crate::halo::{Beyond, PartialSums, SumTarget};
+use super::diagonal::{Diagonal, NUMBER_ROWS};
+use super::even_odd::Width;
+use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::rows::Row;
+use super::wilson_like::Schur;
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceField, DeviceGauge, FullField};
+use crate::halo::Beyond;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW};
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
-use num_complex::Complex64;
-use solvers::{Dots, LinearOperator, VectorSpace};
-use std::cell::RefCell;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Floating-point operations of the hopping term per site, as everybody counts them.
@@ -207,110 +208,113 @@ impl Wilson {
     }
 }
 
-/// The Schur complement on the even sites, M̂ = 1 − κ² D_eo D_oe (Clark et al. 2009, eq. 2), and the way from the full
-/// system M ψ = η to M̂ ψ_e = (η_e + κ D_eo η_o) / d and back, with d the diagonal of M.
-pub struct EvenOddWilson {
-    wilson: Wilson,
-    odd: RefCell<DeviceField>,
-}
+/// Bare mass.
+pub(super) static MASS: Key = Key::new("mass", "M", KeyKind::Number, "Bare mass in lattice units", "0.05");
+/// Boundary condition in t.
+pub(super) static BC_TIME: Key = Key::new(
+    "bc-time",
+    "NAME",
+    KeyKind::Word,
+    "Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]",
+    "\"antiperiodic\"",
+)
+.or("antiperiodic");
+/// κ
+pub(super) static KAPPA: Key =
+    Key::new("kappa", "K", KeyKind::Number, "Hopping parameter, instead of the mass", "0.12").instead_of("mass");
+/// ξ_0
+pub(super) static XI: Key = Key::new(
+    "xi",
+    "XI",
+    KeyKind::Number,
+    "Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1]",
+    "1.0",
+)
+.or("1");
+/// ν
+pub(super) static NU: Key = Key::new(
+    "nu",
+    "NU",
+    KeyKind::Number,
+    "Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1]",
+    "1.0",
+)
+.or("1");
 
-impl EvenOddWilson {
-    /// For blocks of `nrhs` right-hand sides.
-    pub fn new(wilson: Wilson, nrhs: usize) -> Result<Self> {
-        let odd = RefCell::new(wilson.zero(nrhs)?);
-        Ok(EvenOddWilson { wilson, odd })
-    }
-    /// The operator without preconditioning.
-    pub fn wilson(&self) -> &Wilson {
-        &self.wilson
-    }
-    fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
-        let kappa = self.wilson.params.kappa();
-        let mut odd = self.odd.borrow_mut();
-        self.wilson.dslash(1, dagger, x, &mut odd)?;
-        self.wilson.dslash_add(0, dagger, (1.0, x), (-kappa * kappa, &odd), out)
-    }
-}
+/// Names of the boundary conditions.
+pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
+    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
 
-impl EvenOddWilson {
-    /// M̂ x with sums.
-    pub(super) fn schur_sums(
-        &self,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        sums: (Sums, &DeviceField),
-        target: SumTarget<'_>,
-    ) -> Result<PartialSums> {
-        let kappa = self.wilson.params.kappa();
-        let mut odd = self.odd.borrow_mut();
-        self.wilson.dslash(1, false, x, &mut odd)?;
-        self.wilson.launch_sums(&Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out), sums, target)
-    }
-}
+/// What is said of Wilson-like operators beside an answer.
+pub(super) static OUTPUT: [(&str, &str); 5] = [
+    ("mass", "bare mass"),
+    ("kappa", "the hopping term's factor over the diagonal"),
+    ("xi", "bare anisotropy ξ_0"),
+    ("nu", "bare velocity of light ν"),
+    ("clover", "`null` without clover term, or its parameters, see below"),
+];
 
-impl LinearOperator<FieldSpace> for EvenOddWilson {
-    fn apply_dot(
-        &self,
-        space: &FieldSpace,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        w: &DeviceField,
-        dot: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> std::result::Result<(), DeviceError> {
-        space.dot_of(self.schur_sums(x, out, (Sums::Dot, w), SumTarget::Host)?, dot, norm2)
-    }
-    fn apply_dots(
-        &self,
-        space: &FieldSpace,
-        x: &DeviceField,
-        out: &mut DeviceField,
-        w: &DeviceField,
-        dots: &mut [Dots],
-    ) -> std::result::Result<(), DeviceError> {
-        space.dots_of(self.schur_sums(x, out, (Sums::Dots, w), SumTarget::Host)?, dots)
-    }
-    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
-        self.schur(false, x, out)
-    }
-    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
-        self.schur(true, x, out)
-    }
-    fn narrow(&self, sides: usize) -> bool {
-        self.wilson.sides.narrow(sides, self.odd.borrow().nrhs())
-    }
-    fn flops(&self) -> f64 {
-        (DSLASH_FLOPS + DSLASH_ADD_FLOPS) * self.wilson.domain().global().half_volume() as f64
-    }
-    fn bytes(&self) -> f64 {
-        let precision = self.wilson.precision();
-        let site = 5 * FermionKind::Wilson.site_bytes(precision) + 2 * self.wilson.storage().read_bytes(precision);
-        (site * self.wilson.domain().global().half_volume()) as f64
+/// The Wilson operator.
+pub static WILSON: Definition = Definition {
+    name: "wilson",
+    title: "Wilson",
+    kind: FermionKind::Wilson,
+    formula: "M = (4 + m) - D/2, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis",
+    keys: &[&MASS, &KAPPA, &BC_TIME, &XI, &NU],
+    resolve: |keys| {
+        let params = WilsonParams::resolve(keys)?;
+        let mut described = params.describe();
+        described.insert("clover".into(), Value::Null);
+        Some((params.into(), described))
+    },
+    output: &OUTPUT,
+    sample: || WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic).into(),
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, _| Ok(Diagonal::number(operator.wilson.diagonal())),
+        bytes: |_, _| 0,
+        is_number: true,
+        rows: &NUMBER_ROWS,
+        setup: &[],
+    }),
+};
+
+impl From<WilsonParams> for Operator {
+    fn from(wilson: WilsonParams) -> Self {
+        WilsonLike { definition: &WILSON, wilson, coefficients: [0.0; COEFFICIENTS], schur: Schur::Symmetric }.into()
     }
 }
 
-impl EvenOdd for EvenOddWilson {
-    /// (η_e + κ D_eo η_o) / d
-    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
-        let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
-        self.wilson.dslash_add(0, false, (inverse, &eta.even), (inverse * kappa, &eta.odd), even)
+impl WilsonParams {
+    /// From mass or kappa, boundary condition and anisotropy as typed.
+    pub fn resolve(keys: &mut dyn Keys) -> Option<Self> {
+        let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
+        let mut anisotropy = |key| keys.number(key, "a number above 0", &|x| x > 0.0).unwrap_or(1.0);
+        let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
+        // The diagonal of M, which everything is divided by, must not vanish.
+        let lowest = -1.0 - 3.0 * anisotropy.space();
+        let mass = keys.number("mass", &format!("a number above {lowest}"), &|m| m > lowest);
+        let kappa = keys.number("kappa", "a number above 0", &|k| k > 0.0);
+        match (keys.is_given("mass"), keys.is_given("kappa")) {
+            (false, false) => keys.missing("no mass: give --mass M or --kappa K"),
+            (true, true) => keys.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
+            (false, true) => {
+                for key in ["xi", "nu"] {
+                    if keys.is_given(key) {
+                        keys.conflict("kappa", key, "on an anisotropic lattice give the mass");
+                    }
+                }
+            }
+            _ => {}
+        }
+        let isotropic = mass.map(|mass| WilsonParams::from_mass(mass, boundary));
+        let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
+        isotropic.map(|params| WilsonParams { anisotropy, ..params })
     }
-    /// ψ_o = η_o / d + κ D_oe ψ_e
-    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
-        let (kappa, inverse) = (self.wilson.params.kappa(), 1.0 / self.wilson.params.diagonal());
-        let FullField { even, odd } = psi;
-        self.wilson.dslash_add(1, false, (inverse, &eta.odd), (kappa, even), odd)
-    }
-    /// The hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
-        let (diagonal, hop) = (self.wilson.params.diagonal(), self.wilson.params.hop());
-        self.wilson.dslash(parity, dagger, psi.parity(1 - parity), out)?;
-        let space = FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), out.nrhs());
-        let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
-        let (a, b) = (constant(diagonal), constant(-hop));
-        space.axpby(&a, psi.parity(parity), &b, out)
-    }
-    fn residual_factor(&self) -> f64 {
-        self.wilson.params.diagonal()
+    /// The parameters beside an answer.
+    pub fn describe(&self) -> Map<String, Value> {
+        let Anisotropy { xi, nu } = self.anisotropy;
+        let all = [("mass", self.mass), ("kappa", self.kappa()), ("xi", xi), ("nu", nu)];
+        all.into_iter().map(|(key, number)| (key.to_string(), number.into())).collect()
     }
 }

@@ -40,13 +40,9 @@ impl DeviceClover {
     pub fn diagonal(&self) -> f64 {
         self.diagonal
     }
-    /// A on the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn term(&self, parity: usize) -> Clover {
-        self.view(&self.term[parity])
-    }
-    /// A⁻¹ on the sites of `parity`. The view must not outlive the field.
-    pub(crate) fn inverse(&self, parity: usize) -> Clover {
-        self.view(&self.inverse[parity])
+    /// A or A⁻¹ on the sites of `parity`. The view must not outlive the field.
+    pub(crate) fn blocks(&self, parity: usize, inverse: bool) -> Clover {
+        self.view(if inverse { &self.inverse[parity] } else { &self.term[parity] })
     }
     fn view(&self, blocks: &Buffer) -> Clover {
         view::clover(blocks, self.domain.half_sites() as usize, self.precision.clover_bytes())
@@ -62,13 +58,13 @@ impl DeviceClover {
             let term = CloverTerm {
                 links: gauge.both(),
                 lattice: gauge.bordered(),
-                out: clover.term(parity),
+                out: clover.blocks(parity, false),
                 parity: parity as u32,
                 diagonal,
                 coefficients: [space, time],
             };
             domain.backend().launch(&CLOVER_TERM, Format::NONE, &term, domain.half_sites(), 1)?;
-            let inverse = CloverInverse { input: clover.term(parity), out: clover.inverse(parity) };
+            let inverse = CloverInverse { input: clover.blocks(parity, false), out: clover.blocks(parity, true) };
             domain.backend().launch(&CLOVER_INVERSE, Format::NONE, &inverse, domain.half_sites(), 1)?;
         }
         Ok(clover)
@@ -85,10 +81,10 @@ impl DeviceClover {
         let out = Self::empty(&self.domain, precision, self.diagonal)?;
         let (backend, format, sites) = (self.domain.backend(), Format::of(precision), self.domain.half_sites());
         for parity in 0..2 {
-            let term = CloverConvert { input: self.term(parity), out: out.term(parity) };
-            let inverse = CloverConvert { input: self.inverse(parity), out: out.inverse(parity) };
-            backend.launch(&CLOVER_CONVERT, format, &term, sites, 1)?;
-            backend.launch(&CLOVER_CONVERT, format, &inverse, sites, 1)?;
+            for inverse in [false, true] {
+                let kernel = CloverConvert { input: self.blocks(parity, inverse), out: out.blocks(parity, inverse) };
+                backend.launch(&CLOVER_CONVERT, format, &kernel, sites, 1)?;
+            }
         }
         Ok(out)
     }

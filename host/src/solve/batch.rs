@@ -5,7 +5,7 @@
 use super::report::{Climb, Report, SolveFailure};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
-use crate::field::host::{ColourVector, Fermion, HostColour, HostField};
+use crate::field::host::{Fermion, HostField};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
@@ -105,18 +105,18 @@ pub fn in_batches<T: Fermion>(
 ///
 /// # Errors
 /// Of the first batch that could not begin.
-pub fn shifts_in_batches(
+pub fn shifts_in_batches<F: Fermion>(
     sizes: &[usize],
-    sources: &[HostColour],
-    mut solve: impl FnMut(&[HostColour]) -> SolvedShifts,
-) -> SolvedShifts {
-    let mut whole: Option<(Vec<Vec<HostColour>>, ShiftsReport)> = None;
+    sources: &[HostField<F>],
+    mut solve: impl FnMut(&[HostField<F>]) -> SolvedShifts<F>,
+) -> SolvedShifts<F> {
+    let mut whole: Option<(Vec<Vec<HostField<F>>>, ShiftsReport)> = None;
     for batch in ranges(sizes, sources.len()) {
         let sources = &sources[batch];
         whole = Some(match whole {
             None => solve(sources)?,
             Some((mut solutions, mut report)) if report.cancelled => {
-                solutions.iter_mut().for_each(|of_shift| of_shift.extend(zeros::<ColourVector>(sources)));
+                solutions.iter_mut().for_each(|of_shift| of_shift.extend(zeros(sources)));
                 report.shifts.iter_mut().for_each(|shift| shift.true_residual.extend(vec![1.0; sources.len()]));
                 (solutions, report)
             }
@@ -257,6 +257,7 @@ impl ShiftsReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::host::HostColour;
     use crate::lattice::Lattice;
     use crate::solve::ShiftOutcome;
 

@@ -1,49 +1,111 @@
-//! A gauge configuration on a device, in every format that solves need.
-use super::ladder::{AnyPreconditioner, Formats};
-use super::request::{Operator, Schwarz};
-use crate::dirac::{BlockOperator, CloverParams, EvenOdd, EvenOddClover, EvenOddWilson, MrInBlocks, Wilson};
+//! A gauge configuration on a device, with its links in every format that solves need.
+use super::formats::{Formats, StaggeredFormats, WilsonFormats};
+use super::report::SolveFailure;
+use super::request::{Method, Request, Schwarz};
+use crate::dirac::{
+    Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, Form, MrInBlocks, Operator, Smearing, Staggered,
+    StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
+};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::host::HostGauge;
-use crate::field::{DeviceClover, DeviceGauge, ThinGauge};
+use crate::fat_links::{Improvement, LinkGroup};
+use crate::field::host::{Fermion, HostField, HostGauge};
+use crate::field::{DeviceField, DeviceGauge, FullField, ThinGauge};
 use crate::gauge_fixing::{Transformation, temporal_gauge_on};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::MrParams;
+use num_complex::Complex64;
+use solvers::{LinearOperator, SolveError};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A clover term in double.
-type SharedTerm = Arc<DeviceClover>;
-
-/// Links on the host, and their copies on a device, each made when it is first needed and kept.
+/// Links of a configuration, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g> {
     domain: Domain,
-    gauge: Cow<'g, HostGauge>,
+    source: Source<'g>,
     staged: RefCell<Option<ThinGauge>>,
     copies: RefCell<HashMap<(Precision, LinkStorage), Arc<DeviceGauge>>>,
-    /// The clover term that was used last, and what it was made with.
-    term: RefCell<Option<(CloverParams, SharedTerm)>>,
+    /// The diagonal term, in double, that was used last, and the operator it belongs to.
+    term: RefCell<Option<(WilsonLike, Diagonal)>>,
+    /// The fat and long links that were used last, and what they are made of.
+    improved: RefCell<Option<(Smearing, Rc<ImprovedLinks>)>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
 }
 
+/// What copies are made from.
+enum Source<'g> {
+    /// Links on the host.
+    Gauge(Cow<'g, HostGauge>),
+    /// Fat and long links.
+    Improved(Rc<ImprovedLinks>),
+}
+
+/// Fat and long links in double precision, and their copies in other formats.
+struct ImprovedLinks {
+    links: Improvement,
+    copies: RefCell<HashMap<(Precision, LinkStorage), Arc<StaggeredLinks>>>,
+    singular: OnceCell<bool>,
+}
+
+impl ImprovedLinks {
+    fn new(links: Improvement) -> Rc<Self> {
+        Rc::new(ImprovedLinks { links, copies: RefCell::default(), singular: OnceCell::new() })
+    }
+    fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
+        if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
+            return Ok(Arc::clone(links));
+        }
+        let links = Arc::new(self.links.pack(precision, storage)?);
+        self.copies.borrow_mut().insert((precision, storage), links.clone());
+        Ok(links)
+    }
+    /// Whether there are long links that 8 and 9 reals cannot represent.
+    fn are_singular(&self) -> Result<bool> {
+        if let Some(known) = self.singular.get() {
+            return Ok(*known);
+        }
+        let found = self.links.singular_long_links()? > 0;
+        Ok(*self.singular.get_or_init(|| found))
+    }
+    /// How long links can be stored: those that are not in SU(3) need the phase of their determinant.
+    fn possible(&self, asked: LinkStorage) -> Result<LinkStorage> {
+        let fitting = match self.links.long_group {
+            LinkGroup::Su3 => asked,
+            LinkGroup::U3 => asked.with_phase(),
+            LinkGroup::Neither => asked.with_all_reals(),
+        };
+        Ok(if fitting.has_singular_links() && self.are_singular()? { fitting.with_two_rows() } else { fitting })
+    }
+}
+
 impl<'g> Configuration<'g> {
     /// Nothing is copied yet. `gauge` has the lattice of `domain`.
     pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
-        Self::of(domain, Cow::Borrowed(gauge))
+        Self::of(domain, Source::Gauge(Cow::Borrowed(gauge)))
     }
-    fn of(domain: &Domain, gauge: Cow<'g, HostGauge>) -> Self {
+    /// Of fat and long links that are there already, for improved staggered operators only.
+    pub fn improved(links: Improvement) -> Self {
+        Self::of(&links.fat.domain().clone(), Source::Improved(ImprovedLinks::new(links)))
+    }
+    fn of(domain: &Domain, source: Source<'g>) -> Self {
         Configuration {
             domain: domain.clone(),
-            gauge,
+            source,
             staged: RefCell::default(),
             copies: RefCell::default(),
             term: RefCell::default(),
+            improved: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
+        }
+    }
+    fn gauge(&self) -> Result<&HostGauge> {
+        match &self.source {
+            Source::Gauge(gauge) => Ok(gauge),
+            Source::Improved(_) => Err(DeviceError::NoThinLinks),
         }
     }
     /// The configuration in temporal gauge, and the transformation that leads there.
@@ -51,20 +113,22 @@ impl<'g> Configuration<'g> {
         if let Some(there) = self.temporal.get() {
             return Ok(there);
         }
-        self.domain.expect("a gauge field", self.gauge.lattice())?;
-        let (fixed, transformation) = temporal_gauge_on(&self.domain, &self.gauge)?;
-        let made = Box::new((Configuration::of(&self.domain, Cow::Owned(fixed)), transformation));
+        let gauge = self.gauge()?;
+        self.domain.expect("a gauge field", gauge.lattice())?;
+        let (fixed, transformation) = temporal_gauge_on(&self.domain, gauge)?;
+        let made = Box::new((Configuration::of(&self.domain, Source::Gauge(Cow::Owned(fixed))), transformation));
         Ok(self.temporal.get_or_init(|| made))
     }
     /// Where the copies live.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge) -> Result<T>) -> Result<T> {
+    /// What is made from links in double precision that every process has with the border of its part.
+    pub(super) fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge) -> Result<T>) -> Result<T> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
             Some(there) => staged.insert(there),
-            None => staged.insert(ThinGauge::upload(&self.domain, &self.gauge)?),
+            None => staged.insert(ThinGauge::upload(&self.domain, self.gauge()?)?),
         };
         make(staged)
     }
@@ -73,6 +137,9 @@ impl<'g> Configuration<'g> {
         self.staged.take();
     }
     /// The links in a format.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
     pub fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
         if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
             return Ok(Arc::clone(links));
@@ -81,25 +148,67 @@ impl<'g> Configuration<'g> {
         self.copies.borrow_mut().insert((precision, storage), links.clone());
         Ok(links)
     }
-    /// The clover term, which batches of right-hand sides need one after the other.
-    fn term(&self, params: CloverParams) -> Result<SharedTerm> {
+    /// An operator's diagonal term in double, which batches of right-hand sides need one after the other.
+    pub(super) fn term(&self, operator: WilsonLike) -> Result<Diagonal> {
+        // It does not depend on what is solved with it.
+        let operator = WilsonLike { schur: Default::default(), ..operator };
         if let Some((of, term)) = &*self.term.borrow()
-            && *of == params
+            && *of == operator
         {
-            return Ok(Arc::clone(term));
+            return Ok(term.clone());
+        }
+        if operator.has_number() {
+            return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
         // Never two of them: they are large.
         self.term.take();
-        let term = Arc::new(self.with_staged(|thin| params.term(thin))?);
-        *self.term.borrow_mut() = Some((params, Arc::clone(&term)));
+        let term = self.with_staged(|thin| operator.diagonal(thin))?;
+        *self.term.borrow_mut() = Some((operator, term.clone()));
         Ok(term)
     }
-    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors. Links that a format cannot keep are
-    /// the caller's affair: see [`ThinGauge::singular_links`] and [`temporal_gauge_on`].
+    /// Fat and long links.
+    fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {
+        if let Source::Improved(links) = &self.source {
+            return Ok(links.clone());
+        }
+        if let Some((of, links)) = &*self.improved.borrow()
+            && *of == smearing
+        {
+            return Ok(links.clone());
+        }
+        self.improved.take();
+        let made = self.with_staged(|thin| Improvement::of(thin, smearing))?;
+        // Only fat and long links are packed for such an operator.
+        self.release_staged();
+        let links = ImprovedLinks::new(made);
+        *self.improved.borrow_mut() = Some((smearing, links.clone()));
+        Ok(links)
+    }
+    /// The links of a staggered operator in a format.
+    pub(super) fn staggered_links(
+        &self,
+        operator: &StaggeredOperator,
+        precision: Precision,
+        storage: LinkStorage,
+    ) -> Result<Arc<StaggeredLinks>> {
+        match operator.is_improved() {
+            true => self.improved_links(operator.smearing)?.links(precision, storage),
+            false => Ok(Arc::new(StaggeredLinks::naive(self.links(precision, storage)?))),
+        }
+    }
+    /// An operator in every format, for blocks of `nrhs` vectors.
+    pub(super) fn formats(&self, operator: Operator, nrhs: usize) -> Result<Box<dyn Formats + '_>> {
+        Ok(match operator {
+            Operator::WilsonLike(operator) => Box::new(WilsonFormats::new(self, operator, nrhs)?),
+            Operator::Staggered(operator) => Box::new(StaggeredFormats::new(self, operator, 0, 0.0, nrhs)?),
+        })
+    }
+    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors; of staggered ones, M†M on the even
+    /// sites. The caller must ensure that the format can represent the links: see [`possible`](Self::possible) and
+    /// [`temporal_gauge_on`].
     ///
     /// # Errors
-    /// [`DeviceError::NoKernels`] for links in 16 bits or with a phase, which are for staggered operators, and failures of
-    /// the device.
+    /// [`DeviceError::NoKernels`] for formats that the operator does not have, and failures of the device.
     pub fn operator(
         &self,
         operator: impl Into<Operator>,
@@ -107,13 +216,14 @@ impl<'g> Configuration<'g> {
         reconstruction: LinkStorage,
         nrhs: usize,
     ) -> Result<Rc<dyn EvenOdd>> {
-        expect_kernels(precision, reconstruction)?;
-        Operators::new(self, operator.into(), nrhs)?.any(precision, reconstruction)
+        let operator = operator.into();
+        expect_kernels(&operator, precision, reconstruction)?;
+        self.formats(operator, nrhs)?.any(precision, reconstruction)
     }
-    /// *Collective.* The preconditioner of GCR-DD for an operator's Schur complement.
+    /// *Collective.* The preconditioner of GCR-DD for a Wilson-like operator's Schur complement.
     ///
     /// # Errors
-    /// As [`operator`](Self::operator).
+    /// As [`operator`](Self::operator); [`DeviceError::NoKernels`] for staggered operators.
     ///
     /// # Panics
     /// On what [`Schwarz::check`] refuses.
@@ -124,11 +234,29 @@ impl<'g> Configuration<'g> {
         reconstruction: LinkStorage,
         nrhs: usize,
     ) -> Result<MrInBlocks> {
-        expect_kernels(schwarz.precision, reconstruction)?;
-        Operators::new(self, operator.into(), nrhs)?.schwarz(schwarz, reconstruction)
+        let operator = operator.into();
+        expect_kernels(&operator, schwarz.precision, reconstruction)?;
+        let Operator::WilsonLike(operator) = operator else {
+            let (operator, precision) = (operator.definition().title, schwarz.precision);
+            return Err(DeviceError::NoKernels { operator, precision, reconstruction });
+        };
+        WilsonFormats::new(self, operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
-    /// How links can be stored: with 12 reals where 8 are asked for and some links are singular.
-    pub(super) fn possible(&self, asked: LinkStorage) -> Result<LinkStorage> {
+    /// How an operator's links can be stored, thin ones or long ones: as asked for where they are in the group and
+    /// determined by so many real numbers.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn possible(&self, operator: &Operator, asked: LinkStorage) -> Result<LinkStorage> {
+        match operator {
+            Operator::Staggered(operator) if operator.is_improved() => {
+                self.improved_links(operator.smearing)?.possible(asked)
+            }
+            _ => self.possible_thin(asked),
+        }
+    }
+    /// With 12 reals where 8 are asked for and some links are singular.
+    fn possible_thin(&self, asked: LinkStorage) -> Result<LinkStorage> {
         if !asked.has_singular_links() {
             return Ok(asked);
         }
@@ -144,121 +272,194 @@ impl<'g> Configuration<'g> {
         self.singular.set(Some(singular));
         Ok(if singular { asked.with_two_rows() } else { asked })
     }
-}
-
-/// Whether operators of Wilson fermions are there in a format, if need be with two rows of each link.
-pub(super) fn expect_kernels(precision: Precision, storage: LinkStorage) -> Result {
-    match Wilson::exists(precision, with_kernels(precision, storage)) {
-        true => Ok(()),
-        false => Err(DeviceError::NoKernels { operator: "Wilson", precision, reconstruction: storage }),
-    }
-}
-
-/// How links are stored for operators of Wilson fermions: as asked for, or with two rows where there are kernels for these
-/// only.
-pub(super) fn with_kernels(precision: Precision, storage: LinkStorage) -> LinkStorage {
-    if Wilson::exists(precision, storage) { storage } else { storage.with_two_rows() }
-}
-
-/// One operator on a configuration, in every format.
-pub(super) struct Operators<'c, 'g> {
-    configuration: &'c Configuration<'g>,
-    operator: Operator,
-    nrhs: usize,
-    term: Option<SharedTerm>,
-    /// On the very links, in double.
-    exact: Rc<dyn EvenOdd>,
-}
-
-impl<'c, 'g> Operators<'c, 'g> {
-    pub fn new(configuration: &'c Configuration<'g>, operator: Operator, nrhs: usize) -> Result<Self> {
-        let term = match operator {
-            Operator::Wilson(_) => None,
-            Operator::Clover(params, _) => Some(configuration.term(params)?),
-        };
-        let wilson = Wilson::new(configuration.links(Precision::Double, LinkStorage::FULL)?, operator.wilson());
-        let exact = even_odd(operator, wilson, term.clone(), nrhs)?;
-        Ok(Operators { configuration, operator, nrhs, term, exact })
-    }
-    /// The clover term in a precision, where there is one.
-    fn term_in(&self, precision: Precision) -> Result<Option<DeviceClover>> {
-        self.term.as_ref().map(|term| term.convert(precision)).transpose()
-    }
-    /// The preconditioner in a format.
-    fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
-        let (wilson, domain, precision) = (self.operator.wilson(), self.configuration.domain(), schwarz.precision);
-        // The end of the whole lattice, beyond which links in temporal gauge are not 1, may lie within a domain.
-        let inside = schwarz.overlap > 0 && domain.grid().is_partitioned(3);
-        let storage = if inside && storage.temporal { LinkStorage::of(12) } else { storage };
-        let storage = with_kernels(precision, storage);
-        let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
-        if schwarz.overlap == 0 {
-            let block = schwarz.domain.unwrap_or(domain.local().size());
-            let links = self.configuration.links(precision, storage)?;
-            let operator = self.in_blocks(links, self.term_in(precision)?, block)?;
-            return MrInBlocks::new(operator, params, self.nrhs);
-        }
-        let width = schwarz.overlap;
-        let (links, term) = self.configuration.with_staged(|thin| {
-            let thin = thin.with_margin(width as u32)?.expect("the request was checked");
-            let term = match self.operator {
-                Operator::Clover(params, _) => Some(params.term(&thin)?.convert(precision)?),
-                Operator::Wilson(_) => None,
-            };
-            Ok((Arc::new(thin.pack(precision, storage)?), term))
-        })?;
-        let block = links.domain().local().size();
-        let operator = self.in_blocks(links, term, block)?;
-        MrInBlocks::overlapping(operator, params, self.nrhs, (domain, width), wilson.boundary.sign())
-    }
-    /// The Schur complement cut into blocks.
-    fn in_blocks(
-        &self,
-        links: Arc<DeviceGauge>,
-        term: Option<DeviceClover>,
-        block: [usize; 4],
-    ) -> Result<Rc<dyn BlockOperator>> {
-        let wilson = Wilson::new(links, self.operator.wilson()).in_blocks(block);
-        Ok(match (self.operator, term) {
-            (Operator::Clover(_, schur), Some(term)) => {
-                Rc::new(EvenOddClover::new(wilson, Arc::new(term), schur, self.nrhs)?)
+    /// A request with a format that can be had, or why there is none.
+    pub(super) fn checked<T: Fermion>(&self, request: &Request) -> std::result::Result<Request, SolveFailure<T>> {
+        let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        expect_fields::<T>(&request.operator)?;
+        request.check_precisions().map_err(invalid)?;
+        let reconstruction = self.format(&request.operator, request.precision, request.reconstruction)?;
+        let refused = match (&request.operator, request.method) {
+            (Operator::WilsonLike(_), Method::GcrDd) => {
+                request.schwarz.check(self.domain.local(), self.domain.grid())?;
+                None
             }
-            _ => Rc::new(EvenOddWilson::new(wilson, self.nrhs)?),
+            (Operator::WilsonLike(_), _) | (Operator::Staggered(_), Method::Cg | Method::BlockCg) => None,
+            (Operator::Staggered(_), _) => Some("staggered operators are solved by CG or block CG, on M†M itself"),
+        };
+        refused.map_or(Ok(Request { reconstruction, ..*request }), |why| Err(invalid(why)))
+    }
+    /// The link storage in which an operator can be had, or why there is none.
+    fn format<T: Fermion>(
+        &self,
+        operator: &Operator,
+        precision: Precision,
+        asked: LinkStorage,
+    ) -> std::result::Result<LinkStorage, SolveFailure<T>> {
+        let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
+        let Operator::Staggered(staggered) = operator else {
+            expect_kernels(operator, precision, asked)?;
+            return Ok(self.possible(operator, with_kernels(operator, precision, asked))?);
+        };
+        if !StaggeredLinks::exists(true, precision, asked) {
+            return invalid(
+                "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
+                 with 18h, 13h, 12h, 9h or 8h",
+            );
+        }
+        if !staggered.is_improved() && asked.keeps_phase() {
+            return invalid(
+                "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals tell them; 13 and 9 are for \
+                 long links of improved operators",
+            );
+        }
+        if staggered.spread && staggered.params.boundary != TimeBoundary::Antiperiodic {
+            return invalid("only an antiperiodic boundary condition can be spread over all links in t");
+        }
+        Ok(self.possible(operator, asked)?)
+    }
+    /// M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format, and the link storage in use,
+    /// which is that of [`possible`](Self::possible). With `complement`, M is the Schur complement that solvers use, and odd
+    /// sites of the images are zero; it is for Wilson-like operators. M†M of staggered operators is applied as solvers do it,
+    /// parity by parity as m² − ¼ D².
+    ///
+    /// # Errors
+    /// Formats that do not exist, and failures of the device.
+    pub fn apply<T: Fermion>(
+        &self,
+        form: Form,
+        complement: bool,
+        fields: &[HostField<T>],
+        operator: impl Into<Operator>,
+        (precision, reconstruction): (Precision, LinkStorage),
+    ) -> std::result::Result<(Vec<HostField<T>>, LinkStorage), SolveFailure<T>> {
+        let operator = operator.into();
+        expect_fields::<T>(&operator)?;
+        self.domain().expect_sources(fields, None)?;
+        let reconstruction = self.format(&operator, precision, reconstruction)?;
+        let there = self.spread_phases(&operator, fields);
+        let field = || FullField::zero(&self.domain, T::KIND, precision, fields.len());
+        let (mut x, mut out) = (field()?, field()?);
+        x.upload(&there)?;
+        match operator {
+            Operator::WilsonLike(operator) => {
+                self.apply_wilson(form, complement, operator, (precision, reconstruction), &mut x, &mut out)?;
+            }
+            Operator::Staggered(operator) => {
+                let links = self.staggered_links(&operator, precision, reconstruction)?;
+                apply_staggered(form, &Staggered::new(links, operator.params), fields.len(), &x, &mut out)?;
+            }
+        }
+        let mut images = out.download()?;
+        self.take_spread_phases_back(&operator, &mut images);
+        Ok((images, reconstruction))
+    }
+    fn apply_wilson(
+        &self,
+        form: Form,
+        complement: bool,
+        operator: WilsonLike,
+        (precision, storage): (Precision, LinkStorage),
+        x: &mut FullField,
+        out: &mut FullField,
+    ) -> Result {
+        let term = self.term(operator)?.convert(precision)?;
+        let wilson = Wilson::new(self.links(precision, storage)?, operator.wilson);
+        self.release_staged();
+        if operator.has_number() && !complement {
+            return once_or_twice(form, x, out, |dagger, x, out| wilson.full(dagger, x, out));
+        }
+        let even_odd = EvenOddWilson::with_diagonal(wilson, term, operator.schur, x.even.nrhs())?;
+        if complement {
+            return once_or_twice(form, &mut x.even, &mut out.even, |dagger, x: &DeviceField, out| match dagger {
+                true => even_odd.apply_dagger(x, out),
+                false => even_odd.apply(x, out),
+            });
+        }
+        once_or_twice(form, x, out, |dagger, x, out| {
+            (0..2).try_for_each(|parity| even_odd.row(parity, dagger, x, out.parity_mut(parity)))
         })
     }
+    /// `fields` in the gauge in which kernels compute: without the phases of a boundary condition that is spread over all
+    /// links in t.
+    pub(super) fn spread_phases<'a, T: Fermion>(
+        &self,
+        operator: &Operator,
+        fields: &'a [HostField<T>],
+    ) -> Cow<'a, [HostField<T>]> {
+        if !is_spread(operator) {
+            return Cow::Borrowed(fields);
+        }
+        let mut rotated = fields.to_vec();
+        self.multiply_by_phases(std::f64::consts::PI, &mut rotated);
+        Cow::Owned(rotated)
+    }
+    /// The way back.
+    pub(super) fn take_spread_phases_back<T: Fermion>(&self, operator: &Operator, fields: &mut [HostField<T>]) {
+        if is_spread(operator) {
+            self.multiply_by_phases(-std::f64::consts::PI, fields);
+        }
+    }
+    /// ψ(t) ← e^{i angle t/T} ψ(t)
+    fn multiply_by_phases<T: Fermion>(&self, angle: f64, fields: &mut [HostField<T>]) {
+        let section = self.domain.section();
+        let angle = angle / section.global.size()[3] as f64;
+        for field in fields {
+            for (index, site) in field.sites_mut().iter_mut().enumerate() {
+                let t = section.origin[3] + section.local.coordinates(index)[3];
+                let phase = Complex64::cis(angle * t as f64);
+                let numbers: &mut [Complex64] = bytemuck::cast_slice_mut(std::slice::from_mut(site));
+                numbers.iter_mut().for_each(|z| *z *= phase);
+            }
+        }
+    }
 }
 
-impl Formats for Operators<'_, '_> {
-    fn domain(&self) -> &Domain {
-        self.configuration.domain()
+fn is_spread(operator: &Operator) -> bool {
+    matches!(operator, Operator::Staggered(operator) if operator.spread)
+}
+
+/// `out` = M x, M† x or M†M x by `apply`, which is told whether to take M†. `x` is lost.
+fn once_or_twice<F>(form: Form, x: &mut F, out: &mut F, mut apply: impl FnMut(bool, &F, &mut F) -> Result) -> Result {
+    apply(form == Form::Dagger, x, out)?;
+    if form == Form::Normal {
+        std::mem::swap(x, out);
+        apply(true, x, out)?;
     }
-    fn kind(&self) -> FermionKind {
-        FermionKind::Wilson
-    }
-    fn exact(&self) -> Rc<dyn EvenOdd> {
-        self.exact.clone()
-    }
-    fn release_staged(&self) {
-        self.configuration.release_staged();
-    }
-    fn preconditioner(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<Option<AnyPreconditioner>> {
-        Ok(Some(Box::new(self.schwarz(schwarz, storage)?)))
-    }
-    fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
-        let storage = with_kernels(precision, storage);
-        let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson());
-        even_odd(self.operator, wilson, self.term_in(precision)?.map(Arc::new), self.nrhs)
+    Ok(())
+}
+
+fn apply_staggered(form: Form, staggered: &Staggered, nrhs: usize, psi: &FullField, out: &mut FullField) -> Result {
+    match form {
+        Form::Plain | Form::Dagger => staggered.full(form == Form::Dagger, psi, out),
+        Form::Normal => (0..2).try_for_each(|parity| {
+            let normal = EvenOddStaggered::shifted(staggered.clone(), parity, 0.0, nrhs)?;
+            normal.apply(psi.parity(parity), out.parity_mut(parity))
+        }),
     }
 }
 
-fn even_odd(
-    operator: Operator,
-    wilson: Wilson,
-    term: Option<Arc<DeviceClover>>,
-    nrhs: usize,
-) -> Result<Rc<dyn EvenOdd>> {
-    Ok(match (operator, term) {
-        (Operator::Clover(_, schur), Some(term)) => Rc::new(EvenOddClover::new(wilson, term, schur, nrhs)?),
-        _ => Rc::new(EvenOddWilson::new(wilson, nrhs)?),
-    })
+/// Refuses fields that an operator does not act on.
+fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), SolveFailure<T>> {
+    let why = match (operator.kind(), T::KIND) {
+        (FermionKind::Wilson, FermionKind::Staggered) => "the operator acts on spinors, and these are colour vectors",
+        (FermionKind::Staggered, FermionKind::Wilson) => "the operator acts on colour vectors, and these are spinors",
+        _ => return Ok(()),
+    };
+    Err(SolveFailure::Solver(SolveError::Invalid(why)))
+}
+
+/// Refuses formats for which an operator has no kernels, if need be with two rows of each link.
+fn expect_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> Result {
+    let definition = operator.definition();
+    match definition.exists(precision, with_kernels(operator, precision, storage)) {
+        true => Ok(()),
+        false => Err(DeviceError::NoKernels { operator: definition.title, precision, reconstruction: storage }),
+    }
+}
+
+/// How links are stored for an operator: as asked for, or for Wilson-like ones with two rows where there are kernels for
+/// these only.
+pub(super) fn with_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> LinkStorage {
+    let exists = operator.definition().exists(precision, storage);
+    if exists || operator.kind() == FermionKind::Staggered { storage } else { storage.with_two_rows() }
 }

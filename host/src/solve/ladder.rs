@@ -1,15 +1,16 @@
 //! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
+use super::formats::{AnyPreconditioner, Formats};
 use super::report::Climb;
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::dirac::EvenOdd;
-use crate::domain::{DeviceError, Domain, Result};
+use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
     CgParams, CgWorkspace, Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind,
-    Mixed, Observer, Precise, Preconditioner, SolveError, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
-    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
+    Mixed, Observer, Precise, SolveError, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg, block_cgnr, cg,
+    cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -17,27 +18,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 pub(super) type SolverError = SolveError<DeviceError>;
-
-/// A preconditioner of some kind.
-pub(super) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
-
-/// An operator in every format that a solve may need.
-pub(super) trait Formats {
-    /// Where it lives.
-    fn domain(&self) -> &Domain;
-    /// Of the fields.
-    fn kind(&self) -> FermionKind;
-    /// On the very links, in double.
-    fn exact(&self) -> Rc<dyn EvenOdd>;
-    /// In a format.
-    fn any(&self, precision: Precision, reconstruction: LinkStorage) -> Result<Rc<dyn EvenOdd>>;
-    /// The preconditioner of GCR in a format, if the operator has one.
-    fn preconditioner(&self, _: &Schwarz, _: LinkStorage) -> Result<Option<AnyPreconditioner>> {
-        Ok(None)
-    }
-    /// Frees what the formats are made from; it comes back when it is needed.
-    fn release_staged(&self);
-}
 
 /// A system with its answer, in double, on the sites of one parity.
 pub(super) trait Problem {
@@ -69,11 +49,11 @@ pub(super) struct Climbed {
 
 /// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
 /// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
-pub(super) fn climb<O: Copy>(
+pub(super) fn climb(
     formats: &dyn Formats,
     problem: &mut dyn Problem,
     mut tol: f64,
-    request: &Request<O>,
+    request: &Request,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Climbed, SolverError> {
     let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
@@ -206,7 +186,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn new<O>(formats: &dyn Formats, rung: Rung, problem: &mut dyn Problem, request: &Request<O>) -> Result<Self> {
+    fn new(formats: &dyn Formats, rung: Rung, problem: &mut dyn Problem, request: &Request) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
@@ -234,11 +214,11 @@ impl Levels {
         space.convert_from(&self.x, problem.solution())
     }
     /// Runs the method asked for.
-    fn iterate<O: Copy>(
+    fn iterate(
         &mut self,
         rung: Rung,
         tol: f64,
-        request: &Request<O>,
+        request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, SolverError> {
         let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
@@ -327,12 +307,12 @@ struct Terms {
 }
 
 /// Runs the Krylov method asked for.
-fn krylov<Y: System<Error = DeviceError>, O: Copy>(
+fn krylov<Y: System<Error = DeviceError>>(
     system: &Y,
     rhs: &Precise<Y>,
     x: &mut Precise<Y>,
     terms: Terms,
-    request: &Request<O>,
+    request: &Request,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Info, SolverError> {
     let Terms { tol, delta, dependent, positive } = terms;

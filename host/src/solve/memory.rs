@@ -1,157 +1,175 @@
 //! How much device memory a solve takes.
-use super::request::{Correction, Method, Operator, Request};
-use crate::dirac::{StaggeredParams, Wilson};
+use super::request::{Correction, Method, Request};
+use crate::dirac::{Operator, StaggeredOperator, WilsonLike};
 use crate::fat_links::workspace_bytes;
-use crate::field::{DeviceClover, DeviceField, DeviceGauge};
+use crate::field::{DeviceField, DeviceGauge};
 use crate::lattice::Lattice;
-use crate::memory::{Exchanges, Part, Travelling, widths};
+use crate::memory::{Exchanges, Needs, Part, Travelling, widths};
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 
+/// What fields and links of an operator take.
+trait Sizes {
+    /// Bytes of its links in a format, on both parities.
+    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize;
+    /// Bytes of its diagonal term in a precision, where that is more than a number.
+    fn diagonal(&self, sites: usize, precision: Precision) -> usize;
+    /// Fields that the Schur complement keeps.
+    fn kept(&self) -> usize;
+    /// Whether the Schur complement is Hermitian and positive.
+    fn is_positive(&self) -> bool;
+    /// What its hops send.
+    fn travelling(&self) -> Travelling;
+}
+
+impl Sizes for WilsonLike {
+    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize {
+        let storage = super::configuration::with_kernels(&(*self).into(), precision, storage);
+        2 * DeviceGauge::bytes_for(precision, storage, sites)
+    }
+    fn diagonal(&self, sites: usize, precision: Precision) -> usize {
+        self.diagonal_bytes(precision, sites)
+    }
+    fn kept(&self) -> usize {
+        if self.has_number() { 1 } else { 2 }
+    }
+    fn is_positive(&self) -> bool {
+        false
+    }
+    fn travelling(&self) -> Travelling {
+        Travelling::Spinors
+    }
+}
+
+impl Sizes for StaggeredOperator {
+    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize {
+        staggered_link_bytes(sites, self.is_improved(), precision, self.storage(storage))
+    }
+    fn diagonal(&self, _: usize, _: Precision) -> usize {
+        0
+    }
+    fn kept(&self) -> usize {
+        1
+    }
+    fn is_positive(&self) -> bool {
+        true
+    }
+    fn travelling(&self) -> Travelling {
+        Travelling::Colours(if self.is_improved() { 3 } else { 1 })
+    }
+}
+
+impl StaggeredOperator {
+    /// How its links are stored where a storage is asked for.
+    fn storage(&self, asked: LinkStorage) -> LinkStorage {
+        if self.definition.staggered().is_some_and(|links| links.in_u3) { asked.with_phase() } else { asked }
+    }
+}
+
+impl Operator {
+    fn sizes(&self) -> &dyn Sizes {
+        match self {
+            Operator::WilsonLike(operator) => operator,
+            Operator::Staggered(operator) => operator,
+        }
+    }
+}
+
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
-    /// names for what takes it. Steps up the ladder come on top.
-    pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> Vec<(&'static str, usize)> {
-        let sites = local.half_volume();
-        let spinor = |precision| bytes(precision, LinkStorage::FULL, sites, nrhs).spinor;
-        let clover = matches!(self.operator, Operator::Clover(..));
-        let normal = matches!(self.method, Method::Cg | Method::Cgne | Method::BlockCg);
-        let gcr = self.method == Method::GcrDd;
+    /// names for what takes it; with `systems`, for so many shifts or masses together. Steps up the ladder come on top.
+    pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
+        let (part, sites, operator, kind) =
+            (Part::new(local, grid), local.half_volume(), self.operator.sizes(), self.operator.kind());
+        let vector = |precision| DeviceField::bytes_for(kind, precision, sites, nrhs);
+        let links = |precision, storage| operator.links(sites, precision, storage);
+        let (double, full) = (Precision::Double, LinkStorage::FULL);
+        let (kept, positive) = (operator.kept(), operator.is_positive());
+        let normal = !positive && matches!(self.method, Method::Cg | Method::Cgne | Method::BlockCg);
         let defect = matches!(self.correction, Correction::Defect { .. });
-        // The clover operator keeps an intermediate result more.
-        let operator = 1 + usize::from(clover);
-        let (normal, krylov) = (
-            3 * usize::from(normal),
-            match self.method {
-                Method::Cg | Method::Cgne => 5,
-                Method::BlockCg => 6,
-                Method::Bicgstab => 6,
-                Method::GcrDd => 2 * self.schwarz.k_max + 2,
-            },
-        );
+        // Normal equations have a right-hand side, a residual and an image of their own.
+        let normal = 3 * usize::from(normal);
+        // Vectors of the iteration: r, p, A p and the correction, and of normal equations A p before A†; scratch of block CG.
+        let krylov = match self.method {
+            Method::Cg | Method::Cgne => 4 + usize::from(!positive),
+            Method::BlockCg => 5 + usize::from(!positive),
+            Method::Bicgstab => 6,
+            Method::GcrDd => 2 * self.schwarz.k_max + 2,
+        };
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && self.method != Method::BlockCg);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
-        let outer = 3 + if defect { 0 } else { 1 + normal + copy };
+        let outer = match (positive, defect) {
+            (true, _) => 5 + if defect { 0 } else { copy },
+            (false, true) => 3,
+            (false, false) => 4 + normal + copy,
+        };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
-        let inner = krylov + operator + if defect { 4 + normal + copy } else { 0 };
-        let exact = bytes(Precision::Double, LinkStorage::FULL, sites, nrhs);
-        let sloppy = bytes(self.precision, self.reconstruction, sites, nrhs);
+        let inner = krylov + kept + if defect { 4 + normal + copy } else { 0 };
         let mut parts = vec![
-            ("links as read from the host", Part::new(local, grid).links_bytes(Precision::Double)),
-            ("links in double", exact.links),
-            ("links of the iteration", sloppy.links),
-            ("source and solution in double", (6 + operator) * exact.spinor),
-            ("vectors of the solver", outer * spinor(self.outer)),
-            ("vectors of the iteration", inner * sloppy.spinor),
-            ("transfer of a spinor field", 2 * 192 * sites * nrhs),
+            ("links as read from the host", part.links_bytes(double)),
+            ("links in double", links(double, full)),
+            ("links of the iteration", links(self.precision, self.reconstruction)),
+            ("source and solution in double", (6 + kept) * vector(double)),
+            ("vectors of the solver", outer * vector(self.outer)),
+            ("vectors of the iteration", inner * vector(self.precision)),
+            ("transfer of a field", 2 * kind.site_bytes(double) * sites * nrhs),
         ];
-        if gcr {
-            // The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
-            let sites = self.schwarz.domain_sites(local, grid);
-            let domains = bytes(self.schwarz.precision, self.reconstruction, sites, nrhs);
-            let clover = if clover { domains.clover } else { 0 };
-            let overlapping = if self.schwarz.overlap > 0 { 2 } else { 0 };
-            parts.push(("preconditioner", (4 + operator + overlapping) * domains.spinor + domains.links + clover));
+        if self.method == Method::GcrDd {
+            parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
         }
-        if clover {
-            parts.push(("clover term and its inverse in double", exact.clover));
-            parts.push(("clover term and its inverse of the iteration", sloppy.clover));
+        if operator.diagonal(sites, double) > 0 {
+            parts.push(("diagonal term and its inverse in double", operator.diagonal(sites, double)));
+            parts.push(("diagonal term and its inverse of the iteration", operator.diagonal(sites, self.precision)));
         }
-        if self.outer != Precision::Double {
-            let outer = bytes(self.outer, LinkStorage::FULL, sites, nrhs);
-            let clover = if clover { outer.clover } else { 0 };
-            parts.push(("operator of the solver's residuals", outer.links + clover + operator * outer.spinor));
+        if let Some(systems) = systems {
+            let first = self.first_precision();
+            parts.push(("solutions of all systems in double", 2 * systems * vector(double)));
+            parts.push(("vectors of multi-shift CG", (2 * systems + 4) * vector(first)));
+            parts.push(("links of multi-shift CG", links(first, self.reconstruction)));
         }
-        parts.extend(self.exchanges(local, grid, nrhs).needs());
+        if self.outer != double {
+            let outer = links(self.outer, full) + operator.diagonal(sites, self.outer) + kept * vector(self.outer);
+            parts.push(("operator of the solver's residuals", outer));
+        }
+        if self.operator.definition().is_improved() {
+            parts.push(smearing(part, &parts));
+        }
+        parts.extend(self.exchanges(local, grid, nrhs, systems).needs());
         parts
+    }
+    /// The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
+    fn preconditioner_bytes(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> usize {
+        let (operator, precision) = (self.operator.sizes(), self.schwarz.precision);
+        let sites = self.schwarz.domain_sites(local, grid);
+        let overlapping = if self.schwarz.overlap > 0 { 2 } else { 0 };
+        let vector = DeviceField::bytes_for(self.operator.kind(), precision, sites, nrhs);
+        (4 + operator.kept() + overlapping) * vector
+            + operator.links(sites, precision, self.reconstruction)
+            + operator.diagonal(sites, precision)
+    }
+    /// Multi-shift CG is in single where the iteration is in less.
+    fn first_precision(&self) -> Precision {
+        if self.precision == Precision::Double { Precision::Double } else { Precision::Single }
     }
     /// The exchanges with other processes that the solve makes, of which [`memory`](Self::memory) holds what they take on the
     /// device.
-    pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> Exchanges {
-        let sides = self.sides(nrhs);
-        let precisions = [Precision::Double, self.outer, self.precision];
+    pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
+        // Block CG keeps its block.
+        let widths = if self.method == Method::BlockCg { vec![nrhs] } else { widths(nrhs) };
+        let travelling = self.operator.sizes().travelling();
         let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
-        let all =
-            precisions.into_iter().fold(border, |all, precision| all.hops(Travelling::Spinors, precision, &sides));
+        let precisions = [Precision::Double, self.outer, self.precision];
+        let precisions = precisions.into_iter().chain(systems.map(|_| self.first_precision()));
+        let all = precisions.fold(border, |all, precision| all.hops(travelling, precision, &widths));
         match (self.method, self.schwarz.overlap) {
             (Method::GcrDd, 1..) => {
-                all.margin(self.schwarz.overlap as u32, FermionKind::Wilson.site_bytes(self.schwarz.precision), &sides)
+                let bytes = FermionKind::Wilson.site_bytes(self.schwarz.precision);
+                all.margin(self.schwarz.overlap as u32, bytes, &widths)
             }
             _ => all,
         }
     }
-}
-
-impl<O> Request<O> {
-    /// The numbers of right-hand sides that operators work on one after the other.
-    fn sides(&self, nrhs: usize) -> Vec<usize> {
-        // Block CG keeps its block.
-        if self.method == Method::BlockCg { vec![nrhs] } else { widths(nrhs) }
-    }
-}
-
-impl Request<StaggeredParams> {
-    /// The same for a staggered operator, naive or improved, and `shifts` systems at once where there are several.
-    pub fn staggered_memory(
-        &self,
-        local: Lattice,
-        grid: &ProcessGrid,
-        nrhs: usize,
-        improved: bool,
-        shifts: Option<usize>,
-    ) -> Vec<(&'static str, usize)> {
-        let (part, sites) = (Part::new(local, grid), local.half_volume());
-        let vector = |precision| staggered_bytes(precision, LinkStorage::FULL, sites, nrhs).0;
-        let links = |precision, reconstruction| staggered_link_bytes(sites, improved, precision, reconstruction);
-        let (double, thin) = (Precision::Double, part.links_bytes(Precision::Double));
-        let defect = matches!(self.correction, Correction::Defect { .. });
-        // Of the right-hand side, to put it into another order when the batch becomes smaller.
-        let block = self.method == Method::BlockCg;
-        let copy = usize::from(nrhs > 1 && !block);
-        // Sloppy r, p, A p, correction, and what the operator keeps; block CG's scratch; with defect correction a system
-        // inside.
-        let inner = 5 + usize::from(block) + if defect { 4 + copy } else { 0 };
-        let mut parts = vec![
-            ("links as read from the host", thin),
-            ("links in double", links(double, LinkStorage::FULL)),
-            ("links of the iteration", links(self.precision, self.reconstruction)),
-            ("source and solution in double", 7 * vector(double)),
-            ("vectors of the solver", (5 + if defect { 0 } else { copy }) * vector(self.outer)),
-            ("vectors of the iteration", inner * vector(self.precision)),
-            ("transfer of a field", 2 * 48 * sites * nrhs),
-        ];
-        if let Some(shifts) = shifts {
-            let first = if self.precision == double { double } else { Precision::Single };
-            parts.push(("solutions of all systems in double", 2 * shifts * vector(double)));
-            parts.push(("vectors of multi-shift CG", (2 * shifts + 4) * vector(first)));
-            parts.push(("links of multi-shift CG", links(first, self.reconstruction)));
-        }
-        if self.outer != double {
-            let outer = links(self.outer, LinkStorage::FULL) + vector(self.outer);
-            parts.push(("operator of the solver's residuals", outer));
-        }
-        if improved {
-            parts.push(smearing(part, &parts));
-        }
-        parts.extend(self.staggered_exchanges(local, grid, nrhs, improved).needs());
-        parts
-    }
-    /// The exchanges with other processes that the solve makes, of which [`staggered_memory`](Self::staggered_memory) holds
-    /// what they take on the device.
-    pub fn staggered_exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, improved: bool) -> Exchanges {
-        use Precision::{Double, Single};
-        let sides = self.sides(nrhs);
-        // Multi-shift CG is in single where the iteration is in less.
-        let first = if self.precision == Double { Double } else { Single };
-        let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
-        let precisions = [Double, self.outer, self.precision, first];
-        precisions.into_iter().fold(border, |all, precision| all.hops(travelling(improved), precision, &sides))
-    }
-}
-
-fn travelling(improved: bool) -> Travelling {
-    Travelling::Colours(if improved { 3 } else { 1 })
 }
 
 /// Memory of fat and long links, which stay, and of what they are made from, beside `others`, thin links among them. With two
@@ -164,65 +182,41 @@ fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usiz
     ("fat and long links, and what they are made from", bytes)
 }
 
-/// Device memory that [`StaggeredConfiguration::apply`] needs at its peak for `nrhs` fields, with names for what takes it.
-///
-/// [`StaggeredConfiguration::apply`]: super::StaggeredConfiguration::apply
-pub fn staggered_apply_memory(
+/// Device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, with names
+/// for what takes it.
+pub fn apply_memory(
+    operator: &Operator,
     local: Lattice,
     grid: &ProcessGrid,
     nrhs: usize,
-    improved: bool,
-    precision: Precision,
-    reconstruction: LinkStorage,
-) -> Vec<(&'static str, usize)> {
-    let (part, sites) = (Part::new(local, grid), local.half_volume());
-    let (vector, ..) = staggered_bytes(precision, reconstruction, sites, nrhs);
+    (precision, storage): (Precision, LinkStorage),
+) -> Needs {
+    let (part, sites, sizes, double) =
+        (Part::new(local, grid), local.half_volume(), operator.sizes(), Precision::Double);
+    let vector = DeviceField::bytes_for(operator.kind(), precision, sites, nrhs);
     let mut parts = vec![
-        ("links as read from the host", part.links_bytes(Precision::Double)),
-        ("links", staggered_link_bytes(sites, improved, precision, reconstruction)),
-        // Two on all sites, and what M†M keeps in between.
-        ("fields", 5 * vector),
-        ("transfer of a field", 2 * 48 * sites * nrhs),
+        ("links as read from the host", part.links_bytes(double)),
+        ("links", sizes.links(sites, precision, storage)),
+        // Two on all sites, and what the Schur complement keeps.
+        ("fields", (4 + sizes.kept()) * vector),
+        ("transfer of a field", 2 * operator.kind().site_bytes(double) * sites * nrhs),
     ];
-    if improved {
+    if sizes.diagonal(sites, double) > 0 {
+        // It is made in double before it is rounded.
+        let both = sizes.diagonal(sites, double) + sizes.diagonal(sites, precision);
+        parts.push(("diagonal term and its inverse", both));
+    }
+    if operator.definition().is_improved() {
         parts.push(smearing(part, &parts));
     }
-    let exchanges = Exchanges::of(part).border(Precision::Double).hops(travelling(improved), precision, &[nrhs]);
+    let exchanges = Exchanges::of(part).border(double).hops(sizes.travelling(), precision, &[nrhs]);
     parts.extend(exchanges.needs());
     parts
 }
 
 /// Bytes of the links of a staggered operator, naive or improved, in a format on `sites` sites of each parity.
-pub fn staggered_link_bytes(sites: usize, improved: bool, precision: Precision, reconstruction: LinkStorage) -> usize {
-    let (_, fat, long) = staggered_bytes(precision, reconstruction, sites, 1);
-    if improved { fat + long } else { long }
-}
-
-/// Bytes of colour vectors on one parity, and of fat and of thin or long links on both.
-fn staggered_bytes(
-    precision: Precision,
-    reconstruction: LinkStorage,
-    sites: usize,
-    nrhs: usize,
-) -> (usize, usize, usize) {
+pub fn staggered_link_bytes(sites: usize, improved: bool, precision: Precision, storage: LinkStorage) -> usize {
     let links = |storage| 2 * DeviceGauge::bytes_for(precision, storage, sites);
-    let vector = DeviceField::bytes_for(FermionKind::Staggered, precision, sites, nrhs);
-    (vector, links(reconstruction.with_all_reals()), links(reconstruction))
-}
-
-/// Bytes of a spinor field on one parity, and of links and clover blocks on both.
-struct Bytes {
-    spinor: usize,
-    links: usize,
-    /// A and A⁻¹.
-    clover: usize,
-}
-
-fn bytes(precision: Precision, storage: LinkStorage, sites: usize, nrhs: usize) -> Bytes {
-    let storage = if Wilson::exists(precision, storage) { storage } else { storage.with_two_rows() };
-    Bytes {
-        spinor: DeviceField::bytes_for(FermionKind::Wilson, precision, sites, nrhs),
-        links: 2 * DeviceGauge::bytes_for(precision, storage, sites),
-        clover: 4 * DeviceClover::bytes_for(precision, sites),
-    }
+    let fat = if improved { links(storage.with_all_reals()) } else { 0 };
+    fat + links(storage)
 }

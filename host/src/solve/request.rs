@@ -1,8 +1,8 @@
 //! What to solve and how.
-use crate::dirac::{CloverParams, Schur, StaggeredParams, WilsonParams};
+use crate::dirac::Operator;
 use crate::lattice::Lattice;
 use comms::ProcessGrid;
-use gpu_kernels::{LinkStorage, Precision};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 
 /// Which Krylov method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,46 +146,11 @@ impl Default for Correction {
     }
 }
 
-/// Which operator M.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operator {
-    /// Wilson.
-    Wilson(WilsonParams),
-    /// Wilson-clover, with the Schur complement to solve.
-    Clover(CloverParams, Schur),
-}
-impl From<WilsonParams> for Operator {
-    fn from(params: WilsonParams) -> Self {
-        Operator::Wilson(params)
-    }
-}
-impl From<CloverParams> for Operator {
-    fn from(params: CloverParams) -> Self {
-        Operator::Clover(params, Schur::default())
-    }
-}
-impl Operator {
-    /// Its name: `Wilson` or `Wilson-clover`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Operator::Wilson(_) => "Wilson",
-            Operator::Clover(..) => "Wilson-clover",
-        }
-    }
-    /// Mass, boundary condition and anisotropy.
-    pub fn wilson(&self) -> WilsonParams {
-        match self {
-            Operator::Wilson(params) => *params,
-            Operator::Clover(params, _) => params.wilson,
-        }
-    }
-}
-
 /// What to solve and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request<O = Operator> {
+pub struct Request {
     /// The operator.
-    pub operator: O,
+    pub operator: Operator,
     /// The method.
     pub method: Method,
     /// Precision of the iteration, the sloppy one.
@@ -209,7 +174,7 @@ pub struct Request<O = Operator> {
     pub stagnation_window: usize,
 }
 
-impl<O> Request<O> {
+impl Request {
     /// Refuses pairs of precisions that no solver takes.
     pub(super) fn check_precisions(&self) -> Result<(), &'static str> {
         use Precision as P;
@@ -219,11 +184,15 @@ impl<O> Request<O> {
             (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
         }
     }
-    /// BiCGstab in double to 1e-10.
-    pub fn new(operator: impl Into<O>) -> Self {
+    /// BiCGstab, or CG for staggered operators, in double to 1e-10.
+    pub fn new(operator: impl Into<Operator>) -> Self {
+        let operator = operator.into();
         Request {
-            operator: operator.into(),
-            method: Method::default(),
+            operator,
+            method: match operator.kind() {
+                FermionKind::Wilson => Method::Bicgstab,
+                FermionKind::Staggered => Method::Cg,
+            },
             precision: Precision::default(),
             outer: Precision::Double,
             reconstruction: LinkStorage::default(),
@@ -234,12 +203,5 @@ impl<O> Request<O> {
             schwarz: Schwarz::default(),
             stagnation_window: 2000,
         }
-    }
-}
-
-impl Request<StaggeredParams> {
-    /// CG in double to 1e-10.
-    pub fn staggered(operator: StaggeredParams) -> Self {
-        Request { method: Method::Cg, ..Request::new(operator) }
     }
 }

@@ -1,15 +1,16 @@
 //! The course of a solve: to the even sites, up the ladder of precisions, back, and the check of the answer.
 use super::batch::gflops;
-use super::configuration::{Configuration, Operators, expect_kernels, with_kernels};
-use super::ladder::{Climbed, Formats, Problem, climb};
+use super::configuration::Configuration;
+use super::formats::Formats;
+use super::ladder::{Climbed, Problem, climb};
 use super::report::{Report, SolveFailure};
-use super::request::{Method, Request};
+use super::request::Request;
 use super::scale::Scales;
-use crate::dirac::EvenOdd;
+use crate::dirac::{EvenOdd, Operator};
 use crate::domain::{Domain, Result};
-use crate::field::host::{Fermion, HostField, HostSpinor, Spinor};
+use crate::field::host::{Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
-use gpu_kernels::Precision;
+use gpu_kernels::{FermionKind, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
@@ -18,65 +19,72 @@ use std::time::Instant;
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl Configuration<'_> {
-    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. The observer sees every iteration and
-    /// can stop it.
+    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero: spinors for Wilson-like operators, colour
+    /// vectors for staggered ones, whose mass must not be zero. The observer sees every iteration and can stop it.
     ///
     /// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
     ///
     /// # Errors
     /// [`SolveFailure`]; where the solver gave up, with the best iterates.
-    pub fn solve(
+    pub fn solve<F: Fermion>(
         &self,
-        sources: &[HostSpinor],
-        guess: Option<&[HostSpinor]>,
+        sources: &[HostField<F>],
+        guess: Option<&[HostField<F>]>,
         request: &Request,
         observer: &mut dyn Observer,
-    ) -> Solved<Spinor> {
-        self.domain().expect_sources(sources, guess)?;
-        if !request.reconstruction.temporal {
-            return self.solve_here(sources, guess, request, observer);
-        }
-        let (fixed, transformation) = self.in_temporal_gauge()?;
-        let rotate = |fields: &[HostSpinor]| {
-            let mut rotated = fields.to_vec();
-            rotated.iter_mut().for_each(|field| transformation.apply(field));
-            rotated
-        };
-        let back = |mut fields: Vec<HostSpinor>| {
-            fields.iter_mut().for_each(|field| transformation.apply_inverse(field));
-            fields
-        };
-        let solved = fixed.solve_here(&rotate(sources), guess.map(rotate).as_deref(), request, observer);
-        solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
-    }
-    /// The same, in the gauge of this configuration.
-    fn solve_here(
-        &self,
-        sources: &[HostSpinor],
-        guess: Option<&[HostSpinor]>,
-        request: &Request,
-        observer: &mut dyn Observer,
-    ) -> Solved<Spinor> {
+    ) -> Solved<F> {
         let begin = Instant::now();
-        expect_kernels(request.precision, request.reconstruction)?;
-        let reconstruction = self.possible(with_kernels(request.precision, request.reconstruction))?;
-        let request = Request { reconstruction, ..*request };
-        request.check_precisions().map_err(|why| SolveFailure::Solver(SolveError::Invalid(why)))?;
-        if request.method == Method::GcrDd {
-            request.schwarz.check(self.domain().local(), self.domain().grid())?;
+        self.domain().expect_sources(sources, guess)?;
+        if matches!(request.operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
+            return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
         }
-        let operators = Operators::new(self, request.operator, sources.len())?;
-        solve(&operators, sources, guess, &request, observer, begin)
+        if request.reconstruction.temporal && request.operator.kind() == FermionKind::Wilson {
+            let (fixed, transformation) = self.in_temporal_gauge()?;
+            let rotate = |fields: &[HostField<F>]| {
+                let mut rotated = fields.to_vec();
+                rotated.iter_mut().for_each(|field| transformation.apply(field));
+                rotated
+            };
+            let back =
+                |fields: &mut [HostField<F>]| fields.iter_mut().for_each(|field| transformation.apply_inverse(field));
+            let solved = fixed.solve_here(&rotate(sources), guess.map(rotate).as_deref(), request, observer, begin);
+            return taken_back(solved, back);
+        }
+        let there = |fields| self.spread_phases(&request.operator, fields);
+        let solved = self.solve_here(&there(sources), guess.map(there).as_deref(), request, observer, begin);
+        taken_back(solved, |fields| self.take_spread_phases_back(&request.operator, fields))
     }
+    /// The same, in the gauge in which kernels compute.
+    fn solve_here<F: Fermion>(
+        &self,
+        sources: &[HostField<F>],
+        guess: Option<&[HostField<F>]>,
+        request: &Request,
+        observer: &mut dyn Observer,
+        begin: Instant,
+    ) -> Solved<F> {
+        let request = self.checked(request)?;
+        let formats = self.formats(request.operator, sources.len())?;
+        solve(&*formats, sources, guess, &request, observer, begin)
+    }
+}
+
+/// Solutions that a gauge transformation takes back.
+fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>])) -> Solved<F> {
+    let back = |mut fields: Vec<HostField<F>>| {
+        back(&mut fields);
+        fields
+    };
+    solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
 }
 
 /// Solves M ψ_j = η_j for all sources together. The reconstruction is one that can be had; `begin` is when the user's call
 /// began.
-pub(super) fn solve<F: Fermion, O: Copy>(
+fn solve<F: Fermion>(
     formats: &dyn Formats,
     sources: &[HostField<F>],
     guess: Option<&[HostField<F>]>,
-    request: &Request<O>,
+    request: &Request,
     observer: &mut dyn Observer,
     begin: Instant,
 ) -> Solved<F> {

@@ -1,15 +1,16 @@
 //! Many shifts or masses at once: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as it allows, then
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
 use super::batch::gflops;
-use super::ladder::{Climbed, Formats, Problem, climb};
+use super::configuration::Configuration;
+use super::formats::{Formats, StaggeredFormats};
+use super::ladder::{Climbed, Problem, climb};
 use super::report::{Climb, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
 use super::scale::Scales;
-use super::staggered::{StaggeredConfiguration, StaggeredOperators};
-use crate::dirac::{EvenOdd, StaggeredParams};
+use crate::dirac::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
 use crate::domain::{DeviceError, Result};
-use crate::field::host::{ColourVector, HostColour};
+use crate::field::host::{ColourVector, Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -73,7 +74,7 @@ pub struct ShiftsReport {
 }
 
 /// Solutions by shift and right-hand side, and what is known of them.
-pub type SolvedShifts = std::result::Result<(Vec<Vec<HostColour>>, ShiftsReport), SolveFailure<ColourVector>>;
+pub type SolvedShifts<F = ColourVector> = std::result::Result<(Vec<Vec<HostField<F>>>, ShiftsReport), SolveFailure<F>>;
 
 /// Why block CG and multi-shift CG do not go together.
 const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side and block CG one for all: \
@@ -91,20 +92,20 @@ pub(super) enum Series<'a> {
     Masses(&'a [f64]),
 }
 
-impl StaggeredConfiguration<'_> {
+impl Configuration<'_> {
     /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix
     /// the parities: each is solved where some source has it.
     ///
     /// # Errors
     /// Invalid requests and failures of the device. What solvers could not do is in the report, beside the best iterates.
-    pub fn solve_shifts(
+    pub fn solve_shifts<F: Fermion>(
         &self,
-        sources: &[HostColour],
+        sources: &[HostField<F>],
         shifts: &[f64],
         strategy: ShiftStrategy,
-        request: &Request<StaggeredParams>,
+        request: &Request,
         observer: &mut dyn Observer,
-    ) -> SolvedShifts {
+    ) -> SolvedShifts<F> {
         self.compute_series(sources, Series::Shifts(shifts), strategy, request, observer)
     }
     /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The
@@ -112,24 +113,24 @@ impl StaggeredConfiguration<'_> {
     ///
     /// # Errors
     /// As [`solve_shifts`](Self::solve_shifts).
-    pub fn solve_masses(
+    pub fn solve_masses<F: Fermion>(
         &self,
-        sources: &[HostColour],
+        sources: &[HostField<F>],
         masses: &[f64],
         strategy: ShiftStrategy,
-        request: &Request<StaggeredParams>,
+        request: &Request,
         observer: &mut dyn Observer,
-    ) -> SolvedShifts {
+    ) -> SolvedShifts<F> {
         self.compute_series(sources, Series::Masses(masses), strategy, request, observer)
     }
-    fn compute_series(
+    fn compute_series<F: Fermion>(
         &self,
-        sources: &[HostColour],
+        sources: &[HostField<F>],
         series: Series<'_>,
         strategy: ShiftStrategy,
-        request: &Request<StaggeredParams>,
+        request: &Request,
         observer: &mut dyn Observer,
-    ) -> SolvedShifts {
+    ) -> SolvedShifts<F> {
         let masses = match series {
             Series::Masses(masses) => masses,
             Series::Shifts(shifts) => {
@@ -138,7 +139,8 @@ impl StaggeredConfiguration<'_> {
             }
         };
         // The shifts are m_i² on top of a massless operator.
-        let massless = Request { operator: StaggeredParams { mass: 0.0, ..request.operator }, ..*request };
+        let operator = with_mass(&request.operator, 0.0);
+        let massless = Request { operator, ..*request };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
         let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
             solver.apply_dagger(i, masses[i])?;
@@ -150,15 +152,15 @@ impl StaggeredConfiguration<'_> {
         })
     }
 
-    fn shifted(
+    fn shifted<F: Fermion>(
         &self,
-        sources: &[HostColour],
+        sources: &[HostField<F>],
         shifts: &[f64],
         strategy: ShiftStrategy,
-        request: &Request<StaggeredParams>,
+        request: &Request,
         observer: &mut dyn Observer,
         finish: impl Fn(&mut Shifts, usize) -> Result<Vec<f64>>,
-    ) -> SolvedShifts {
+    ) -> SolvedShifts<F> {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         self.domain().expect_sources(sources, None)?;
@@ -169,11 +171,14 @@ impl StaggeredConfiguration<'_> {
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
             return Err(invalid("shifts have to be finite numbers, at least one"));
         }
-        let square = request.operator.mass.powi(2);
+        let Operator::Staggered(operator) = request.operator else {
+            return Err(invalid("several shifts or masses are solved together for staggered operators"));
+        };
+        let square = operator.params.mass.powi(2);
         if shifts.iter().any(|shift| square + shift <= 0.0) {
             return Err(invalid("m² + σ has to be positive for every shift"));
         }
-        let mut solver = Shifts::new(self, &self.twisted(sources), shifts, request)?;
+        let mut solver = Shifts::new(self, operator, &self.spread_phases(&request.operator, sources), shifts, request)?;
         self.domain().backend().synchronize().map_err(DeviceError::from)?;
         let mut cancelled = false;
         for parity in 0..2 {
@@ -190,7 +195,7 @@ impl StaggeredConfiguration<'_> {
             solver.outcomes[i].true_residual = residuals;
             solver.scales.undo(&solver.space, &mut solver.x[i])?;
             let mut fields = solver.x[i].download()?;
-            self.twist(&mut fields, true);
+            self.take_spread_phases_back(&request.operator, &mut fields);
             solutions.push(fields);
         }
         let report = ShiftsReport {
@@ -208,10 +213,22 @@ impl StaggeredConfiguration<'_> {
     }
 }
 
+/// A staggered operator with another mass; others as they are.
+fn with_mass(operator: &Operator, mass: f64) -> Operator {
+    match *operator {
+        Operator::Staggered(operator) => {
+            let params = StaggeredParams { mass, ..operator.params };
+            StaggeredOperator { params, ..operator }.into()
+        }
+        other => other,
+    }
+}
+
 /// The systems and their solutions, in double.
 struct Shifts<'c, 'g> {
-    configuration: &'c StaggeredConfiguration<'g>,
-    request: Request<StaggeredParams>,
+    configuration: &'c Configuration<'g>,
+    operator: StaggeredOperator,
+    request: Request,
     space: FieldSpace,
     sources: FullField,
     /// What sources and solutions are multiplied by.
@@ -227,11 +244,12 @@ struct Shifts<'c, 'g> {
 }
 
 impl<'c, 'g> Shifts<'c, 'g> {
-    fn new(
-        configuration: &'c StaggeredConfiguration<'g>,
-        sources: &[HostColour],
+    fn new<F: Fermion>(
+        configuration: &'c Configuration<'g>,
+        operator: StaggeredOperator,
+        sources: &[HostField<F>],
         shifts: &[f64],
-        request: Request<StaggeredParams>,
+        request: Request,
     ) -> Result<Self> {
         let (domain, nrhs) = (configuration.domain(), sources.len());
         let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, nrhs);
@@ -253,6 +271,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         };
         Ok(Shifts {
             configuration,
+            operator,
             request,
             space,
             sources: full,
@@ -269,8 +288,8 @@ impl<'c, 'g> Shifts<'c, 'g> {
             flops: 0.0,
         })
     }
-    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredOperators<'c, 'g>> {
-        StaggeredOperators::new(self.configuration, self.request.operator, parity, shift, self.space.nrhs())
+    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredFormats<'c, 'g>> {
+        StaggeredFormats::new(self.configuration, self.operator, parity, shift, self.space.nrhs())
     }
     /// Solves the systems on one parity. Answers whether the observer stopped it.
     fn solve(
@@ -405,8 +424,9 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.relative_to_sources(&mut image)
     }
     fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd>> {
-        let params = StaggeredParams { mass, ..self.request.operator };
-        Ok(StaggeredOperators::new(self.configuration, params, 0, 0.0, self.space.nrhs())?.exact())
+        let params = StaggeredParams { mass, ..self.operator.params };
+        let operator = StaggeredOperator { params, ..self.operator };
+        Ok(StaggeredFormats::new(self.configuration, operator, 0, 0.0, self.space.nrhs())?.exact())
     }
     fn zero(&self) -> Result<FullField> {
         FullField::zero(self.space.domain(), FermionKind::Staggered, Precision::Double, self.space.nrhs())

@@ -1,25 +1,18 @@
 //! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
 use crate::backend::Backend;
 use crate::bench::Options;
+use crate::dirac::Definition;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::workload::{self, Extent};
 use gpu_kernels::FermionKind;
 
 /// A group of operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operations {
-    /// The Wilson operator.
-    Wilson,
-    /// The Wilson-clover operator, with what it takes from the Wilson operator.
-    Clover,
-    /// The naive staggered operator.
-    Staggered,
-    /// The asqtad operator, and with it HISQ.
-    Improved,
-    /// Linear algebra of the solvers on spinors, and changes of precision.
-    LinearAlgebra,
-    /// The same on colour vectors.
-    ColourAlgebra,
+    /// Those of an operator.
+    Operator(&'static Definition),
+    /// Linear algebra of the solvers on fields of a kind, and changes of precision.
+    LinearAlgebra(FermionKind),
 }
 
 /// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
@@ -28,15 +21,11 @@ pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Optio
     let domain = Domain::single(backend, options.lattice)?;
     let mut visit = |_, call: &mut dyn FnMut() -> Result| call();
     match operations {
-        Operations::Wilson => workload::wilson(&domain, options, Extent::All, &mut visit)?,
-        Operations::Clover => workload::clover(&domain, options, Extent::All, &mut visit)?,
-        Operations::Staggered => workload::naive(&domain, options, Extent::All, &mut visit)?,
-        Operations::Improved => workload::improved(&domain, options, Extent::All, &mut visit)?,
-        Operations::LinearAlgebra => {
-            workload::linear_algebra(&domain, FermionKind::Wilson, options, Extent::All, &mut visit)?
+        Operations::Operator(definition) => {
+            workload::operator(&domain, definition, options, Extent::All, &mut visit)?;
         }
-        Operations::ColourAlgebra => {
-            workload::linear_algebra(&domain, FermionKind::Staggered, options, Extent::All, &mut visit)?
+        Operations::LinearAlgebra(kind) => {
+            workload::linear_algebra(&domain, kind, options, Extent::All, &mut visit)?;
         }
     }
     backend.synchronize().map_err(DeviceError::from)
@@ -46,6 +35,7 @@ pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Optio
 mod tests {
     use super::*;
     use crate::backend::Cpu;
+    use crate::dirac::OPERATORS;
     use crate::lattice::Lattice;
     use gpu_kernels::{LinkStorage, Precision};
 
@@ -63,8 +53,8 @@ mod tests {
             ],
             nrhs: 2,
         };
-        use Operations::*;
-        for operations in [Wilson, Clover, Staggered, Improved, LinearAlgebra, ColourAlgebra] {
+        let kinds = [FermionKind::Wilson, FermionKind::Staggered].map(Operations::LinearAlgebra);
+        for operations in OPERATORS.into_iter().map(Operations::Operator).chain(kinds) {
             launch_all(&Cpu::new(Some(1)), operations, &options).unwrap();
         }
     }

@@ -1,16 +1,14 @@
 //! The operations that solves are made of, on random fields of their own. `bench` times them, `tune` calls each once.
 mod staggered;
 
-pub(crate) use staggered::{improved, naive};
-
 use crate::bench::Options;
 use crate::dirac::{
-    CLOVER_FLOPS, CloverParams, DSLASH_ADD_FLOPS, DSLASH_FLOPS, EvenOddClover, EvenOddWilson, Schur, TimeBoundary,
-    Wilson, WilsonParams,
+    DSLASH_ADD_FLOPS, DSLASH_FLOPS, Definition, Details, Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur,
+    Wilson, WilsonLike,
 };
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostGauge, Spinor};
-use crate::field::{DeviceClover, DeviceField, FieldSpace, FullField, ThinGauge};
+use crate::field::{DeviceField, FieldSpace, FullField, ThinGauge};
 use crate::gauge_fixing::temporal_gauge_on;
 use crate::generate;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
@@ -20,10 +18,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Something that can be called again and again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Operation {
     /// `wilson_dslash`, `axpy` ….
-    pub name: &'static str,
+    pub name: String,
     /// Of the fields.
     pub precision: Precision,
     /// Of the links, where there are any.
@@ -48,13 +46,34 @@ pub(crate) enum Extent {
 /// Is given each operation in turn, and calls it as it likes.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
 
-/// The Wilson hopping term from one parity to the other, by itself and in a x + b D ψ.
-pub(crate) fn wilson(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
+/// An operator, with parameters for benchmarks.
+pub(crate) fn operator(
+    domain: &Domain,
+    definition: &'static Definition,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
+    match (&definition.details, (definition.sample)()) {
+        (Details::Staggered(links), _) if links.improved => {
+            staggered::improved(domain, definition, options, extent, visit)
+        }
+        (_, Operator::Staggered(_)) => staggered::naive(domain, definition, options, extent, visit),
+        (_, Operator::WilsonLike(operator)) if operator.has_number() => {
+            number(domain, operator, options, extent, visit)
+        }
+        (_, Operator::WilsonLike(operator)) => term(domain, operator, options, extent, visit),
+    }
+}
+
+/// A Wilson-like operator whose diagonal term is a number: the hopping term from one parity to the other, by itself and in
+/// a x + b D ψ.
+fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let staged = ThinGauge::upload(domain, &gauge)?;
-        for (precision, reconstruction) in formats(options, &reconstructions) {
-            wilson_in(&staged, (precision, reconstruction), options, extent, visit)?;
+        for format in formats(operator.definition, options, &reconstructions) {
+            number_in(&staged, operator, format, options, extent, visit)?;
         }
     }
     Ok(())
@@ -77,14 +96,19 @@ fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Resul
     Ok(all)
 }
 
-/// All pairs for which there are kernels.
-fn formats(options: &Options, reconstructions: &[LinkStorage]) -> impl Iterator<Item = (Precision, LinkStorage)> {
+/// All pairs for which an operator has kernels.
+fn formats(
+    definition: &'static Definition,
+    options: &Options,
+    reconstructions: &[LinkStorage],
+) -> impl Iterator<Item = (Precision, LinkStorage)> {
     let pairs = options.precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
-    pairs.filter(|(precision, format)| Wilson::exists(*precision, *format))
+    pairs.filter(|(precision, storage)| definition.exists(*precision, *storage))
 }
 
-fn wilson_in(
+fn number_in(
     staged: &ThinGauge,
+    operator: WilsonLike,
     (precision, storage): (Precision, LinkStorage),
     options: &Options,
     extent: Extent,
@@ -92,11 +116,11 @@ fn wilson_in(
 ) -> Result {
     let links = Arc::new(staged.pack(precision, storage)?);
     let domain = links.domain().clone();
-    let wilson = Wilson::new(links, WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
+    let (wilson, name) = (Wilson::new(links, operator.wilson), operator.definition.name);
     let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, options.nrhs)?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
-    let operation = |name, flops: f64, spinors: usize| Operation {
-        name,
+    let operation = |what: &str, flops: f64, spinors: usize| Operation {
+        name: format!("{name}_{what}"),
         precision,
         storage: Some(storage),
         flops: flops * sites * nrhs as f64,
@@ -104,10 +128,8 @@ fn wilson_in(
             * (storage.read_bytes(precision) + nrhs * spinors * FermionKind::Wilson.site_bytes(precision)) as f64,
     };
     let daggers: &[_] = match extent {
-        Extent::Shown | Extent::Modelled => &[(false, "wilson_dslash", "wilson_dslash_add")],
-        Extent::All => {
-            &[(false, "wilson_dslash", "wilson_dslash_add"), (true, "wilson_dslash_dagger", "wilson_dslash_add_dagger")]
-        }
+        Extent::Shown | Extent::Modelled => &[(false, "dslash", "dslash_add")],
+        Extent::All => &[(false, "dslash", "dslash_add"), (true, "dslash_dagger", "dslash_add_dagger")],
     };
     // Both parities in turn, the result of one call the input of the next: what a solver does.
     let mut calls = 0;
@@ -127,16 +149,16 @@ fn wilson_in(
     }
     if extent == Extent::Modelled {
         let matrix = EvenOddWilson::new(wilson, nrhs)?;
-        let operation = |name| Operation {
-            name,
+        let operation = |what: &str| Operation {
+            name: format!("{name}_{what}"),
             precision,
             storage: Some(storage),
             flops: matrix.flops() * nrhs as f64,
             bytes: matrix.bytes(),
         };
         let [input, out, w, _] = &mut fields;
-        visit(operation("wilson_matrix"), &mut || matrix.apply(input, out))?;
-        visit(operation("wilson_matrix_sums"), &mut || with_sums(&matrix, &domain, [input, w], out))?;
+        visit(operation("matrix"), &mut || matrix.apply(input, out))?;
+        visit(operation("matrix_sums"), &mut || with_sums(&matrix, &domain, [input, w], out))?;
     }
     Ok(())
 }
@@ -152,80 +174,79 @@ fn with_sums(
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
-/// The Wilson-clover operator: A⁻¹ D in one pass, and the even-odd matrices.
-pub(crate) fn clover(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
-    // Weak enough that no clover block is near singular.
+/// A Wilson-like operator whose diagonal term is more than a number: A⁻¹ D in one pass, and the even-odd matrices.
+fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
+    // Weak enough that no block of a clover term is near singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
-    let params = CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let staged = ThinGauge::upload(domain, &gauge)?;
-        let term = params.term(&staged)?;
-        for (precision, reconstruction) in formats(options, &reconstructions) {
-            clover_in(&staged, (precision, reconstruction), (params, &term), options, extent, visit)?;
+        let term = operator.diagonal(&staged)?;
+        for format in formats(operator.definition, options, &reconstructions) {
+            term_in(&staged, (operator, &term), format, options, extent, visit)?;
         }
     }
     Ok(())
 }
 
-fn clover_in(
+fn term_in(
     staged: &ThinGauge,
+    (operator, term): (WilsonLike, &Diagonal),
     (precision, storage): (Precision, LinkStorage),
-    (params, term): (CloverParams, &DeviceClover),
     options: &Options,
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links = Arc::new(staged.pack(precision, storage)?);
-    let domain = links.domain().clone();
+    let (links, term) = (Arc::new(staged.pack(precision, storage)?), term.convert(precision)?);
+    let (domain, name) = (links.domain().clone(), operator.definition.name);
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
-    let term = Arc::new(term.convert(precision)?);
-    let wilson = Wilson::new(links, params.wilson);
-    let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
+    let wilson = Wilson::new(links, operator.wilson);
+    let with = |schur| EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, nrhs);
+    let operator = with(Schur::Symmetric)?;
     let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, nrhs)?;
-    let operation = |name, flops: f64, bytes: f64| Operation {
+    let operation = |name: String, flops: f64, bytes: f64| Operation {
         name,
         precision,
         storage: Some(storage),
         flops: flops * nrhs as f64,
         bytes,
     };
-    let dslash_bytes = sites
-        * (storage.read_bytes(precision)
-            + precision.clover_bytes()
-            + nrhs * 2 * FermionKind::Wilson.site_bytes(precision)) as f64;
-    let dslash = |name| operation(name, (DSLASH_FLOPS + CLOVER_FLOPS) * sites, dslash_bytes);
+    let spinor = FermionKind::Wilson.site_bytes(precision);
+    let dslash_bytes = sites * (storage.read_bytes(precision) + term.bytes() + nrhs * 2 * spinor) as f64;
+    let dslash = |what: &str| operation(format!("{name}_{what}"), (DSLASH_FLOPS + term.flops()) * sites, dslash_bytes);
+    let matrix = |what: &str| operation(format!("{name}_{what}"), operator.flops(), operator.bytes());
     let mut calls = 0;
-    visit(dslash("clover_dslash"), &mut || {
+    visit(dslash("dslash"), &mut || {
         calls += 1;
         fields.rotate_left(1);
         let [input, out, ..] = &mut fields;
         operator.dslash(calls % 2, false, input, out)
     })?;
-    visit(operation("clover_matrix", operator.flops(), operator.bytes()), &mut || {
+    visit(matrix("matrix"), &mut || {
         fields.rotate_left(1);
         let [input, out, ..] = &mut fields;
         operator.apply(input, out)
     })?;
     if extent == Extent::Modelled {
         let [input, out, w, _] = &mut fields;
-        let sums = operation("clover_matrix_sums", operator.flops(), operator.bytes());
-        return visit(sums, &mut || with_sums(&operator, &domain, [input, w], out));
+        return visit(matrix("matrix_sums"), &mut || with_sums(&operator, &domain, [input, w], out));
     }
     if extent == Extent::Shown {
         return Ok(());
     }
-    let asymmetric = EvenOddClover::new(wilson.clone(), term, Schur::Asymmetric, nrhs)?;
+    let asymmetric = with(Schur::Asymmetric)?;
     let [input, out, x, _] = &mut fields;
-    let bytes = sites * (precision.clover_bytes() + nrhs * 2 * FermionKind::Wilson.site_bytes(precision)) as f64;
-    visit(operation("clover_apply", CLOVER_FLOPS * sites, bytes), &mut || operator.clover(0, true, input, out))?;
-    visit(dslash("clover_dslash_dagger"), &mut || operator.dslash(0, true, input, out))?;
-    let matrix = |name| operation(name, operator.flops(), operator.bytes());
-    visit(matrix("clover_matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
-    visit(matrix("clover_asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
-    visit(matrix("clover_asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
+    let bytes = sites * (term.bytes() + nrhs * 2 * spinor) as f64;
+    let form = DiagonalForm { parity: 0, inverse: true, dagger: false };
+    visit(operation(format!("{name}_apply"), term.flops() * sites, bytes), &mut || {
+        operator.apply_diagonal(form, input, out)
+    })?;
+    visit(dslash("dslash_dagger"), &mut || operator.dslash(0, true, input, out))?;
+    visit(matrix("matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
+    visit(matrix("asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
+    visit(matrix("asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
     // What the way to the full system and back takes from the Wilson operator.
-    let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * FermionKind::Wilson.site_bytes(precision)) as f64;
-    visit(operation("wilson_dslash_add", DSLASH_ADD_FLOPS * sites, bytes), &mut || {
+    let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * spinor) as f64;
+    visit(operation("wilson_dslash_add".into(), DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
     })
 }
@@ -290,8 +311,8 @@ fn algebra_in(
     let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);
     let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
     // `bytes`: of the fields that are read or written, per site; flops per real component.
-    let operation = |name, bytes: usize, flops: f64| Operation {
-        name,
+    let operation = |name: &str, bytes: usize, flops: f64| Operation {
+        name: name.into(),
         precision,
         storage: None,
         flops: flops * (6 * kind.spins()) as f64 * sites,
@@ -360,8 +381,8 @@ fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceFi
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
     let sites = (domain.global().half_volume() * nrhs) as f64;
-    let operation = |name, precision: Precision, flops: f64, bytes: usize| Operation {
-        name,
+    let operation = |name: &str, precision: Precision, flops: f64, bytes: usize| Operation {
+        name: name.into(),
         precision,
         storage: None,
         flops: flops * (6 * kind.spins()) as f64 * sites,

@@ -1,37 +1,42 @@
 //! Staggered operators.
-use super::{Extent, Operation, Visit, random_fields};
+use super::{Extent, Operation, Visit, formats, random_fields};
 use crate::bench::Options;
-use crate::dirac::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
+use crate::dirac::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::{Domain, Result};
 use crate::fat_links::{Improvement, PathCoefficients};
 use crate::field::{FieldSpace, ThinGauge};
 use crate::generate;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{FermionKind, LinkStorage};
 use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;
 
-/// Pairs of a precision and a storage of links for which there are kernels.
-fn formats(options: &Options, improved: bool) -> impl Iterator<Item = (Precision, LinkStorage)> {
-    let pairs = options.precisions.iter().flat_map(|&p| options.reconstructions.iter().map(move |&r| (p, r)));
-    pairs.filter(move |&(precision, storage)| StaggeredLinks::exists(improved, precision, storage))
-}
-
 /// The naive operator: the hopping term from one parity to the other, and M†M on one.
-pub(crate) fn naive(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
+pub(super) fn naive(
+    domain: &Domain,
+    definition: &'static Definition,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
     let staged = ThinGauge::upload(domain, &generate::random(domain.section(), 1))?;
-    for (precision, reconstruction) in formats(options, false) {
+    for (precision, reconstruction) in formats(definition, options, &options.reconstructions) {
         let links = StaggeredLinks::naive(Arc::new(staged.pack(precision, reconstruction)?));
-        let names = ["staggered_dslash", "staggered_dslash_add", "staggered_matrix"];
-        operations(domain, (links, reconstruction), names, options, extent, visit)?;
+        operations(domain, (links, reconstruction), definition.name, options, extent, visit)?;
     }
     Ok(())
 }
 
-/// The asqtad operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
-pub(crate) fn improved(domain: &Domain, options: &Options, extent: Extent, visit: Visit) -> Result {
+/// An improved operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
+pub(super) fn improved(
+    domain: &Domain,
+    definition: &'static Definition,
+    options: &Options,
+    extent: Extent,
+    visit: Visit,
+) -> Result {
     for phases in [false, true] {
-        let formats = formats(options, true);
+        let formats = formats(definition, options, &options.reconstructions);
         let formats: Vec<_> = formats.filter(|(_, reconstruction)| reconstruction.keeps_phase() == phases).collect();
         if formats.is_empty() {
             continue;
@@ -49,8 +54,7 @@ pub(crate) fn improved(domain: &Domain, options: &Options, extent: Extent, visit
         drop((gauge, thin));
         for (precision, reconstruction) in formats {
             let links = links.pack(precision, reconstruction)?;
-            let names = ["asqtad_dslash", "asqtad_dslash_add", "asqtad_matrix"];
-            operations(domain, (links, reconstruction), names, options, extent, visit)?;
+            operations(domain, (links, reconstruction), definition.name, options, extent, visit)?;
         }
     }
     Ok(())
@@ -59,7 +63,7 @@ pub(crate) fn improved(domain: &Domain, options: &Options, extent: Extent, visit
 fn operations(
     domain: &Domain,
     (links, storage): (StaggeredLinks, LinkStorage),
-    [plain, added, matrix]: [&'static str; 3],
+    name: &str,
     options: &Options,
     extent: Extent,
     visit: Visit,
@@ -69,8 +73,8 @@ fn operations(
     let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
     let mut fields = random_fields::<4>(domain, FermionKind::Staggered, precision, options.nrhs)?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
-    let operation = |name, flops: f64, bytes: f64| Operation {
-        name,
+    let operation = |what: &str, flops: f64, bytes: f64| Operation {
+        name: format!("{name}_{what}"),
         precision,
         storage: Some(storage),
         flops: flops * nrhs as f64,
@@ -79,7 +83,7 @@ fn operations(
     let bytes = |vectors: usize| sites * (link_bytes + nrhs * vectors * colour_bytes) as f64;
     // Both parities in turn, the result of one call the input of the next: what a solver does.
     let mut calls = 0;
-    visit(operation(plain, dslash_flops * sites, bytes(2)), &mut || {
+    visit(operation("dslash", dslash_flops * sites, bytes(2)), &mut || {
         calls += 1;
         fields.rotate_left(1);
         let [input, out, ..] = &mut fields;
@@ -87,7 +91,7 @@ fn operations(
     })?;
     let matrix_operator = EvenOddStaggered::new(staggered.clone(), nrhs)?;
     if extent == Extent::All {
-        visit(operation(added, (dslash_flops + 12.0) * sites, bytes(3)), &mut || {
+        visit(operation("dslash_add", (dslash_flops + 12.0) * sites, bytes(3)), &mut || {
             calls += 1;
             fields.rotate_left(1);
             let [input, out, x, _] = &mut fields;
@@ -98,7 +102,7 @@ fn operations(
     let space = FieldSpace::new(domain, FermionKind::Staggered, precision, nrhs);
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();
-    visit(operation(matrix, flops, sites * (2 * link_bytes + nrhs * 5 * colour_bytes) as f64), &mut || {
+    visit(operation("matrix", flops, sites * (2 * link_bytes + nrhs * 5 * colour_bytes) as f64), &mut || {
         fields.rotate_left(1);
         let [input, out, ..] = &mut fields;
         matrix_operator.apply_dot(&space, input, out, input, &mut dots, &mut norms)

@@ -7,13 +7,15 @@ use crate::links;
 use crate::reference::{dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
-use ferrite::dirac::{Anisotropy, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams};
+use ferrite::dirac::{
+    Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson, WilsonParams,
+};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{Method, Request, SolveFailure, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -174,12 +176,16 @@ pub fn clover(
     let scope_of = |dagger: bool| -> &Scope { if dagger { &daggered } else { &scope } };
     let each = |f: &dyn Fn(&HostSpinor) -> HostSpinor| -> Vec<HostSpinor> { stored.iter().map(f).collect() };
 
-    let operator = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
-    let alone = EvenOddClover::new(wilson.clone(), term.clone(), Schur::Symmetric, 1)?;
+    let operator = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), Schur::Symmetric, nrhs)?;
+    let alone = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), Schur::Symmetric, 1)?;
     let mut tolerances = [precision.sum(); 2];
     for inverse in [false, true] {
         for parity in 0..2 {
-            operator.clover(parity, inverse, psi.parity(parity), out.parity_mut(parity))?;
+            operator.apply_diagonal(
+                DiagonalForm { parity, inverse, dagger: false },
+                psi.parity(parity),
+                out.parity_mut(parity),
+            )?;
         }
         let expected = each(&|psi| reference.clover(inverse, psi));
         tolerances[usize::from(inverse)] = budget.product(inverse, &stored, &expected);
@@ -189,8 +195,16 @@ pub fn clover(
     // A⁻¹ (A ψ) = ψ, with the product stored on the way.
     let mut image = zero()?;
     for parity in 0..2 {
-        operator.clover(parity, false, psi.parity(parity), image.parity_mut(parity))?;
-        operator.clover(parity, true, image.parity(parity), out.parity_mut(parity))?;
+        operator.apply_diagonal(
+            DiagonalForm { parity, inverse: false, dagger: false },
+            psi.parity(parity),
+            image.parity_mut(parity),
+        )?;
+        operator.apply_diagonal(
+            DiagonalForm { parity, inverse: true, dagger: false },
+            image.parity(parity),
+            out.parity_mut(parity),
+        )?;
     }
     let tol = budget.divided(tolerances[0], &each(&|psi| reference.clover(false, psi)), &stored);
     report.fields(&scope, "clover A^-1 A = 1", out.download()?, &stored, tol);
@@ -218,7 +232,7 @@ pub fn clover(
     }
 
     for schur in SCHURS {
-        let operator = EvenOddClover::new(wilson.clone(), term.clone(), schur, nrhs)?;
+        let operator = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, nrhs)?;
         let name = format!("{schur:?}").to_lowercase();
         let mut images = Vec::new();
         for dagger in [false, true] {
@@ -294,12 +308,12 @@ pub fn clover_solves(
             {
                 for method in [Method::Bicgstab, Method::Cg] {
                     for schur in SCHURS {
-                        let operator = ferrite::solve::Operator::Clover(params, schur);
+                        let operator = params.with_schur(schur);
                         let request = Request { method, precision, reconstruction, ..Request::new(operator) };
                         let format = format!("{precision} {reconstruction}");
                         let space = params.wilson.anisotropy.space();
                         let scope = case.scope(&format, &format!("{method:?} {schur:?} m = {mass}, s = {space}"));
-                        let (solutions, claim) = solve_wilson(&domain, &case.gauge, sources, &request, &mut ())?;
+                        let (solutions, claim) = solve(&domain, &case.gauge, sources, &request, &mut ())?;
                         report.holds(&scope, "clover solve: converged", claim.converged);
                         for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
                             let residual = reference.residual(eta, psi);

@@ -4,8 +4,8 @@ use crate::report::{Report, Scope, Tolerance};
 use crate::staggered_reference::{self as reference, Coefficients, project, unitary_links};
 use ferrite::Precision;
 use ferrite::backend::Backend;
-use ferrite::domain::{Domain, Result};
-use ferrite::fat_links::{self, FatLinkError, Improvement, LinkGroup, PathCoefficients};
+use ferrite::domain::{DeviceError, Domain, Result};
+use ferrite::fat_links::{self, Improvement, LinkGroup, PathCoefficients};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::generate;
@@ -90,17 +90,14 @@ fn path_error(magnitude: f64) -> f64 {
 }
 
 /// Links that have a projection; where that is denied it is noted.
-pub(super) fn regular<T>(
-    result: std::result::Result<T, FatLinkError>,
-    (scope, report): (&Scope, &mut Report),
-) -> Result<Option<T>> {
+pub(super) fn regular<T>(result: Result<T>, (scope, report): (&Scope, &mut Report)) -> Result<Option<T>> {
     match result {
         Ok(links) => Ok(Some(links)),
-        Err(FatLinkError::Device(error)) => Err(error),
-        Err(FatLinkError::Singular { .. }) => {
+        Err(DeviceError::SingularLinks { .. }) => {
             report.holds(scope, "links have a projection to U(3)", false);
             Ok(None)
         }
+        Err(error) => Err(error),
     }
 }
 
@@ -265,10 +262,10 @@ pub fn singular_matrices(backend: &dyn Backend, report: &mut Report) -> Result {
     let domain = Domain::single(backend, lattice)?;
     let scope = Scope { format: "double".into(), detail: lattice.to_string() };
     let gauge = generate::weak_field(lattice, 37, 0.3);
-    let is_singular = |result: std::result::Result<_, FatLinkError>| -> Result<bool> {
+    let is_singular = |result: Result| -> Result<bool> {
         match result {
-            Err(FatLinkError::Singular { violation }) => Ok(violation.is_nan() || violation > 1e-10),
-            Err(FatLinkError::Device(error)) => Err(error),
+            Err(DeviceError::SingularLinks { violation }) => Ok(violation.is_nan() || violation > 1e-10),
+            Err(error) => Err(error),
             Ok(_) => Ok(false),
         }
     };

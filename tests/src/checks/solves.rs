@@ -5,7 +5,7 @@ use crate::report::{Report, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::field::host::HostSpinor;
-use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, SolveFailure, solve};
 use num_complex::Complex64;
 
 /// Every precision × reconstruction × method ends at a true residual of 1e-10, and says the truth about it.
@@ -27,7 +27,7 @@ pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report
                 let operator = WilsonParams::from_mass(mass, boundary);
                 let request = Request { method, precision, reconstruction, ..Request::new(operator) };
                 let scope = case.scope(&format!("{precision} {reconstruction}"), &format!("{method:?} m = {mass}"));
-                let (solutions, claim) = solve_wilson(&domain, &case.gauge, sources, &request, &mut ())?;
+                let (solutions, claim) = solve(&domain, &case.gauge, sources, &request, &mut ())?;
                 report.holds(&scope, "solve: converged", claim.converged);
                 for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
                     let residual = reference.residual(eta, psi);

@@ -4,16 +4,12 @@ use crate::reference::combine;
 use crate::report::{Report, Scope};
 use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
 use ferrite::backend::Backend;
-use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::dirac::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::ThinGauge;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{
-    Correction, LinkStorage, Method, Precision, Request, ShiftStrategy, SolveFailure, StaggeredConfiguration,
-};
+use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, ShiftStrategy, SolveFailure};
 
 type Failure = SolveFailure<ColourVector>;
 
@@ -42,18 +38,18 @@ impl Case {
             _ => self.improved[1].operator(mass, Phases::Milc, boundary),
         }
     }
-    fn configuration(&self, name: &str, domain: &Domain) -> Result<StaggeredConfiguration<'_>, Failure> {
-        let thin = ThinGauge::upload(domain, &self.gauge)?;
-        Ok(match name {
-            "naive" => StaggeredConfiguration::naive(domain, &self.gauge),
-            "asqtad" => {
-                StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?)
-            }
-            _ => StaggeredConfiguration::improved(Improvement::hisq(&thin, -0.1).expect("regular links")),
-        })
-    }
+
     fn scope(&self, format: &str, detail: &str) -> Scope {
         Scope { format: format.into(), detail: format!("{} {detail}", self.gauge.lattice()) }
+    }
+}
+
+/// The operator of this name.
+fn operator(name: &str, params: StaggeredParams) -> StaggeredOperator {
+    match name {
+        "naive" => StaggeredOperator::naive(params),
+        "asqtad" => StaggeredOperator::asqtad(params, 0.9),
+        _ => StaggeredOperator::hisq(params, -0.1),
     }
 }
 
@@ -78,7 +74,7 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
     use Precision::{Double, Half, Single};
     let sources = case.sources(2);
     for name in OPERATORS {
-        let configuration = case.configuration(name, domain)?;
+        let configuration = Configuration::new(domain, &case.gauge);
         let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
         for (outer, precision, tol) in [
             (Double, Double, 1e-11),
@@ -97,7 +93,8 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
                 }
                 for (method, correction) in schemes {
                     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-                    let formats = Request { outer, precision, reconstruction, tol, ..Request::staggered(params) };
+                    let formats =
+                        Request { outer, precision, reconstruction, tol, ..Request::new(operator(name, params)) };
                     let request = Request { method, correction, ..formats };
                     let scope = case.scope(
                         &format!("{outer} {precision} {reconstruction}"),
@@ -144,9 +141,9 @@ fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Fail
         ("hisq", half(8), Some(half(13))),
         ("hisq", of(18), Some(of(18))),
     ] {
-        let configuration = case.configuration(name, &domain)?;
+        let configuration = Configuration::new(&domain, &case.gauge);
         let precision = Precision::Single;
-        let request = Request { precision, reconstruction: asked, tol: 1e-9, ..Request::staggered(params) };
+        let request = Request { precision, reconstruction: asked, tol: 1e-9, ..Request::new(operator(name, params)) };
         let solved = configuration.solve(&sources, None, &request, &mut ());
         let scope = case.scope(asked.name(), name);
         match (solved, used) {
@@ -169,10 +166,11 @@ fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Fail
 fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
     let sources = case.sources(1);
     for name in OPERATORS {
-        let configuration = case.configuration(name, domain)?.with_spread_boundary();
+        let configuration = Configuration::new(domain, &case.gauge);
         let reference = case.reference(name, MASS, Boundary::Spread);
         let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-        let request = Request::staggered(params);
+        let spread = StaggeredOperator { spread: true, ..operator(name, params) };
+        let request = Request::new(spread);
         let (solutions, _) = configuration.solve(&sources, None, &request, &mut ())?;
         let scope = case.scope("double", name);
         let residual = reference.residual(&sources[0], &solutions[0]);
@@ -181,7 +179,8 @@ fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<
         let (_, again) = configuration.solve(&sources, Some(&solutions), &request, &mut ())?;
         report.holds(&scope, "staggered solve, spread boundary: guess", again.info.iterations == 0);
         let periodic = StaggeredParams { boundary: TimeBoundary::Periodic, ..params };
-        let refused = configuration.solve(&sources, None, &Request { operator: periodic, ..request }, &mut ()).is_err();
+        let periodic = StaggeredOperator { params: periodic, ..spread };
+        let refused = configuration.solve(&sources, None, &Request::new(periodic), &mut ()).is_err();
         report.holds(&scope, "staggered solve, spread boundary: periodic refused", refused);
     }
     Ok(())
@@ -198,7 +197,7 @@ fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failu
     let shifts = [0.3, 0.0, 1e-4, 25.0, 1e-4, 0.02];
     let masses = [0.2, 0.05, 0.5, 0.1];
     for name in OPERATORS {
-        let configuration = case.configuration(name, domain)?;
+        let configuration = Configuration::new(domain, &case.gauge);
         for (precision, reconstruction, strategy) in [
             (Double, LinkStorage::of(12), ShiftStrategy::MultiShift),
             (Single, LinkStorage::of(8), ShiftStrategy::MultiShift),
@@ -207,7 +206,7 @@ fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failu
             (Single, LinkStorage::of(8).in_half(), ShiftStrategy::Sequential),
         ] {
             let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-            let request = Request { precision, reconstruction, tol: 1e-11, ..Request::staggered(params) };
+            let request = Request { precision, reconstruction, tol: 1e-11, ..Request::new(operator(name, params)) };
             let scope = case.scope(&format!("{precision} {reconstruction}"), &format!("{name} {strategy:?}"));
             let (solutions, claim) = configuration.solve_shifts(&sources, &shifts, strategy, &request, &mut ())?;
             let reference = case.reference(name, MASS, Boundary::Sign(-1.0));
@@ -238,7 +237,7 @@ fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failu
         }
         // A negative shift that the mass makes up for is fine, one that it does not is refused.
         let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
-        let request = Request::staggered(params);
+        let request = Request::new(operator(name, params));
         let solve = |sigma: f64| {
             configuration.solve_shifts(&sources, &[sigma], ShiftStrategy::MultiShift, &request, &mut ()).map(|(_, r)| r)
         };
@@ -259,8 +258,8 @@ pub fn staggered_phases(backend: &dyn Backend, report: &mut Report) -> Result<()
             phases: StaggeredPhases::Lexicographic,
             ..StaggeredParams::new(MASS, TimeBoundary::Periodic)
         };
-        let request = Request::staggered(params);
-        let (solutions, _) = case.configuration(name, &domain)?.solve(&sources, None, &request, &mut ())?;
+        let request = Request::new(operator(name, params));
+        let (solutions, _) = Configuration::new(&domain, &case.gauge).solve(&sources, None, &request, &mut ())?;
         let reference = Staggered { phases: Phases::Standard, ..case.reference(name, MASS, Boundary::Sign(1.0)) };
         let residual = reference.residual(&sources[0], &solutions[0]);
         report.error(&case.scope("double", name), "staggered solve, other phases", residual, request.tol);

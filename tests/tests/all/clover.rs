@@ -2,14 +2,15 @@
 //! plaquettes it is made of, symmetries, solves, and propagators that Chroma computed.
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    Anisotropy, BlockOperator, CloverParams, EvenOdd, EvenOddClover, Schur, TimeBoundary, Wilson, WilsonParams,
+    Anisotropy, BlockOperator, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson,
+    WilsonParams,
 };
 use ferrite::domain::Domain;
-use ferrite::field::host::{HostGauge, HostSpinor, Matrix};
+use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Operator, Request, SolveFailure, solve_wilson};
+use ferrite::solve::{Method, Operator, Request, SolveFailure, solve};
 use ferrite::{FermionKind, LinkStorage, Precision, generate, smear};
 use ferrite_tests::checks::{self, Case, SCHURS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
@@ -55,11 +56,11 @@ fn every_solve_ends_at_its_tolerance() {
 }
 
 /// The operator by kernels in double, with all 18 reals.
-fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddClover {
+fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddWilson {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let links = Arc::new(DeviceGauge::upload(&domain, gauge, Precision::Double, LinkStorage::FULL).unwrap());
     let term = Arc::new(params.term(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap());
-    EvenOddClover::new(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
+    EvenOddWilson::with_diagonal(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
 }
 
 /// Uploads, computes something for each parity, downloads.
@@ -90,7 +91,9 @@ fn term(gauge: &HostGauge, params: &CloverParams, inverse: bool) -> Vec<SiteMatr
     let operator = operator(gauge, params, 12);
     let columns: Vec<_> = (0..12).map(|j| column(gauge, j)).collect();
     let images = parities(operator.domain(), &columns, |parity, psi, out| {
-        operator.clover(parity, inverse, psi.parity(parity), out.parity_mut(parity)).unwrap();
+        operator
+            .apply_diagonal(DiagonalForm { parity, inverse, dagger: false }, psi.parity(parity), out.parity_mut(parity))
+            .unwrap();
     });
     let element = |x: usize, i: usize, j: usize| images[j].sites()[x][i / 3][i % 3];
     let matrix = |x| std::array::from_fn(|i| std::array::from_fn(|j| element(x, i, j)));
@@ -299,10 +302,14 @@ fn ill_conditioned_solves_end_honestly() {
         let reference = CloverDirac::from_params(gauge, &params);
         for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
             for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
-                let request =
-                    Request { precision, method, max_iterations: 300, ..Request::new(Operator::Clover(params, schur)) };
+                let request = Request {
+                    precision,
+                    method,
+                    max_iterations: 300,
+                    ..Request::new(Operator::from(params.with_schur(schur)))
+                };
                 let name = format!("{precision:?} {method:?} {schur:?} m = {}", params.wilson.mass);
-                let (psi, report) = match solve_wilson(&domain, gauge, std::slice::from_ref(&eta), &request, &mut ()) {
+                let (psi, report) = match solve(&domain, gauge, std::slice::from_ref(&eta), &request, &mut ()) {
                     Ok((psi, report)) => {
                         assert!(report.converged == (report.true_residual[0] <= request.tol), "{name}");
                         (psi, report)
@@ -342,13 +349,12 @@ fn ill_conditioned_solves_end_honestly() {
 fn a_singular_term_is_an_error() {
     let lattice = lattice([4, 4, 4, 4]);
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
-    let eta = generate::random_source(lattice, 2);
+    let eta = generate::random_source::<Spinor>(lattice, 2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(-4.0, TimeBoundary::Periodic), 1.0, 1.0);
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
-            let request = Request { precision, method, ..Request::new(Operator::Clover(params, schur)) };
-            let result =
-                solve_wilson(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ());
+            let request = Request { precision, method, ..Request::new(Operator::from(params.with_schur(schur))) };
+            let result = solve(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ());
             match result {
                 Ok((_, report)) => assert!(!report.converged, "{precision:?} {method:?}"),
                 Err(error) => println!("{precision:?} {method:?}: {error}"),
@@ -399,12 +405,12 @@ fn propagator(
     // The links of the file are in SU(3) to 1e-7 and not to the last digit: all 18 reals.
     let reconstruction = LinkStorage::FULL;
     let request = Request { tol: 1e-11, precision, method, reconstruction, ..Request::new(operator) };
-    let (psi, report) = solve_wilson(&domain, gauge, eta, &request, &mut ()).unwrap();
+    let (psi, report) = solve(&domain, gauge, eta, &request, &mut ()).unwrap();
     assert!(report.converged);
-    let params = match operator {
-        Operator::Wilson(wilson) => CloverParams { wilson, space: 0.0, time: 0.0 },
-        Operator::Clover(params, _) => params,
-    };
+    let Operator::WilsonLike(like) = operator else { panic!("{operator:?}") };
+    // Zeros for Wilson.
+    let [space, time, ..] = like.coefficients;
+    let params = CloverParams { wilson: like.wilson, space, time };
     let reference = CloverDirac::from_params(gauge, &params);
     for (eta, psi) in eta.iter().zip(&psi) {
         let residual = reference.residual(eta, psi);
@@ -432,8 +438,8 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
     };
     let clover = CloverParams::anisotropic(wilson(0.115), 0.91, 1.07);
     for (name, operators) in [
-        ("prec_wilson", vec![Operator::Wilson(wilson(0.135))]),
-        ("prec_clover", SCHURS.map(|schur| Operator::Clover(clover, schur)).to_vec()),
+        ("prec_wilson", vec![Operator::from(wilson(0.135))]),
+        ("prec_clover", SCHURS.map(|schur| Operator::from(clover.with_schur(schur))).to_vec()),
     ] {
         let expected = &answers["data"][name];
         let off = deviation(&norms_in_time(&sources), &numbers(&expected["source_corr"]));

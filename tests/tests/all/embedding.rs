@@ -3,11 +3,11 @@
 use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
 use ferrite::dirac::{
-    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
-    TimeBoundary, Wilson, WilsonParams,
+    CloverParams, DiagonalForm, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredOperator,
+    StaggeredParams, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
-use ferrite::fat_links::{Improvement, PathCoefficients};
+use ferrite::fat_links::PathCoefficients;
 use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
 use ferrite::lattice::Lattice;
@@ -19,7 +19,7 @@ use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::momenta::{MomentumField, distance};
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
 use ferrite::rhmc::{Error, PlanError, hop_force};
-use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure, StaggeredConfiguration, solve_wilson};
+use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure};
 use ferrite::{FermionKind, Format, LinkStorage, Precision, generate};
 use ferrite_tests::cut;
 use num_complex::Complex64;
@@ -34,7 +34,7 @@ fn solve(threads: usize, mass: f64, seed: u64) -> (Vec<HostSpinor>, usize) {
     let source = generate::random_source(lattice, seed);
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     let request = Request { precision: Precision::Single, ..Request::new(operator) };
-    let (solutions, report) = solve_wilson(&domain, &gauge, &[source], &request, &mut ()).unwrap();
+    let (solutions, report) = Configuration::new(&domain, &gauge).solve(&[source], None, &request, &mut ()).unwrap();
     assert!(report.converged && report.true_residual[0] <= 1e-10);
     (solutions, report.info.iterations)
 }
@@ -92,7 +92,7 @@ fn what_does_not_fit_is_an_error() {
         assert!(matches!(solve(&[], None), DeviceError::RightHandSides(0)));
         assert!(matches!(solve(&vec![source.clone(); 65], None), DeviceError::RightHandSides(65)));
         let elsewhere = generate::weak_field(other, 7, 0.1);
-        let error = device(solve_wilson(&domain, &elsewhere, &right, &request, &mut ()));
+        let error = device(Configuration::new(&domain, &elsewhere).solve(&right, None, &request, &mut ()));
         assert_eq!(error.to_string(), "a gauge field is on a lattice of 4×4×4×4, where it has to be on one of 4×4×4×8");
     }
 }
@@ -142,7 +142,7 @@ fn device_fields_that_do_not_fit_are_errors() {
     let on_two = EvenOddWilson::new(wilson.clone(), 2).unwrap();
     let on_one = EvenOddWilson::new(wilson.clone(), 1).unwrap();
     let clovers = [Schur::Symmetric, Schur::Asymmetric]
-        .map(|schur| EvenOddClover::new(wilson.clone(), term(&here), schur, 2).unwrap());
+        .map(|schur| EvenOddWilson::with_diagonal(wilson.clone(), term(&here), schur, 2).unwrap());
     let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
     let space = FieldSpace::new(&here, FermionKind::Wilson, single, 2);
     let short = FieldSpace::new(&here, FermionKind::Wilson, Precision::Half, 2);
@@ -168,7 +168,10 @@ fn device_fields_that_do_not_fit_are_errors() {
             refused("a summand", wilson.dslash_add(0, dagger, (1.0, &bad), (1.0, &x), &mut out));
             for clover in &clovers {
                 refused("of a clover operator", clover.dslash(0, dagger, &x, &mut bad));
-                refused("of a clover term", clover.clover(0, dagger, &x, &mut bad));
+                refused(
+                    "of a clover term",
+                    clover.apply_diagonal(DiagonalForm { parity: 0, inverse: dagger, dagger }, &x, &mut bad),
+                );
                 let apply = if dagger { clover.apply_dagger(&x, &mut bad) } else { clover.apply(&x, &mut bad) };
                 refused("of a clover complement", apply);
             }
@@ -211,14 +214,15 @@ fn device_fields_that_do_not_fit_are_errors() {
     // More than the operator has memory for.
     let wide = on_one.apply(&x, &mut out);
     assert!(matches!(wide, Err(DeviceError::OtherCount { found: 1, expected: 2 })), "{wide:?}");
-    let foreign = |place| EvenOddClover::new(wilson.clone(), term(place), Schur::Symmetric, 2).map(|_| ()).unwrap_err();
+    let foreign =
+        |place| EvenOddWilson::with_diagonal(wilson.clone(), term(place), Schur::Symmetric, 2).map(|_| ()).unwrap_err();
     let (other, same) = (foreign(&there), foreign(&beside));
     assert!(matches!(other, DeviceError::OtherLattice { what: "a clover term", .. }), "{other:?}");
     assert!(matches!(same, DeviceError::OtherDevice { what: "a clover term", .. }), "{same:?}");
     // The same links with a term for quarks of another mass.
     let heavier = CloverParams::isotropic(WilsonParams::from_mass(0.2, boundary), 1.0, 1.0).term(&thin(&here)).unwrap();
     let heavier = Arc::new(heavier.convert(single).unwrap());
-    let other = EvenOddClover::new(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
+    let other = EvenOddWilson::with_diagonal(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
     assert!(matches!(other, DeviceError::OtherTerm { found: 4.2, expected: 4.1 }), "{other:?}");
     let mut mixed = FullField { even: x, odd: spinor(&there, 2) };
     assert!(matches!(mixed.download::<Spinor>(), Err(DeviceError::OtherLattice { .. })));
@@ -275,11 +279,9 @@ fn formats_without_kernels_are_errors() {
     }
 
     let staggered = StaggeredParams::new(0.1, boundary);
-    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-    let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
-    let naive = (StaggeredConfiguration::naive(&domain, &gauge), vec![(Single, of(13)), (Half, short(12))]);
-    let improved = (StaggeredConfiguration::improved(improved), vec![(Double, short(9))]);
-    for (configuration, refused) in [naive, improved] {
+    let naive = (StaggeredOperator::naive(staggered), vec![(Single, of(13)), (Half, short(12))]);
+    let improved = (StaggeredOperator::asqtad(staggered, 0.9), vec![(Double, short(9))]);
+    for (staggered, refused) in [naive, improved] {
         for (precision, reconstruction) in
             [vec![(Fp16, of(18)), (Double, of(12).in_temporal_gauge())], refused].concat()
         {
@@ -334,7 +336,7 @@ fn fields_in_other_formats_are_errors() {
     let clover = CloverParams::isotropic(params, 1.0, 1.0).term(&thin).unwrap();
     let formats = [Format::of(Double), Format::of(Single)];
     let half = clover.convert(Half).unwrap();
-    refused(EvenOddClover::new(wilson, Arc::new(clover), Schur::Symmetric, 1).map(|_| ()), formats);
+    refused(EvenOddWilson::with_diagonal(wilson, Arc::new(clover), Schur::Symmetric, 1).map(|_| ()), formats);
     refused(half.convert(Single).map(|_| ()), [Format::of(Half), Format::of(Double)]);
 
     let mut full = FullField::zero(&domain, Spin, Double, 1).unwrap();

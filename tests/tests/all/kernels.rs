@@ -6,7 +6,7 @@ use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::field::{FieldSpace, FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Precision, Request, solve_wilson};
+use ferrite::solve::{Precision, Request, solve};
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::formats;
 use ferrite_tests::report::Report;
@@ -104,12 +104,12 @@ fn sums_have_the_same_bits_with_any_number_of_threads() {
 fn solves_have_the_same_bits_with_any_number_of_threads() {
     let lattice = Lattice::new([8, 8, 8, 8]).unwrap();
     let gauge = generate::weak_field(lattice, 1, 0.2);
-    let sources = [generate::random_source(lattice, 2)];
+    let sources = [generate::random_source::<Spinor>(lattice, 2)];
     let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let request = Request { precision: Precision::Half, ..Request::new(operator) };
     let solve = |threads| {
         let domain = Domain::single(Cpu::new(Some(threads)), lattice).unwrap();
-        let (solutions, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+        let (solutions, report) = solve(&domain, &gauge, &sources, &request, &mut ()).unwrap();
         (solutions, report.info.history, report.true_residual)
     };
     let one = solve(1);

@@ -2,10 +2,10 @@
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
 use ferrite::FermionKind;
-use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{CloverParams, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{Fermion, HostField, HostGauge};
+use ferrite::fat_links::PathCoefficients;
+use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{FullField, ThinGauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
@@ -19,7 +19,6 @@ use ferrite::rhmc::links::MovingLinks;
 use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::solve::{
     Configuration, Correction, LinkStorage, Method, Operator, Precision, Request, Schwarz, ShiftStrategy,
-    StaggeredConfiguration,
 };
 use ferrite_tests::cut;
 
@@ -78,7 +77,7 @@ fn sources<T: Fermion>(domain: &Domain, n: usize) -> Vec<HostField<T>> {
 fn solves_of_wilson_quarks_take_what_is_foretold() {
     use Precision::{Double, Half, Single};
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
-    let clover = Operator::Clover(CloverParams::isotropic(wilson, 1.0, 1.0), Schur::Symmetric);
+    let clover = Operator::from(CloverParams::isotropic(wilson, 1.0, 1.0));
     let plain = Request { tol: 1e-8, reconstruction: LinkStorage::of(12), ..Request::new(wilson) };
     let defect = Correction::Defect { inner_tol: 0.1 };
     let requests = [
@@ -104,10 +103,10 @@ fn solves_of_wilson_quarks_take_what_is_foretold() {
     for (name, request) in requests {
         for nrhs in [1, 4] {
             let foretold = |local, grid: &ProcessGrid| {
-                (request.memory(local, grid, nrhs), Some(request.exchanges(local, grid, nrhs)))
+                (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
             check(&CASES, (&format!("{name}, {nrhs}"), 2.5), foretold, |domain, gauge| {
-                let sources = sources(domain, nrhs);
+                let sources = sources::<Spinor>(domain, nrhs);
                 Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
             });
         }
@@ -119,10 +118,11 @@ fn overlapping_domains_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let schwarz = Schwarz { k_max: 4, steps: 4, overlap: 2, ..Default::default() };
     let request = Request { method: Method::GcrDd, schwarz, tol: 1e-8, ..Request::new(wilson) };
-    let foretold =
-        |local, grid: &ProcessGrid| (request.memory(local, grid, 2), Some(request.exchanges(local, grid, 2)));
+    let foretold = |local, grid: &ProcessGrid| {
+        (request.memory(local, grid, 2, None), Some(request.exchanges(local, grid, 2, None)))
+    };
     check(&CASES, ("overlapping domains", 2.5), foretold, |domain, gauge| {
-        let sources = sources(domain, 2);
+        let sources = sources::<Spinor>(domain, 2);
         let alone = domain.grid().size() == 1;
         let request = if alone { Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request } } else { request };
         Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
@@ -132,41 +132,31 @@ fn overlapping_domains_take_what_is_foretold() {
 #[test]
 fn solves_of_staggered_quarks_take_what_is_foretold() {
     use Precision::{Double, Half, Single};
-    let operator = StaggeredParams::new(0.4, TimeBoundary::Antiperiodic);
-    let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::staggered(operator) };
-    type Make = for<'g> fn(&Domain, &'g HostGauge) -> StaggeredConfiguration<'g>;
-    let kinds: [(&str, bool, Make); 3] = [
-        ("naive", false, |domain, gauge| StaggeredConfiguration::naive(domain, gauge)),
-        ("asqtad", true, |domain, gauge| {
-            let thin = ThinGauge::upload(domain, gauge).unwrap();
-            StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap())
-        }),
-        ("HISQ", true, |domain, gauge| {
-            let thin = ThinGauge::upload(domain, gauge).unwrap();
-            StaggeredConfiguration::improved(Improvement::hisq(&thin, 0.0).unwrap())
-        }),
-    ];
-    for (name, improved, make) in kinds {
+    let params = StaggeredParams::new(0.4, TimeBoundary::Antiperiodic);
+    for operator in
+        [StaggeredOperator::naive(params), StaggeredOperator::asqtad(params, 0.9), StaggeredOperator::hisq(params, 0.0)]
+    {
+        let name = operator.definition.title;
+        let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         for (precision, nrhs) in [(Double, 1), (Single, 4), (Half, 3)] {
             let request = Request { precision, ..plain };
             let foretold = |local, grid: &ProcessGrid| {
-                let needs = request.staggered_memory(local, grid, nrhs, improved, None);
-                (needs, Some(request.staggered_exchanges(local, grid, nrhs, improved)))
+                (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
             check(&CASES, (&format!("{name} in {precision:?}"), 2.5), foretold, |domain, gauge| {
                 let sources = sources(domain, nrhs);
-                make(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
+                Configuration::new(domain, gauge).solve::<ColourVector>(&sources, None, &request, &mut ()).unwrap();
             });
         }
         let masses = [0.4, 0.5, 0.7];
         let request = Request { precision: Single, ..plain };
         let foretold = |local, grid: &ProcessGrid| {
-            let needs = request.staggered_memory(local, grid, 2, improved, Some(masses.len()));
-            (needs, Some(request.staggered_exchanges(local, grid, 2, improved)))
+            let systems = Some(masses.len());
+            (request.memory(local, grid, 2, systems), Some(request.exchanges(local, grid, 2, systems)))
         };
         check(&CASES, (&format!("{name}, three masses"), 2.5), foretold, |domain, gauge| {
-            let sources = sources(domain, 2);
-            make(domain, gauge).solve_masses(&sources, &masses, ShiftStrategy::MultiShift, &request, &mut ()).unwrap();
+            let (sources, configuration) = (sources::<ColourVector>(domain, 2), Configuration::new(domain, gauge));
+            configuration.solve_masses(&sources, &masses, ShiftStrategy::MultiShift, &request, &mut ()).unwrap();
         });
     }
 }

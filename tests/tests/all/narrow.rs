@@ -2,8 +2,8 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    CloverParams, EvenOddClover, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
-    TimeBoundary, Wilson, WilsonParams,
+    CloverParams, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
+    Wilson, WilsonParams,
 };
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -74,7 +74,7 @@ fn operators(domain: &Domain) -> Result {
     check::<Spinor>(domain, &EvenOddWilson::new(wilson.clone(), SIDES)?)?;
     let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&thin)?);
     for schur in [Schur::Symmetric, Schur::Asymmetric] {
-        check::<Spinor>(domain, &EvenOddClover::new(wilson.clone(), clover.clone(), schur, SIDES)?)?;
+        check::<Spinor>(domain, &EvenOddWilson::with_diagonal(wilson.clone(), clover.clone(), schur, SIDES)?)?;
     }
     let params = StaggeredParams::new(0.1, TimeBoundary::Antiperiodic);
     let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), params);

@@ -8,7 +8,7 @@ use ferrite::field::{DeviceGauge, FullField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Request, solve_wilson};
+use ferrite::solve::{Method, Request, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
@@ -162,7 +162,7 @@ fn free_propagator_is_the_sum_over_momenta() {
             assert!(residual < 1e-14, "the formula: {residual:.1e}");
             for precision in [Precision::Double, Precision::Half] {
                 let request = Request { precision, tol: 1e-12, ..Request::new(params) };
-                let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
+                let (psi, _) = solve(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
                 let off = relative_error(&psi, std::slice::from_ref(&expected));
                 assert!(off < 1e-12 / mass / norm2(&expected).sqrt(), "{boundary:?} {site:?}: {off:.1e}");
             }
@@ -179,7 +179,7 @@ fn preconditioned_solves_agree_with_the_reference_solver() {
     for (boundary, time_sign) in BOUNDARIES.into_iter().zip([1.0, -1.0]) {
         let expected = Dirac::new(&gauge, 0.1, time_sign).solve(&eta, 1e-12);
         let request = Request { tol: 1e-12, ..Request::new(WilsonParams::from_mass(0.1, boundary)) };
-        let (psi, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(&eta), &request, &mut ()).unwrap();
+        let (psi, _) = solve(&domain, &gauge, std::slice::from_ref(&eta), &request, &mut ()).unwrap();
         let off = worst_error(&psi, &[expected]);
         assert!(off < 1e-9, "{boundary:?}: {off:.1e}");
     }
@@ -216,10 +216,10 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     let reference = Dirac::new(&gauge, 0.1, -1.0);
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         let request = Request { precision, ..Request::new(params) };
-        let (together, report) = solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+        let (together, report) = solve(&domain, &gauge, &sources, &request, &mut ()).unwrap();
         assert!(report.converged);
         for (k, source) in sources.iter().enumerate() {
-            let (alone, _) = solve_wilson(&domain, &gauge, std::slice::from_ref(source), &request, &mut ()).unwrap();
+            let (alone, _) = solve(&domain, &gauge, std::slice::from_ref(source), &request, &mut ()).unwrap();
             if source.norm2() > 0.0 {
                 let off = relative_error(&alone, &together[k..k + 1]);
                 assert!(off < 1e-8, "{precision:?}, source {k}: {off:.1e}");
@@ -245,14 +245,14 @@ fn free_links_and_gauge_copies_of_them_solve_alike() {
     let back = |psi: &HostSpinor| field(lattice, |x| colour_multiply(&adjoint(&g[x]), &psi.sites()[x]));
     let request = Request { precision: Precision::Single, reconstruction: LinkStorage::of(8), ..Request::new(params) };
     let (free, report) =
-        solve_wilson(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ()).unwrap();
+        solve(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ()).unwrap();
     assert_eq!(report.reconstruction, LinkStorage::of(12), "unit links are singular for reconstruct 8");
-    let (pure, report) = solve_wilson(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
+    let (pure, report) = solve(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
     assert_eq!(report.reconstruction, LinkStorage::of(8));
     assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
     // In half precision there are no kernels for 8.
     let request = Request { precision: Precision::Half, ..request };
-    let (pure, report) = solve_wilson(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
+    let (pure, report) = solve(&domain, &rotated, &[rotate(&eta)], &request, &mut ()).unwrap();
     assert_eq!(report.reconstruction, LinkStorage::of(12));
     assert!(relative_error(&[back(&pure[0])], &free) < 1e-8);
 }
@@ -275,8 +275,7 @@ fn milc_configuration_at_beta_6_is_solved() {
             // even in double. An iteration that takes them for the same stalls.
             for (method, most) in [(Method::Bicgstab, 90), (Method::Cg, 180)] {
                 let request = Request { precision, reconstruction, method, ..Request::new(params) };
-                let (psi, report) =
-                    solve_wilson(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
+                let (psi, report) = solve(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
                 let (residual, iterations) = (reference.residual(&source, &psi[0]), report.info.iterations);
                 let name = format!("{precision} {reconstruction} {method:?}: {iterations} iterations, {residual:.1e}");
                 println!("{name}");

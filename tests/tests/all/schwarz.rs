@@ -3,7 +3,7 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::dirac::{
-    BlockOperator, CloverParams, EvenOddClover, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
+    BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
@@ -93,8 +93,8 @@ fn schur_complements_in_blocks() {
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
             let wilson = |gauge| wilson(Precision::Double, &domain, gauge);
             let (blocks, without) = (wilson(&gauge).in_blocks(block), wilson(&cut));
-            let blocks = EvenOddClover::new(blocks, term.clone(), schur, 1).unwrap();
-            let without = EvenOddClover::new(without, term.clone(), schur, 1).unwrap();
+            let blocks = EvenOddWilson::with_diagonal(blocks, term.clone(), schur, 1).unwrap();
+            let without = EvenOddWilson::with_diagonal(without, term.clone(), schur, 1).unwrap();
             assert!(on_even(&blocks, &source) == on_even(&without, &source), "{block:?}, {schur:?}");
         }
     }
@@ -236,7 +236,7 @@ fn domains_that_overlap() {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world)?;
             let part = domain.section();
             let schwarz = Schwarz { steps: step.steps, omega: step.omega, overlap: WIDTH, ..Default::default() };
-            for operator in [Operator::Wilson(params()), Operator::Clover(clover, Schur::Symmetric)] {
+            for operator in [Operator::from(params()), Operator::from(clover.with_schur(Schur::Symmetric))] {
                 let here = cut::links_of(&part, &gauge);
                 let configuration = Configuration::new(&domain, &here);
                 let schwarz = Schwarz { precision: Precision::Double, ..schwarz };
@@ -260,13 +260,10 @@ fn domains_that_overlap() {
                 }
                 let whole = Domain::single(Cpu::new(Some(1)), lattice)?;
                 let wilson = wilson(Precision::Double, &whole, &without_links_out_of(&gauge, &part, WIDTH));
-                let expected = match operator {
-                    Operator::Wilson(_) => minimum_residual(&EvenOddWilson::new(wilson, 1)?, &inside, size, step),
-                    Operator::Clover(params, schur) => {
-                        let term = Arc::new(params.term(&ThinGauge::upload(&whole, &gauge)?)?);
-                        minimum_residual(&EvenOddClover::new(wilson, term, schur, 1)?, &inside, size, step)
-                    }
-                };
+                let Operator::WilsonLike(like) = operator else { panic!("{operator:?}") };
+                let term = like.diagonal(&ThinGauge::upload(&whole, &gauge)?)?;
+                let even_odd = EvenOddWilson::with_diagonal(wilson, term, like.schur, 1)?;
+                let expected = minimum_residual(&even_odd, &inside, size, step);
                 let (mut off, mut norm2) = (0.0, 0.0);
                 for index in (0..part.local.volume()).filter(|k| part.local.parity(part.local.coordinates(*k)) == 0) {
                     let expected = &expected.sites()[part.global_index(index)];
@@ -290,9 +287,9 @@ fn solves_end_at_their_tolerance() {
         [generate::random_source(lattice(), 8), generate::point_source(lattice(), [1, 2, 3, 5], 2, 1).unwrap()];
     let clover = CloverParams::isotropic(WilsonParams::from_mass(-0.1, TimeBoundary::Antiperiodic), 1.2, 1.0);
     let operators = [
-        Operator::Wilson(params()),
-        Operator::Clover(clover, Schur::Symmetric),
-        Operator::Clover(clover, Schur::Asymmetric),
+        Operator::from(params()),
+        Operator::from(clover.with_schur(Schur::Symmetric)),
+        Operator::from(clover.with_schur(Schur::Asymmetric)),
     ];
     for operator in operators {
         let configuration = Configuration::new(&domain, &gauge);
@@ -326,7 +323,7 @@ fn solves_end_at_their_tolerance() {
 #[test]
 fn the_preconditioner_helps() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.4));
-    let source = [generate::random_source(lattice(), 8)];
+    let source = [generate::random_source::<Spinor>(lattice(), 8)];
     let operator = WilsonParams::from_mass(-0.2, TimeBoundary::Antiperiodic);
     let configuration = Configuration::new(&domain, &gauge);
     let iterations = |steps, block| {
@@ -345,15 +342,15 @@ fn overlap_helps() {
     let gauge = generate::weak_field(lattice, 7, 0.4);
     let clover = CloverParams::isotropic(WilsonParams::from_mass(-0.25, TimeBoundary::Antiperiodic), 1.0, 1.0);
     for (operator, precision, reconstruction) in [
-        (Operator::Clover(clover, Schur::Asymmetric), Precision::Half, LinkStorage::of(12)),
-        (Operator::Wilson(clover.wilson), Precision::Single, LinkStorage::of(12).in_temporal_gauge()),
-        (Operator::Clover(clover, Schur::Symmetric), Precision::Single, LinkStorage::of(8)),
+        (Operator::from(clover.with_schur(Schur::Asymmetric)), Precision::Half, LinkStorage::of(12)),
+        (Operator::from(clover.wilson), Precision::Single, LinkStorage::of(12).in_temporal_gauge()),
+        (Operator::from(clover.with_schur(Schur::Symmetric)), Precision::Single, LinkStorage::of(8)),
     ] {
         let iterations = |overlap| {
             let found = Threads::run(4, |world| {
                 let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 2, 2], world).unwrap();
                 let part = domain.section();
-                let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source(part, 8)]);
+                let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source::<Spinor>(part, 8)]);
                 let schwarz = Schwarz { overlap, steps: 20, ..Default::default() };
                 let request =
                     Request { method: Method::GcrDd, precision, reconstruction, schwarz, ..Request::new(operator) };
@@ -452,7 +449,7 @@ fn a_narrow_preconditioner_leaves_the_others_alone() {
 #[test]
 fn domains_that_do_not_fit_are_refused() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.1));
-    let source = [generate::random_source(lattice(), 8)];
+    let source = [generate::random_source::<Spinor>(lattice(), 8)];
     let configuration = Configuration::new(&domain, &gauge);
     let wrong = [
         Schwarz { domain: Some([3, 8, 4, 8]), ..Default::default() },

@@ -43,7 +43,7 @@ fn every_scheme_ends_at_its_tolerance() {
 fn iteration_counts_are_what_they_were() {
     use Precision::{Double, Fp16, Half, Single};
     let lattice = Lattice::new([8, 8, 8, 16]).unwrap();
-    let source = generate::random_source(lattice, 1);
+    let source = generate::random_source::<Spinor>(lattice, 1);
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let mut generator = Generator::new(&domain, Start::Cold, 6.0, 7).unwrap();
     for _ in 0..50 {
@@ -89,7 +89,7 @@ fn block_cg_takes_fewer_iterations_than_cg() {
     let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let gauge = generate::weak_field(lattice, 30, 0.3);
-    let sources: Vec<_> = (0..12).map(|number| generate::noise_source(lattice, 31, number)).collect();
+    let sources: Vec<_> = (0..12).map(|number| generate::noise_source::<Spinor>(lattice, 31, number)).collect();
     let configuration = Configuration::new(&domain, &gauge);
     let operator = WilsonParams::from_mass(-0.4, TimeBoundary::Antiperiodic);
     for precision in [Double, Single, Half] {
@@ -116,7 +116,7 @@ fn each_solve_has_its_own_clover_term() {
     let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.2);
-    let source = [generate::noise_source(lattice, 6, 0)];
+    let source = [generate::noise_source::<Spinor>(lattice, 6, 0)];
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let solve = |configuration: &Configuration, operator: Operator| {
         let (solutions, _) = configuration.solve(&source, None, &Request::new(operator), &mut ()).unwrap();
@@ -162,7 +162,7 @@ fn batches_come_out_as_one_solve() {
     let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let gauge = generate::weak_field(lattice, 1, 0.2);
-    let sources: Vec<_> = (0..3).map(|number| generate::noise_source(lattice, 5, number)).collect();
+    let sources: Vec<_> = (0..3).map(|number| generate::noise_source::<Spinor>(lattice, 5, number)).collect();
     let request = Request::new(WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic));
     let configuration = Configuration::new(&domain, &gauge);
     let solve = |sizes: &[usize], stop: &mut Stop| {

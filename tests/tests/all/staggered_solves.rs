@@ -1,15 +1,13 @@
 //! Staggered solves on the CPU: every scheme against the reference, and against what MILC and CL2QCD computed.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::dirac::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::ThinGauge;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Method, Precision, Request, ShiftStrategy, StaggeredConfiguration};
+use ferrite::solve::{Configuration, Method, Precision, Request, ShiftStrategy};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;
@@ -32,12 +30,13 @@ fn every_scheme_ends_at_its_tolerance() {
 fn cpu(lattice: Lattice) -> Domain {
     Domain::single(Cpu::new(None), lattice).unwrap()
 }
-fn asqtad<'g>(gauge: &HostGauge, u0: f64) -> StaggeredConfiguration<'g> {
-    let thin = ThinGauge::upload(&cpu(gauge.lattice()), gauge).unwrap();
-    StaggeredConfiguration::improved(Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap())
+fn request(mass: f64, boundary: TimeBoundary, precision: Precision, tol: f64) -> Request {
+    Request { precision, tol, ..Request::new(StaggeredParams::new(mass, boundary)) }
 }
-fn request(mass: f64, boundary: TimeBoundary, precision: Precision, tol: f64) -> Request<StaggeredParams> {
-    Request { precision, tol, ..Request::staggered(StaggeredParams::new(mass, boundary)) }
+/// Of asqtad, antiperiodic in time.
+fn asqtad(mass: f64, u0: f64, precision: Precision, tol: f64) -> Request {
+    let params = StaggeredParams::new(mass, TimeBoundary::Antiperiodic);
+    Request { precision, tol, ..Request::new(StaggeredOperator::asqtad(params, u0)) }
 }
 
 const PRECISIONS: [Precision; 3] = [Precision::Double, Precision::Single, Precision::Half];
@@ -50,9 +49,9 @@ fn milc_solves_alike() {
         read_fermion(&folder.join("fields").join(name), &ReadOptions::default()).unwrap().field
     };
     let (source, answer) = (read("ksvector.src.sample.l8"), read("ksvector.ans.MdaggerMinv.sample.l8"));
-    let configuration = asqtad(&gauge, 0.502);
+    let configuration = Configuration::new(&cpu(gauge.lattice()), &gauge);
     for precision in PRECISIONS {
-        let request = request(0.1, TimeBoundary::Antiperiodic, precision, 1e-11);
+        let request = asqtad(0.1, 0.502, precision, 1e-11);
         let shifts = [0.0, 0.5];
         let (solutions, report) = configuration
             .solve_shifts(std::slice::from_ref(&source), &shifts, ShiftStrategy::MultiShift, &request, &mut ())
@@ -83,9 +82,9 @@ fn milc_propagates_alike() {
     };
     let sources: Vec<_> = (0..3).map(|c| generate::point_colour_source(lattice, [0; 4], c).unwrap()).collect();
     let expected: Vec<_> = (0..3).map(propagator).collect();
-    let configuration = asqtad(&gauge, 1.0);
+    let configuration = Configuration::new(&cpu(gauge.lattice()), &gauge);
     for precision in PRECISIONS {
-        let request = request(0.02, TimeBoundary::Antiperiodic, precision, 1e-10);
+        let request = asqtad(0.02, 1.0, precision, 1e-10);
         let (solutions, _) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
         let off = relative_error(&solutions, &expected);
         println!("{precision:?}: {off:.1e}");
@@ -109,10 +108,10 @@ fn cl2qcd_condenses_alike() {
     let ones = HostColour::from_sites(lattice, vec![[Complex64::ONE; 3]; lattice.volume()]);
     // (tastes / 4 V) b† M⁻¹ b with two tastes and b = 1 everywhere.
     let condensate = |gauge: &HostGauge, boundary: TimeBoundary, spread: bool| {
-        let configuration = StaggeredConfiguration::naive(&cpu(lattice), gauge);
-        let configuration = if spread { configuration.with_spread_boundary() } else { configuration };
+        let configuration = Configuration::new(&cpu(lattice), gauge);
         let params = StaggeredParams { phases: StaggeredPhases::Lexicographic, ..StaggeredParams::new(0.1, boundary) };
-        let request = Request { tol: 1e-14, ..Request::staggered(params) };
+        let request =
+            Request { tol: 1e-14, ..Request::new(StaggeredOperator { spread, ..StaggeredOperator::naive(params) }) };
         let (solutions, _) = configuration.solve(std::slice::from_ref(&ones), None, &request, &mut ()).unwrap();
         dot(&ones, &solutions[0]) * 0.5 / lattice.volume() as f64
     };
@@ -137,8 +136,9 @@ fn block_cg_takes_fewer_iterations_than_cg() {
         generator.sweep(1, 4).unwrap();
     }
     let gauge = generator.gauge().unwrap();
-    let sources: Vec<_> = (0..16).map(|number| generate::noise_source(gauge.lattice(), 3, number)).collect();
-    let configuration = StaggeredConfiguration::naive(&domain, &gauge);
+    let sources: Vec<_> =
+        (0..16).map(|number| generate::noise_source::<ColourVector>(gauge.lattice(), 3, number)).collect();
+    let configuration = Configuration::new(&domain, &gauge);
     for precision in PRECISIONS {
         let request = |method| Request { method, ..request(0.005, TimeBoundary::Antiperiodic, precision, 1e-10) };
         let iterations = |method| {
@@ -172,9 +172,9 @@ impl Observer for Stop {
 #[test]
 fn a_solve_for_many_shifts_can_be_stopped() {
     let gauge = generate::weak_field(Lattice::new([4, 4, 4, 8]).unwrap(), 1, 0.3);
-    let sources = [generate::random_source(gauge.lattice(), 2)];
-    let request = request(0.01, TimeBoundary::Antiperiodic, Precision::Half, 1e-10);
-    let configuration = asqtad(&gauge, 1.0);
+    let sources = [generate::random_source::<ColourVector>(gauge.lattice(), 2)];
+    let request = asqtad(0.01, 1.0, Precision::Half, 1e-10);
+    let configuration = Configuration::new(&cpu(gauge.lattice()), &gauge);
     let solve = |stop: usize| {
         let strategy = ShiftStrategy::MultiShift;
         configuration.solve_shifts(&sources, &[0.0, 0.1], strategy, &request, &mut Stop(stop)).unwrap().1
@@ -197,7 +197,7 @@ fn the_size_of_a_source_does_not_matter() {
     let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
     let (gauge, source) = (generate::weak_field(lattice, 20, 0.2), generate::random_source(lattice, 5));
     let domain = cpu(lattice);
-    let configuration = StaggeredConfiguration::naive(&domain, &gauge);
+    let configuration = Configuration::new(&domain, &gauge);
     let times = |field: &HostColour, factor: f64| {
         let mut field = field.clone();
         field.sites_mut().as_flattened_mut().iter_mut().for_each(|z| *z *= factor);

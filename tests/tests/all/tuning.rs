@@ -1,14 +1,17 @@
 //! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
 use crate::spy::Spy;
+use ferrite::FermionKind;
 use ferrite::bench::Options;
-use ferrite::dirac::{CloverParams, Schur, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::dirac::{
+    ASQTAD, CLOVER, CloverParams, STAGGERED, Schur, StaggeredOperator, StaggeredParams, TimeBoundary, WILSON,
+    WilsonParams,
+};
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::ThinGauge;
+use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{
-    Correction, LinkStorage, Method, Operator, Precision, Request, ShiftStrategy, StaggeredConfiguration, solve_wilson,
+    Configuration, Correction, LinkStorage, Method, Operator, Precision, Request, ShiftStrategy, solve,
 };
 use ferrite::tune::{Operations, launch_all};
 
@@ -24,24 +27,27 @@ fn tuning_sees_all_kernels_of_solves() {
         nrhs: 2,
     };
     // An operator's own group and linear algebra are enough.
-    let tuned = |group: Operations| {
+    let tuned = |definition| {
         let spy = Spy::new(2);
         // Right-hand sides that are finished leave the batch.
-        for (operations, nrhs) in [group, Operations::LinearAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+        for (operations, nrhs) in [Operations::Operator(definition), Operations::LinearAlgebra(FermionKind::Wilson)]
+            .into_iter()
+            .flat_map(|o| [(o, 2), (o, 1)])
+        {
             launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
         }
         spy.hot()
     };
-    let (with_wilson, with_clover) = (tuned(Operations::Wilson), tuned(Operations::Clover));
+    let (with_wilson, with_clover) = (tuned(&WILSON), tuned(&CLOVER));
 
     let gauge = generate::weak_field(lattice, 1, 0.1);
-    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    let sources = [generate::random_source::<Spinor>(lattice, 2), generate::random_source::<Spinor>(lattice, 3)];
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.0, 1.0);
     let operators = [
-        (Operator::Wilson(wilson), &with_wilson),
-        (Operator::Clover(clover, Schur::Symmetric), &with_clover),
-        (Operator::Clover(clover, Schur::Asymmetric), &with_clover),
+        (Operator::from(wilson), &with_wilson),
+        (Operator::from(clover.with_schur(Schur::Symmetric)), &with_clover),
+        (Operator::from(clover.with_schur(Schur::Asymmetric)), &with_clover),
     ];
     let reliable = Correction::Reliable { delta: None };
     let methods = [
@@ -67,7 +73,7 @@ fn tuning_sees_all_kernels_of_solves() {
                 };
                 let spy = Spy::new(2);
                 let domain = Domain::single(spy.clone(), lattice).unwrap();
-                solve_wilson(&domain, &gauge, &sources, &request, &mut ()).unwrap();
+                solve(&domain, &gauge, &sources, &request, &mut ()).unwrap();
                 // Rows of the iteration and of the check, updates, sums of fields, conversions.
                 assert!(spy.hot().len() >= 5);
                 let missed: Vec<_> = spy.hot().difference(tuned).cloned().collect();
@@ -93,16 +99,20 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
         ],
         nrhs: 2,
     };
-    let tuned = |group: Operations| {
+    let tuned = |definition| {
         let spy = Spy::new(2);
-        for (operations, nrhs) in [group, Operations::ColourAlgebra].into_iter().flat_map(|o| [(o, 2), (o, 1)]) {
+        for (operations, nrhs) in [Operations::Operator(definition), Operations::LinearAlgebra(FermionKind::Staggered)]
+            .into_iter()
+            .flat_map(|o| [(o, 2), (o, 1)])
+        {
             launch_all(&spy, operations, &Options { nrhs, ..options.clone() }).unwrap();
         }
         spy.hot()
     };
-    let (with_naive, with_improved) = (tuned(Operations::Staggered), tuned(Operations::Improved));
+    let (with_naive, with_improved) = (tuned(&STAGGERED), tuned(&ASQTAD));
     let gauge = generate::weak_field(lattice, 1, 0.1);
-    let sources = [generate::random_source(lattice, 2), generate::random_source(lattice, 3)];
+    let sources =
+        [generate::random_source::<ColourVector>(lattice, 2), generate::random_source::<ColourVector>(lattice, 3)];
     // Of HISQ's formats 9 stands for both, as 12 does of the others'.
     let twelve = (LinkStorage::of(12), LinkStorage::of(12).in_half());
     let nine = (LinkStorage::of(9), LinkStorage::of(9).in_half());
@@ -115,17 +125,12 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
             for correction in [Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 }] {
                 let spy = Spy::new(2);
                 let domain = Domain::single(spy.clone(), lattice).unwrap();
-                let configuration = if improved {
-                    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-                    let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
-                    StaggeredConfiguration::improved(links)
-                } else {
-                    StaggeredConfiguration::naive(&domain, &gauge)
-                };
+                let configuration = Configuration::new(&domain, &gauge);
                 let params = StaggeredParams::new(0.3, TimeBoundary::Antiperiodic);
+                let operator = StaggeredOperator::naive(params);
+                let operator = if improved { StaggeredOperator::asqtad(params, 0.9) } else { operator };
                 let tol = if outer == Single { 1e-4 } else { 1e-8 };
-                let request =
-                    Request { outer, precision, reconstruction, correction, tol, ..Request::staggered(params) };
+                let request = Request { outer, precision, reconstruction, correction, tol, ..Request::new(operator) };
                 for method in [Method::Cg, Method::BlockCg] {
                     configuration.solve(&sources, None, &Request { method, ..request }, &mut ()).unwrap();
                 }

@@ -6,10 +6,10 @@ pub use reference::reference_lattices;
 use super::{Algebra, Curve, Exchange, Format, Iterations, Machine, Operation, Wire};
 use crate::backend::Backend;
 use crate::bench::{Options, time_in};
+use crate::dirac::{CLOVER, Definition};
 use crate::domain::{Domain, Result};
 use crate::halo::{Network, Transport, zone_bytes};
 use crate::lattice::Lattice;
-use crate::tune::Operations;
 use crate::workload::{self, Extent, Visit};
 use gpu_kernels::{FermionKind, LinkStorage};
 use reference::{Costs, Reference};
@@ -31,8 +31,8 @@ const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_u
 /// What is measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The operator: one of Wilson, clover, naive staggered and improved staggered.
-    pub operations: Operations,
+    /// The operator.
+    pub definition: &'static Definition,
     /// Formats. Its lattice is the local lattice of weak scaling, around which costs of a cut are measured.
     pub options: Options,
     /// The largest local lattice of the curves.
@@ -41,32 +41,13 @@ pub struct Plan {
     pub transport: Transport,
 }
 
-/// How an operator is called, and what it needs of its neighbours.
-struct Kind {
-    name: &'static str,
-    reach: usize,
-    fermions: FermionKind,
-}
-
-impl Plan {
-    fn kind(&self) -> Kind {
-        let (name, reach, fermions) = match self.operations {
-            Operations::Wilson => ("wilson", 1, FermionKind::Wilson),
-            Operations::Clover | Operations::LinearAlgebra => ("clover", 1, FermionKind::Wilson),
-            Operations::Staggered => ("staggered", 1, FermionKind::Staggered),
-            Operations::Improved | Operations::ColourAlgebra => ("asqtad", 3, FermionKind::Staggered),
-        };
-        Kind { name, reach, fermions }
-    }
-}
-
 /// Names an operation, and says what does not depend on where it runs.
 type Timed = (workload::Operation, f64);
 
 /// *Collective.* Seconds of a call of each part of the operator on a domain, of the slowest of its processes: name and
 /// format, seconds.
 pub fn times(domain: &Domain, plan: &Plan) -> Result<Vec<(String, Format, f64)>> {
-    let named = |(o, seconds): Timed| (o.name.to_string(), format(&o), seconds);
+    let named = |(o, seconds): Timed| (o.name.clone(), format(&o), seconds);
     Ok(timed(domain, plan)?.into_iter().map(named).collect())
 }
 
@@ -87,27 +68,18 @@ fn timed(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
 }
 
 fn visit_operator(domain: &Domain, plan: &Plan, visit: Visit) -> Result {
-    match plan.operations {
-        Operations::Wilson => workload::wilson(domain, &plan.options, Extent::Modelled, visit),
-        Operations::Clover | Operations::LinearAlgebra => {
-            workload::clover(domain, &plan.options, Extent::Modelled, visit)
-        }
-        Operations::Staggered => workload::naive(domain, &plan.options, Extent::Modelled, visit),
-        Operations::Improved | Operations::ColourAlgebra => {
-            workload::improved(domain, &plan.options, Extent::Modelled, visit)
-        }
-    }
+    workload::operator(domain, plan.definition, &plan.options, Extent::Modelled, visit)
 }
 
 fn algebra(domain: &Domain, plan: &Plan) -> Result<Vec<Timed>> {
     let mut all = Vec::new();
     let mut visit = |operation: workload::Operation, call: &mut dyn FnMut() -> Result| {
-        if ALGEBRA.contains(&operation.name) {
+        if ALGEBRA.contains(&operation.name.as_str()) {
             all.push((operation, time(domain, call)?));
         }
         Ok(())
     };
-    workload::linear_algebra(domain, plan.kind().fermions, &plan.options, Extent::Shown, &mut visit)?;
+    workload::linear_algebra(domain, plan.definition.kind, &plan.options, Extent::Shown, &mut visit)?;
     Ok(all)
 }
 
@@ -145,19 +117,19 @@ fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
 
 /// *Collective.* Measures; with at least two processes, all of one host, each of which has a device of its own.
 pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &Plan) -> Result<Machine> {
-    let kind = plan.kind();
+    let definition = plan.definition;
     let mut machine = Machine {
         device: backend.device(),
         processes: network.size(),
-        operator: kind.name.into(),
+        operator: definition.name.into(),
         operations: Vec::new(),
         algebra: Vec::new(),
         exchanges: Vec::new(),
         sum_step: sum_step(&**network)?,
-        iterations: (plan.operations == Operations::Clover).then(Iterations::counted),
+        iterations: (*definition == CLOVER).then(Iterations::counted),
     };
     curves(backend, &**network, plan, &mut machine)?;
-    let references = reference_lattices(plan.options.lattice, kind.reach);
+    let references = reference_lattices(plan.options.lattice, definition.steps());
     let references = references.into_iter().map(|reference| Reference::new(backend, network, reference));
     let references: Vec<_> = references.collect::<Result<_>>()?;
     let mut transports = vec![plan.transport, Transport::Host];
@@ -166,7 +138,7 @@ pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &Plan) -
         let mut points = Vec::new();
         for reference in references.iter().filter(|reference| reference.mu == 3) {
             for precision in &plan.options.precisions {
-                points.push(reference.exchange(&kind, transport, *precision)?);
+                points.push(reference.exchange(definition, transport, *precision)?);
             }
         }
         machine.exchanges.push(Exchange { transport: transport.name().into(), wire: wire(&points) });
@@ -191,7 +163,7 @@ struct Series {
 
 /// Times alone, at all sizes.
 fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &mut Machine) -> Result {
-    let kind = plan.kind();
+    let definition = plan.definition;
     let (mut operations, mut algebras): (Vec<Series>, Vec<Series>) = Default::default();
     let lattices = halved(plan.largest)?;
     let last = lattices.len() - 1;
@@ -215,17 +187,17 @@ fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &m
     }
     let curve = |points| Curve::new(points).expect("there is a time above 0 for each of several lattices");
     machine.operations.extend(operations.into_iter().map(|Series { operation, points }| {
-        let name = operation.name;
+        let name = operation.name.clone();
         let is_matrix = name.contains("_matrix");
         // M†M comes with the sum that CG waits for.
-        let has_sums = name.ends_with("_sums") || is_matrix && kind.fermions == FermionKind::Staggered;
+        let has_sums = name.ends_with("_sums") || is_matrix && definition.kind == FermionKind::Staggered;
         Operation {
-            name: name.into(),
             format: format(&operation),
-            reach: kind.reach,
+            name,
+            reach: definition.steps(),
             hops: if is_matrix { 2 } else { 1 },
             sums: usize::from(has_sums),
-            zone_bytes: zone_bytes(kind.fermions, operation.precision),
+            zone_bytes: zone_bytes(definition.kind, operation.precision),
             // Counted on the first lattice.
             flops: operation.flops / points[0].0,
             alone: curve(points),
@@ -234,7 +206,7 @@ fn curves(backend: &dyn Backend, network: &dyn Network, plan: &Plan, machine: &m
         }
     }));
     machine.algebra.extend(algebras.into_iter().map(|Series { operation, points }| Algebra {
-        name: operation.name.into(),
+        name: operation.name,
         precision: operation.precision.name().into(),
         alone: curve(points),
     }));
@@ -303,7 +275,7 @@ mod tests {
             reconstructions: vec![LinkStorage::of(12)],
             nrhs: 1,
         };
-        let plan = Plan { operations: Operations::Wilson, options, largest: lattice, transport: Transport::Host };
+        let plan = Plan { definition: &crate::dirac::WILSON, options, largest: lattice, transport: Transport::Host };
         let machines = Threads::run(2, |threads| {
             let network: Arc<dyn Network> = Arc::new(threads);
             measure(&Cpu::new(Some(1)), &network, &plan).map_err(|error: DeviceError| error.to_string())

@@ -1,16 +1,14 @@
 //! `ferrite bench halo`.
-use super::kernels::{
-    Common, NO_SUCH_KERNELS, Operator, check_nrhs, exist, lattice_or_default, measure, memory, operators,
-};
+use super::kernels::{Common, NO_SUCH_KERNELS, check_nrhs, exist, lattice_or_default, memory, names, operator};
 use crate::cli::layout::{Layout, TRANSPORTS};
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::bench::{Options, Row, timeline};
+use ferrite::bench::{self, Options, Row, timeline};
+use ferrite::dirac::Definition;
 use ferrite::domain::Domain;
 use ferrite::halo::{Reach, Span, Transport, ways as ways_of};
 use ferrite::solve::{LinkStorage, Precision};
-use ferrite::tune::Operations;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -29,8 +27,7 @@ track for each stream. Taking it down costs time of its own.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// wilson, clover, staggered (naive) or asqtad
-    #[arg(long, value_name = "NAME", default_value = "wilson")]
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = names())]
     operator: String,
     #[command(flatten)]
     common: Common,
@@ -50,32 +47,30 @@ struct Way {
 
 /// What is measured.
 struct Plan {
-    operator: Operator,
+    definition: &'static Definition,
     precisions: Vec<Precision>,
     reconstructions: Vec<LinkStorage>,
 }
 
 impl Arguments {
     fn plan(&self) -> Outcome<Plan> {
-        let [operator] = operators(&self.operator)?[..] else {
-            return Err(Failure::refused("--operator all: choose one of wilson, clover, staggered, asqtad"));
-        };
+        let definition = operator(&self.operator)?;
         let (precisions, reconstructions) = (self.common.formats.precisions()?, self.common.formats.reconstructions()?);
         check_nrhs(self.common.nrhs)?;
-        if !exist(operator, &precisions, &reconstructions) {
+        if !exist(definition, &precisions, &reconstructions) {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
         if let Some(path) = &self.trace {
             target::check(path).map_err(Failure::refused)?;
         }
-        Ok(Plan { operator, precisions, reconstructions })
+        Ok(Plan { definition, precisions, reconstructions })
     }
 }
 
 /// Measures and prints a table.
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let world = &context.world;
-    let Plan { operator, precisions, reconstructions } = world.agree(args.plan())?;
+    let Plan { definition, precisions, reconstructions } = world.agree(args.plan())?;
     if world.size() == 1 {
         let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
         return Err(Failure::refused(why));
@@ -83,20 +78,14 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let choice = context.device_choice()?;
     let device = choice.open(world)?;
     let lattice = lattice_or_default(args.common.lattice, &device)?;
-    let (hops, operations) = match operator {
-        Operator::Wilson => (1, Operations::Wilson),
-        Operator::Clover => (1, Operations::Clover),
-        Operator::Staggered => (1, Operations::Staggered),
-        Operator::Asqtad => (3, Operations::Improved),
-    };
-    let layout = choice.layout.cut(world, lattice, hops)?;
-    let mut needs = memory(layout.local(), args.common.nrhs, &[operator]);
+    let layout = choice.layout.cut(world, lattice, definition.steps())?;
+    let mut needs = memory(layout.local(), args.common.nrhs, &[definition]);
     needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
-    let (alone, ways) = all_ways(device.backend(), &layout, operator, &options, context)?;
+    let (alone, ways) = all_ways(device.backend(), &layout, definition, &options, context)?;
     if let Some(path) = &args.trace {
-        let spans = timeline(&layout.domain(device.backend())?, operations, &options)?;
+        let spans = timeline(&layout.domain(device.backend())?, definition, &options)?;
         let all = world.texts(&events(world.rank(), &spans).to_string())?;
         world.once(|| {
             let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
@@ -140,12 +129,12 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 fn all_ways(
     backend: &dyn Backend,
     layout: &Layout,
-    operator: Operator,
+    definition: &'static Definition,
     options: &Options,
     context: &Context,
 ) -> Outcome<(Vec<Row>, Vec<Way>)> {
     let here = Domain::single(backend, layout.local())?;
-    let mut alone = measure(&here, operator, options)?;
+    let mut alone = bench::operator(&here, definition, options)?;
     for row in &mut alone {
         // Of the slowest process.
         let seconds = context.world.largest(row.microseconds)?;
@@ -157,7 +146,7 @@ fn all_ways(
     for (name, transport) in TRANSPORTS.into_iter().filter(|(_, transport)| *transport != Transport::Mpi || straight) {
         for overlap in [true, false] {
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
-            let rows = measure(&domain, operator, options)?;
+            let rows = bench::operator(&domain, definition, options)?;
             let travelled = ways_of(&domain)?.into_iter().map(Transport::name).collect();
             domain.let_go()?;
             ways.push(Way { name, travelled, overlap, rows });

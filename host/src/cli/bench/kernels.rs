@@ -1,15 +1,16 @@
 //! `ferrite bench dslash`, `blas` and `copy`.
 use crate::cli::device::Device;
 use crate::cli::formats::FormatFlags;
+use crate::cli::keys::alternatives;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::backend::MAX_RHS;
 use ferrite::bench::{self, Options, Row};
-use ferrite::dirac::{StaggeredLinks, Wilson};
+use ferrite::dirac::{Definition, OPERATORS};
 use ferrite::domain::Domain;
 use ferrite::fat_links;
-use ferrite::field::{DeviceClover, DeviceField, DeviceGauge};
+use ferrite::field::{DeviceField, DeviceGauge};
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::json;
@@ -31,56 +32,51 @@ and are timed on such links. GB/s count every link and every spinor once; in tem
 are 1 and not read, do not count. With several processes GFLOP/s are those of all, GB/s those of one. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// What is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// The hopping term of an operator and its even-odd matrix.
-    Dslash(Operator),
-    /// All of them.
-    AllDslash,
+    /// The hopping terms of operators and their even-odd matrices.
+    Dslash(Vec<&'static Definition>),
     /// Linear algebra.
     Blas,
     /// A copy.
     Copy,
 }
 
-/// Operators that can be timed and tuned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
-    /// Wilson.
-    Wilson,
-    /// Wilson-clover.
-    Clover,
-    /// Naive staggered.
-    Staggered,
-    /// Asqtad; HISQ has the same kernels.
-    Asqtad,
+/// The operators whose kernels can be timed and tuned: HISQ has those of asqtad.
+fn all_operators() -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(|definition| definition.has_own_kernels)
 }
-/// Their names.
-pub const OPERATORS: [(&str, Operator); 4] = [
-    ("wilson", Operator::Wilson),
-    ("clover", Operator::Clover),
-    ("staggered", Operator::Staggered),
-    ("asqtad", Operator::Asqtad),
-];
+
+/// Their names: `wilson, clover, staggered or asqtad`.
+pub fn names() -> String {
+    alternatives(all_operators().map(|definition| definition.name))
+}
 
 /// The operator named, or all.
-pub fn operators(name: &str) -> Outcome<Vec<Operator>> {
+pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     if name == "all" {
-        return Ok(OPERATORS.iter().map(|(_, operator)| *operator).collect());
+        return Ok(all_operators().collect());
     }
-    let found = OPERATORS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, operator)| vec![*operator]).ok_or_else(|| {
-        let names: Vec<_> = OPERATORS.iter().map(|(known, _)| *known).collect();
+    let found = all_operators().find(|definition| definition.name == name);
+    found.map(|definition| vec![definition]).ok_or_else(|| {
+        let names: Vec<_> = all_operators().map(|definition| definition.name).collect();
         Failure::refused(format!("--operator '{name}' is none of {}, all", names.join(", ")))
     })
+}
+
+/// The operator named.
+pub fn operator(name: &str) -> Outcome<&'static Definition> {
+    match operators(name)?[..] {
+        [one] => Ok(one),
+        _ => Err(Failure::refused(format!("--operator all: choose one of {}", names()))),
+    }
 }
 
 /// Arguments of `bench dslash`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Dslash {
-    /// wilson, clover, staggered (naive), asqtad (with --reconstruct for its long links) or all
-    #[arg(long, value_name = "NAME", default_value = "wilson")]
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("{}, or all", names()))]
     operator: String,
     #[command(flatten)]
     common: Common,
@@ -106,13 +102,8 @@ pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8 and 8t are for W
     long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
 
 /// Whether there is a kernel for some pair.
-pub fn exist(operator: Operator, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
-    let exists = |p, r: LinkStorage| match operator {
-        Operator::Wilson | Operator::Clover => Wilson::exists(p, r),
-        Operator::Staggered => StaggeredLinks::exists(false, p, r),
-        Operator::Asqtad => StaggeredLinks::exists(true, p, r),
-    };
-    precisions.iter().any(|&p| reconstructions.iter().any(|&r| exists(p, r)))
+pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
+    precisions.iter().any(|&p| reconstructions.iter().any(|&r| definition.exists(p, r)))
 }
 
 /// Refuses more right-hand sides than kernels can sum for at once.
@@ -131,45 +122,43 @@ pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<
 }
 
 /// Bytes that the operations on a lattice need.
-pub fn memory(lattice: Lattice, nrhs: usize, operators: &[Operator]) -> Vec<(&'static str, usize)> {
-    let (links, clover) = (!operators.is_empty(), operators.contains(&Operator::Clover));
+pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(&'static str, usize)> {
     let sites = lattice.half_volume();
     let spinor = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
-    if links {
-        let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
-        needs.push(("links", links + 1152 * sites));
-        if clover {
-            // The term and its inverse on both parities, in double and in the precision that is timed.
-            let term = 8 * DeviceClover::bytes_for(Precision::Double, sites);
-            needs.push(("links in double", links));
-            needs.push(("clover term and its inverse", term));
-        }
-        if operators.contains(&Operator::Asqtad) {
-            // Fat and long links, each kept once in double and packed, and what they are made from.
-            needs.push(("links in double", 3 * 1152 * sites + fat_links::workspace_bytes(sites)));
-            needs.push(("long links", links));
-        }
+    if operators.is_empty() {
+        return needs;
+    }
+    let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
+    needs.push(("links", links + 1152 * sites));
+    let term = |definition: &&Definition| definition.term().map_or(0, |term| (term.bytes)(Precision::Double, sites));
+    let largest = operators.iter().map(term).max().unwrap_or(0);
+    if largest > 0 {
+        // The term and its inverse on both parities, in double and in the precision that is timed.
+        needs.push(("links in double", links));
+        needs.push(("diagonal term and its inverse", 2 * largest));
+    }
+    if operators.iter().any(|definition| definition.is_improved()) {
+        // Fat and long links, each kept once in double and packed, and what they are made from.
+        needs.push(("links in double", 3 * 1152 * sites + fat_links::workspace_bytes(sites)));
+        needs.push(("long links", links));
     }
     needs
 }
 
 /// Times the operators asked for.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
-    let what = match context.world.agree(operators(&args.operator))?[..] {
-        [one] => What::Dslash(one),
-        _ => What::AllDslash,
-    };
-    run(args.common, what, context)
+    let operators = context.world.agree(operators(&args.operator))?;
+    run(args.common, What::Dslash(operators), context)
 }
 
 impl Common {
     /// The formats asked for, of which there have to be kernels.
-    fn formats_of(&self, what: What) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
+    fn formats_of(&self, what: &What) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
         let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
         check_nrhs(self.nrhs)?;
-        if let What::Dslash(operator) = what
-            && !exist(operator, &precisions, &reconstructions)
+        if let What::Dslash(operators) = what
+            && !operators.iter().any(|definition| exist(definition, &precisions, &reconstructions))
         {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
@@ -180,24 +169,23 @@ impl Common {
 /// Times and prints a table.
 pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let world = &context.world;
-    let (precisions, reconstructions) = world.agree(args.formats_of(what))?;
+    let (precisions, reconstructions) = world.agree(args.formats_of(&what))?;
     let choice = context.device_choice()?;
     let device = choice.open(world)?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
-    let operators = match what {
-        What::Dslash(one) => vec![one],
-        What::AllDslash => OPERATORS.map(|(_, operator)| operator).to_vec(),
+    let operators = match &what {
+        What::Dslash(operators) => operators.clone(),
         What::Blas | What::Copy => Vec::new(),
     };
-    let hops = if operators.contains(&Operator::Asqtad) { 3 } else { 1 };
+    let hops = operators.iter().map(|definition| definition.steps()).max().unwrap_or(1);
     let layout = choice.layout.cut(world, lattice, hops)?;
     if what != What::Copy {
         needs.extend(memory(layout.local(), args.nrhs, &operators));
     }
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
-    let rows = measure_all(&layout.domain(device.backend())?, what, &operators, &options)?;
+    let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
@@ -218,27 +206,12 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
 }
 
-/// Times an operator.
-pub fn measure(domain: &Domain, operator: Operator, options: &Options) -> ferrite::domain::Result<Vec<Row>> {
-    match operator {
-        Operator::Wilson => bench::dslash(domain, options),
-        Operator::Clover => bench::clover(domain, options),
-        Operator::Staggered => bench::staggered(domain, options),
-        Operator::Asqtad => bench::asqtad(domain, options),
-    }
-}
-
-fn measure_all(
-    domain: &Domain,
-    what: What,
-    operators: &[Operator],
-    options: &Options,
-) -> ferrite::domain::Result<Vec<Row>> {
+fn measure_all(domain: &Domain, what: &What, options: &Options) -> ferrite::domain::Result<Vec<Row>> {
     let mut rows = Vec::new();
     match what {
-        What::Dslash(_) | What::AllDslash => {
-            for operator in operators {
-                rows.extend(measure(domain, *operator, options)?);
+        What::Dslash(operators) => {
+            for definition in operators {
+                rows.extend(bench::operator(domain, definition, options)?);
             }
         }
         What::Blas => {

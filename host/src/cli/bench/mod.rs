@@ -6,7 +6,7 @@ mod model;
 mod rhmc;
 mod solver;
 
-pub(super) use kernels::{Operator, check_nrhs, lattice_or_default, memory, operators};
+pub(super) use kernels::{check_nrhs, lattice_or_default, memory, names, operators};
 
 use super::{Context, Outcome};
 use clap::{Args, Subcommand};

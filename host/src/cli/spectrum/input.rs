@@ -1,10 +1,12 @@
 //! The input of `ferrite spectrum`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::staggered::{self, FOREIGN_KEYS};
-use super::super::{Context, Failure, Outcome};
+use super::super::plan::definition;
+use super::super::{Context, Failure, Outcome, keys};
 use super::Arguments;
 use crate::config::{Kind, Schema, Settings};
+use ferrite::FermionKind;
+use ferrite::dirac::OPERATORS;
 use ferrite::lattice::Lattice;
 use ferrite::spectrum::gamma::{COUNT, name};
 use serde_json::{Value, json};
@@ -46,26 +48,6 @@ const ELSEWHERE: [&str; 13] = [
     "profile",
     "fat",
     "long",
-];
-
-/// Keys of a solve that decide what its solution is.
-const PHYSICS: [&str; 16] = [
-    "operator",
-    "mass",
-    "kappa",
-    "bc-time",
-    "xi",
-    "nu",
-    "csw",
-    "u0",
-    "clover-r",
-    "clover-t",
-    "naik-epsilon",
-    "phases",
-    "spread-boundary",
-    "record",
-    "reunitarise",
-    "tol",
 ];
 
 /// What a quark begins from.
@@ -157,7 +139,8 @@ impl Input {
             s.wrong(&setting, "is no key of the solve here: give batch = N before all tables, or --batch N");
         }
         context.add_to(&mut solve);
-        let staggered = staggered::is_chosen(&solve);
+        let chosen = definition(&mut solve.clone());
+        let staggered = chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
         if configurations.is_empty() && !s.was_refused("configurations") {
             s.missing("no configurations: name them behind the input, or configurations = [\"cfg.000100.ildg\"] in it");
@@ -178,13 +161,6 @@ impl Input {
         let possible = !staggered && source != SourceKind::Noise;
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
-        if staggered {
-            for key in FOREIGN_KEYS {
-                if let Some(setting) = solve.get(key) {
-                    s.wrong(&setting, "is for Wilson and clover quarks: take it out for staggered ones");
-                }
-            }
-        }
         let no_nucleon = "nucleons are made of Wilson and clover quarks: take it out, or say false, for staggered ones";
         for (key, refused, why) in [
             (
@@ -242,7 +218,7 @@ impl Input {
     /// What decides what a propagator is, but for its configuration.
     pub fn of_propagator(&self) -> Value {
         let physics: BTreeMap<&str, String> =
-            PHYSICS.into_iter().filter_map(|key| Some((key, self.solve.get(key)?.text().to_string()))).collect();
+            physics().filter_map(|key| Some((key, self.solve.get(key)?.text().to_string()))).collect();
         let smeared = self.source == SourceKind::Shell;
         json!({
             "source": SOURCES.iter().find(|(_, kind)| *kind == self.source).map(|(name, _)| *name),
@@ -315,6 +291,12 @@ impl Shell {
         let Shell { width, steps, ape_weight, ape_steps } = self;
         json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps })
     }
+}
+
+/// Keys of a solve that decide what its solution is.
+fn physics() -> impl Iterator<Item = &'static str> {
+    let of_operators = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !key.technical);
+    keys::PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
 }
 
 /// All momenta whose square is at most `most`, the smallest first.

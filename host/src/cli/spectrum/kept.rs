@@ -4,6 +4,7 @@ use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use super::input::Input;
+use ferrite::dirac::{WILSON, operator_named};
 use ferrite::field::host::{Fermion, HostField};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -166,33 +167,25 @@ fn differing_key(old: &Value, new: &Value) -> Option<String> {
     }
 }
 
-/// Keys of an operator that need not be given, and what they are then; those of all come last.
-const DEFAULTS: [(&[&str], &str, &str); 10] = [
-    (&["wilson", "clover"], "xi", "1"),
-    (&["wilson", "clover"], "nu", "1"),
-    (&["asqtad"], "u0", "1"),
-    (&["hisq"], "naik-epsilon", "0"),
-    (&["staggered", "asqtad", "hisq"], "phases", "milc"),
-    (&["staggered", "asqtad", "hisq"], "spread-boundary", "false"),
-    (&[], "bc-time", "antiperiodic"),
-    (&[], "record", "0"),
-    (&[], "reunitarise", "false"),
-    (&[], "tol", "1e-10"),
-];
+/// Keys that need not be given, beside those of operators, and what they are then.
+const DEFAULTS: [(&str, &str); 3] = [("record", "0"), ("reunitarise", "false"), ("tol", "1e-10")];
 
 /// The same input with all defaults of the solve, and numbers as such.
 fn resolved(input: &Value) -> Value {
     let mut input = input.clone();
     let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) else { return input };
-    let operator = solve.get("operator").and_then(Value::as_str).unwrap_or_default().to_string();
-    for (operators, key, default) in DEFAULTS {
-        if operators.is_empty() || operators.contains(&operator.as_str()) {
+    let operator = solve.entry("operator").or_insert_with(|| json!(WILSON.name));
+    if let Some(definition) = operator.as_str().and_then(operator_named) {
+        for (key, default) in definition.keys.iter().filter_map(|key| Some((key.name, key.default?))) {
             solve.entry(key).or_insert_with(|| json!(default));
         }
+        // u₀ goes with c_sw; on anisotropic lattices both coefficients are given.
+        if definition.has_key("u0") && !solve.contains_key("clover-r") {
+            solve.entry("u0").or_insert_with(|| json!("1"));
+        }
     }
-    // u₀ goes with c_sw; on anisotropic lattices both coefficients are given.
-    if operator == "clover" && solve.contains_key("csw") {
-        solve.entry("u0").or_insert_with(|| json!("1"));
+    for (key, default) in DEFAULTS {
+        solve.entry(key).or_insert_with(|| json!(default));
     }
     for value in solve.values_mut() {
         if let Some(number) = value.as_str().and_then(|text| text.replace('_', "").parse::<f64>().ok()) {

@@ -8,12 +8,13 @@ mod summary;
 
 use super::check::{Checked, any_layout};
 use super::configured::Configured;
+use super::solve::Solve;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
 pub use correlators::Correlators;
+use ferrite::field::host::{ColourVector, Spinor};
 use input::Input;
 use kept::Kept;
-pub use quarks::Solver;
 use rayon::prelude::*;
 pub use result::{AXES, LINES};
 use serde_json::json;
@@ -62,7 +63,7 @@ pub fn check(
     set: &[String],
     processes: Option<usize>,
     context: &Context,
-) -> Outcome<(Checked, Solver, usize)> {
+) -> Outcome<(Checked, Solve, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
     let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (mut input, what) = (Input::read(&args, context)?, path.display().to_string());
@@ -70,14 +71,14 @@ pub fn check(
     if all.is_empty() {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
     }
-    let (lattice, solve) = quarks::check(&input, &all, &what)?;
-    let cut = solve.plan(&input, input.device.layout.processes(processes))?;
+    let solve = quarks::check(&input, &all, &what)?;
+    let cut = quarks::plan(&solve, &input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(&context.world)?;
     // From here on as if no grid had been asked for; shells and domains still have their say.
     input.device.layout = any_layout();
-    let freely = |processes: usize| solve.plan(&input, processes);
-    let checked = Checked::new(device, (lattice, cut), freely, |cut, free| {
-        input.batch.split_with_needs(free, solve.components(), |together| solve.memory(cut, together))
+    let freely = |processes: usize| quarks::plan(&solve, &input, processes);
+    let checked = Checked::new(device, (solve.plan.lattice, cut), freely, |cut, free| {
+        input.batch.split_with_needs(free, solve.plan.sources.len(), |together| solve.memory(cut, together))
     })?;
     Ok((checked, solve, input.configurations.len()))
 }
@@ -99,8 +100,8 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     // All headers before the first solve.
     let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
     if !all.is_empty() {
-        let (lattice, _) = world.agree(quarks::check(&input, &all, &what))?;
-        file.is_on(lattice)?;
+        let solve = world.agree(quarks::check(&input, &all, &what))?;
+        file.is_on(solve.plan.lattice)?;
     }
     Kept::check_all(&input, &mut missing, world)?;
     let device = input.device.open(world)?;
@@ -112,10 +113,10 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         // Before the links are read for the solve: these are what the result is of.
         configuration.hold(world)?;
         let found = if input.staggered {
-            let propagator = quarks::staggered(&input, configuration, &what, (&device, context))?;
+            let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, (&device, context))?;
             Correlators::staggered(&propagator, &input, world)?
         } else {
-            let propagator = quarks::wilson(&input, configuration, &what, (&device, context))?;
+            let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, (&device, context))?;
             let found = Correlators::wilson(&propagator, &input, world)?;
             propagator.fields.into_par_iter().for_each(drop);
             found

@@ -1,12 +1,12 @@
 //! Propagators: solved, or read where they are kept.
-use super::super::batch::{Batches, Needs, RIGHT_HAND_SIDE};
+use super::super::batch::{Batches, RIGHT_HAND_SIDE};
 use super::super::configured::Configured;
 use super::super::device::Device;
+use super::super::host_links::{HostLinks, LinksRead};
 use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
-use super::super::staggered::{HostLinks, StaggeredSolve, one_mass, read_links};
 use super::super::world::World;
 use super::super::{Code, Context, Failure, Outcome, fields};
 use super::input::{Input, Shell, SourceKind};
@@ -16,7 +16,7 @@ use ferrite::dirac::TimeBoundary;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::gauge_fixing::relax::{Gauge, theta};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Report, in_batches};
+use ferrite::solve::Report;
 use ferrite::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::{generate, smear};
 use rayon::prelude::*;
@@ -38,49 +38,16 @@ pub struct Propagator<T> {
     pub solved: Option<(Report, Batches)>,
 }
 
-/// The solve on a configuration.
-pub enum Solver {
-    /// Of Wilson quarks.
-    Wilson(Box<Solve>),
-    /// Of staggered ones.
-    Staggered(Box<StaggeredSolve>),
-}
-
-impl Solver {
-    /// How many components a source has.
-    pub fn components(&self) -> usize {
-        match self {
-            Solver::Wilson(_) => Spinor::COMPONENTS,
-            Solver::Staggered(_) => ColourVector::COMPONENTS,
-        }
-    }
-    /// How a run of `processes` cuts the lattice, if it may be cut so.
-    pub fn plan(&self, input: &Input, processes: usize) -> Outcome<Cut> {
-        let choice = layout_choice(input, processes)?;
-        match self {
-            Solver::Wilson(solve) => {
-                let cut = choice.plan(processes, solve.plan.lattice(), WILSON_HOPS)?;
-                solve.scheme.check(cut).map(|()| cut)
-            }
-            Solver::Staggered(solve) => choice.plan(processes, solve.plan.lattice, solve.plan.hops()),
-        }
-    }
-    /// Device memory for `together` right-hand sides on a process's part of the lattice, as long as the links have not been
-    /// seen: with 18 reals, the most.
-    pub fn memory(&self, cut: Cut, together: usize) -> Needs {
-        match self {
-            Solver::Wilson(solve) => {
-                let reconstruction = solve.plan.reconstruction.unwrap_or(LinkStorage::FULL);
-                solve.request(reconstruction).memory(cut.local, &cut.grid, together)
-            }
-            Solver::Staggered(solve) => solve.memory(cut, together),
-        }
-    }
+/// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
+pub fn plan(solve: &Solve, input: &Input, processes: usize) -> Outcome<Cut> {
+    let choice = layout_choice(input, processes)?;
+    let cut = choice.plan(processes, solve.plan.lattice, solve.plan.definition().steps())?;
+    solve.possible(cut)
 }
 
 /// Whether the input fits configurations, of which there is one at least, as far as their headers tell; their lattice, and
 /// the solve.
-pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<(Lattice, Solver)> {
+pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<Solve> {
     let mut settings = input.solve_settings(configurations[0]);
     let read = reading(&mut settings);
     let header = |settings: &mut Settings| gauge_header(settings, "gauge", &read);
@@ -97,135 +64,136 @@ pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<(La
             Some(_) => {}
         }
     }
-    Ok(if input.staggered {
-        let solve = StaggeredSolve::from_settings(&mut settings, what)?;
-        (solve.plan.lattice, Solver::Staggered(Box::new(solve)))
-    } else {
-        let solve = Solve::from_settings(&mut settings, what)?;
-        (solve.plan.lattice(), Solver::Wilson(Box::new(solve)))
-    })
+    Solve::from_settings(&mut settings, what)
 }
 
-/// *Collective.* Propagators of Wilson quarks on a configuration, smeared at the sink where that is asked for.
-pub fn wilson(
+/// What quarks of a kind take beside a solve: their sources, and smearing.
+pub trait Quark: Fermion {
+    /// What files of propagators are called.
+    const TITLE: &'static str;
+    /// A component of a source. `links` are smeared, where sources or sinks are.
+    fn source(
+        input: &Input,
+        layout: &Layout,
+        links: Option<&HostGauge>,
+        configuration: &Configured,
+        component: usize,
+    ) -> HostField<Self>;
+    /// Gaussian smearing on smeared links.
+    fn smeared(links: &HostGauge, psi: &HostField<Self>, shell: Shell) -> HostField<Self>;
+}
+
+impl Quark for Spinor {
+    const TITLE: &'static str = "quark propagator";
+    /// That with spin and colour in `component` = 3 spin + colour.
+    fn source(
+        input: &Input,
+        layout: &Layout,
+        links: Option<&HostGauge>,
+        configuration: &Configured,
+        component: usize,
+    ) -> HostSpinor {
+        let (section, time) = (layout.section, input.origin[3]);
+        let point = || {
+            generate::point_source(section, input.origin, component / 3, component % 3)
+                .unwrap_or_else(|| HostSpinor::zero(section.local))
+        };
+        match (input.source, input.shell, links) {
+            (SourceKind::Shell, Some(shell), Some(links)) => Self::smeared(links, &point(), shell),
+            (SourceKind::Wall, ..) => wall(section, time, component),
+            // Other noise on each configuration.
+            (SourceKind::Noise, ..) => noise_wall(section, time, component, input.seed ^ configuration.hash()),
+            _ => point(),
+        }
+    }
+    fn smeared(links: &HostGauge, psi: &HostSpinor, shell: Shell) -> HostSpinor {
+        smear::gaussian(links, psi, shell.width, shell.steps)
+    }
+}
+
+impl Quark for ColourVector {
+    const TITLE: &'static str = "staggered quark propagator";
+    /// That with a colour. Walls and noise are at one corner of the hypercubes, that of the origin.
+    fn source(
+        input: &Input,
+        layout: &Layout,
+        links: Option<&HostGauge>,
+        configuration: &Configured,
+        colour: usize,
+    ) -> HostColour {
+        let (section, origin) = (layout.section, input.origin);
+        let point = || {
+            generate::point_colour_source(section, origin, colour).unwrap_or_else(|| HostColour::zero(section.local))
+        };
+        match (input.source, input.shell, links) {
+            (SourceKind::Shell, Some(shell), Some(links)) => Self::smeared(links, &point(), shell),
+            (SourceKind::Wall, ..) => corner_wall(section, origin, colour),
+            (SourceKind::Noise, ..) => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
+            _ => point(),
+        }
+    }
+    fn smeared(links: &HostGauge, psi: &HostColour, shell: Shell) -> HostColour {
+        smear::gaussian_staggered(links, psi, shell.width, shell.steps)
+    }
+}
+
+/// *Collective.* Propagators of quarks on a configuration, smeared at the sink where that is asked for.
+pub fn propagator<F: Quark>(
     input: &Input,
     configuration: &mut Configured,
     what: &str,
     (device, context): (&Device, &Context),
-) -> Outcome<Propagator<Spinor>> {
+) -> Outcome<Propagator<F>> {
     let world = &context.world;
     let mut settings = input.solve_settings(&configuration.typed);
     let solve = world.agree(Solve::from_settings(&mut settings, what))?;
-    let plan = &solve.plan;
-    let layout = layout_choice(input, world.size())?.cut(world, plan.lattice(), WILSON_HOPS)?;
+    let (plan, components) = (&solve.plan, F::COMPONENTS);
+    let layout = plan.cut(&layout_choice(input, world.size())?, world)?;
     solve.scheme.check(layout.cut())?;
-    // Sources and solutions, or solutions before and after smearing; links before and after.
-    fields::require_host_memory(world, layout.local(), 24 * 192 + 2 * 576, "propagators and links")?;
-    let boundary = plan.operator.wilson().boundary;
+    // Sources and solutions, or solutions before and after smearing; links before and after, and fat and long ones.
+    let links = if plan.definition().is_improved() { 4 } else { 2 };
+    let host = 2 * components * size_of::<F>() + links * 576;
+    fields::require_host_memory(world, layout.local(), host, "propagators and links")?;
+    let boundary = plan.operator.boundary();
     let kept = Kept::of(input, configuration);
-    let there = kept.as_ref().map(|kept| kept.read(configuration, (12, &layout), world)).transpose()?.flatten();
-    if let (Some(fields), None) = (&there, input.shell) {
-        let fields = fields.clone();
-        return Ok(Propagator { fields, layout, boundary, plaquette: None, solved: None });
+    let read = |kept: &Kept| kept.read(configuration, (components, &layout), world);
+    let there = kept.as_ref().map(read).transpose()?.flatten();
+    let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
+    if let Some(fields) = there.as_ref().filter(|_| !smears) {
+        return Ok(Propagator { fields: fields.clone(), layout, boundary, plaquette: None, solved: None });
     }
-    let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
+    let links = LinksRead::of(plan, &layout, world)?;
+    let HostLinks::Gauge(file) = &links.links else {
+        return Err(Failure::refused("hadrons are made on configurations, not on fat and long links").shared());
+    };
     look_at_gauge(input, (&file.gauge, &layout), configuration, world)?;
-    let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
+    let smeared = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
     } else {
-        let largest = solve.request(plan.reconstruction.unwrap_or(LinkStorage::FULL));
-        let needs = |together: usize| largest.memory(layout.local(), layout.grid(), together);
-        let task = format!("the solve on {}", plan.lattice());
-        let batches = input.batch.on((device, world), 12, needs, (&task, RIGHT_HAND_SIDE))?;
+        let needs = |together: usize| solve.memory(layout.cut(), together);
+        let task = format!("the solve on {}", plan.lattice);
+        let batches = input.batch.on((device, world), components, needs, (&task, RIGHT_HAND_SIDE))?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
-        let request = solve.request(solve::reconstruction(plan, &file)?);
-        let source = |k| spinor_source(input, &layout, links.as_ref(), (configuration, k));
-        let sources: Vec<HostSpinor> = (0..12).map(source).collect();
+        let source = |component| F::source(input, &layout, smeared.as_ref(), configuration, component);
+        let sources: Vec<HostField<F>> = (0..components).map(source).collect();
         let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
-        let result = {
-            let backend = device.backend();
-            let domain = layout.domain(backend)?;
-            let links = Configuration::new(&domain, &file.gauge);
-            let solved = in_batches(&batches.sizes, &sources, None, |sources, guess| {
-                watch.next_batch(sources.len());
-                links.solve(sources, guess, &request, &mut watch)
-            });
-            if solved.is_ok() {
-                domain.let_go()?;
-            }
-            solved
-        };
-        watch.finish();
+        let ended = solve.solve((device, &layout), &links, &batches.sizes, (&sources, None), &mut watch)?;
         // Gigabytes, whose pages threads give back side by side.
         sources.into_par_iter().for_each(drop);
-        let (solutions, report, error) = solve::ended(result)?;
-        finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
+        finished(&configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
         if let Some(kept) = kept {
-            kept.write(configuration, (&solutions, "quark propagator"), &layout, world)?;
+            kept.write(configuration, (&ended.solutions, F::TITLE), &layout, world)?;
         }
-        (solutions, Some((report, batches)))
+        (ended.solutions, Some((ended.report, batches)))
     };
-    let fields = match (&links, input.shell) {
+    let fields = match (&smeared, input.shell) {
         (Some(links), Some(shell)) if input.shell_sink => {
-            solutions.iter().map(|psi| smear::gaussian(links, psi, shell.width, shell.steps)).collect()
+            solutions.iter().map(|psi| F::smeared(links, psi, shell)).collect()
         }
         _ => solutions,
     };
     Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), solved })
-}
-
-/// *Collective.* Propagators of staggered quarks on a configuration, smeared at the sink where that is asked for.
-pub fn staggered(
-    input: &Input,
-    configuration: &mut Configured,
-    what: &str,
-    (device, context): (&Device, &Context),
-) -> Outcome<Propagator<ColourVector>> {
-    let world = &context.world;
-    let mut settings = input.solve_settings(&configuration.typed);
-    let solve = world.agree(StaggeredSolve::from_settings(&mut settings, what))?;
-    let plan = &solve.plan;
-    let layout = layout_choice(input, world.size())?.cut(world, plan.lattice, plan.hops())?;
-    fields::require_host_memory(world, layout.local(), 6 * 48 + 4 * 576, "propagators and links")?;
-    let (boundary, plaquette) = (plan.boundary, None);
-    let kept = Kept::of(input, configuration);
-    let there = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten();
-    let smeared = match input.shell {
-        Some(shell) if there.is_none() || input.shell_sink => {
-            let file = fields::read_gauge(&configuration.typed, &plan.read, &layout, world)?;
-            Some((smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps), shell))
-        }
-        _ => None,
-    };
-    let at_sink = |fields: Vec<HostColour>| match &smeared {
-        Some((links, shell)) if input.shell_sink => {
-            fields.iter().map(|chi| smear::gaussian_staggered(links, chi, shell.width, shell.steps)).collect()
-        }
-        _ => fields,
-    };
-    if let Some(fields) = there {
-        return Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: None });
-    }
-    let needs = |together: usize| solve.memory(layout.cut(), together);
-    let task = format!("the solve on {}", plan.lattice);
-    let batches = input.batch.on((device, world), 3, needs, (&task, RIGHT_HAND_SIDE))?;
-    info!("{}: {}", configuration.typed.display(), batches.describe());
-    let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
-    if let HostLinks::Thin(gauge) = &links {
-        look_at_gauge(input, (gauge, &layout), configuration, world)?;
-    }
-    let source = |colour| colour_source(input, &layout, smeared.as_ref(), (configuration, colour));
-    let sources: Vec<HostColour> = (0..3).map(source).collect();
-    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
-    let of_sources = (&batches.sizes[..], &sources[..], None);
-    let (fields, report, error) =
-        one_mass(&solve, (device, &layout), (&links, reconstruction, u0), of_sources, &mut watch)?;
-    finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
-    if let Some(kept) = kept {
-        kept.write(configuration, (&fields, "staggered quark propagator"), &layout, world)?;
-    }
-    Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: Some((report, batches)) })
 }
 
 /// Says what a solver did; an error unless it converged.
@@ -244,47 +212,6 @@ fn finished(
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:.0e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
     Err(Failure::new(if cancelled { Code::Interrupted } else { Code::Failed }, why).shared())
-}
-
-/// The source with this spin and colour, `3 spin + colour`.
-fn spinor_source(
-    input: &Input,
-    layout: &Layout,
-    links: Option<&HostGauge>,
-    (configuration, component): (&Configured, usize),
-) -> HostSpinor {
-    let (section, time) = (layout.section, input.origin[3]);
-    let point = || {
-        generate::point_source(section, input.origin, component / 3, component % 3)
-            .unwrap_or_else(|| HostSpinor::zero(section.local))
-    };
-    match (input.source, input.shell, links) {
-        (SourceKind::Shell, Some(shell), Some(links)) => smear::gaussian(links, &point(), shell.width, shell.steps),
-        (SourceKind::Wall, ..) => wall(section, time, component),
-        // Other noise on each configuration.
-        (SourceKind::Noise, ..) => noise_wall(section, time, component, input.seed ^ configuration.hash()),
-        _ => point(),
-    }
-}
-
-/// The source of staggered quarks with this colour. Walls and noise are at one corner of the hypercubes, that of the origin.
-fn colour_source(
-    input: &Input,
-    layout: &Layout,
-    smeared: Option<&(HostGauge, Shell)>,
-    (configuration, colour): (&Configured, usize),
-) -> HostColour {
-    let (section, origin) = (layout.section, input.origin);
-    let point =
-        || generate::point_colour_source(section, origin, colour).unwrap_or_else(|| HostColour::zero(section.local));
-    match (input.source, smeared) {
-        (SourceKind::Shell, Some((links, shell))) => {
-            smear::gaussian_staggered(links, &point(), shell.width, shell.steps)
-        }
-        (SourceKind::Wall, _) => corner_wall(section, origin, colour),
-        (SourceKind::Noise, _) => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
-        _ => point(),
-    }
 }
 
 /// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
@@ -314,9 +241,6 @@ fn look_at_gauge(
     }
     Ok(())
 }
-
-/// Steps of the longest hop of Wilson quarks.
-const WILSON_HOPS: usize = 1;
 
 /// How the lattice is to be cut. Refuses a grid that cuts time slices, where the input has shells: smearing, on the host,
 /// needs them whole.

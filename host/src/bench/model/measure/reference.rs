@@ -1,7 +1,8 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
 use super::super::{Machine, Part, Polyline};
-use super::{Kind, Plan, Timed, slowest, time, timed};
+use super::{Plan, Timed, slowest, time, timed};
 use crate::backend::Backend;
+use crate::dirac::Definition;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
 use crate::halo::{Beyond, Hop, Network, Transport, hop, zone_bytes};
@@ -65,7 +66,7 @@ impl Reference {
     /// *Collective.* Adds what this cut costs each operation of the machine.
     pub fn costs(&self, plan: &Plan, machine: &Machine, costs: &mut [Costs]) -> Result {
         debug!("with {} cut {} times, {} each", ["x", "y", "z", "t"][self.mu], self.grid.size(), self.local);
-        let part = self.part(plan.kind().reach);
+        let part = self.part(plan.definition.steps());
         let alone = slowest(&*self.network, timed(&Domain::single(self.backend.clone(), self.local)?, plan)?)?;
         let [overlapped, in_turn] = [self.timed(plan, true)?, self.timed(plan, false)?];
         let wire = machine.exchanges[0].wire;
@@ -88,14 +89,15 @@ impl Reference {
         Ok(())
     }
     /// Bytes that a process sends, and seconds of an exchange with nothing else to do.
-    pub fn exchange(&self, kind: &Kind, transport: Transport, precision: Precision) -> Result<(f64, f64)> {
+    pub fn exchange(&self, definition: &Definition, transport: Transport, precision: Precision) -> Result<(f64, f64)> {
         let domain = self.domain(transport, true)?;
-        let field = DeviceField::zero(&domain, kind.fermions, precision, 1)?;
-        let way = Hop { steps: kind.reach as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
+        let field = DeviceField::zero(&domain, definition.kind, precision, 1)?;
+        let way =
+            Hop { steps: definition.steps() as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
         let seconds = time(&domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
         domain.backend().synchronize()?;
         domain.let_go()?;
-        let bytes = 2.0 * self.part(kind.reach).zone[self.mu] * zone_bytes(kind.fermions, precision) as f64;
+        let bytes = 2.0 * self.part(definition.steps()).zone[self.mu] * zone_bytes(definition.kind, precision) as f64;
         Ok((bytes, seconds))
     }
 }

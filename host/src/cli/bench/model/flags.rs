@@ -1,10 +1,12 @@
 //! What was asked for, checked.
-use super::super::kernels::{NO_SUCH_KERNELS, OPERATORS, Operator, exist, operators};
+use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
 use super::{Arguments, picture, read};
 use crate::cli::formats::choose;
-use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
 use crate::cli::{Failure, Outcome, target};
+use ferrite::FermionKind;
 use ferrite::bench::model::{Cluster, Format, MOST_GPUS, Machine, Point, Wire, points_from_json};
+use ferrite::dirac::{Definition, operator_named};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{LinkStorage, Precision};
 
@@ -35,7 +37,7 @@ pub enum Source {
 /// What is measured.
 pub struct Formats {
     /// The operator.
-    pub operator: Operator,
+    pub definition: &'static Definition,
     /// Of fields.
     pub precisions: Vec<Precision>,
     /// Of links.
@@ -95,7 +97,7 @@ impl Asked {
     }
     /// The lattices of strong and of weak scaling for an operator, on GPUs.
     pub fn lattices(&self, operator: &str) -> [Lattice; 2] {
-        let staggered = operator == "staggered" || operator == "asqtad";
+        let staggered = operator_named(operator).is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let strong = if staggered { [64, 64, 64, 192] } else { [32, 32, 32, 256] };
         self.lattices_or([strong, [32; 4]])
     }
@@ -109,23 +111,20 @@ impl Asked {
 
 impl Formats {
     fn new(args: &Arguments) -> Outcome<Self> {
-        let name = args.operator.as_deref().unwrap_or("clover");
-        let [operator] = operators(name)?[..] else {
-            return Err(Failure::refused("--operator all: choose one of wilson, clover, staggered, asqtad"));
-        };
-        let links = if operator == Operator::Asqtad { "8" } else { "12" };
+        let definition = operator(args.operator.as_deref().unwrap_or("clover"))?;
+        let links = if definition.is_improved() { "8" } else { "12" };
         let precisions =
             choose("precision", Some(args.precision.as_deref().unwrap_or("double,single,half")), &PRECISIONS)?;
         let reconstructions =
             choose("reconstruct", Some(args.reconstruct.as_deref().unwrap_or(links)), &RECONSTRUCTIONS)?;
-        if !exist(operator, &precisions, &reconstructions) {
+        if !exist(definition, &precisions, &reconstructions) {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
-        Ok(Formats { operator, precisions, reconstructions })
+        Ok(Formats { definition, precisions, reconstructions })
     }
     /// Of the operator.
     pub fn name(&self) -> &'static str {
-        name_of(&OPERATORS, self.operator)
+        self.definition.name
     }
 }
 

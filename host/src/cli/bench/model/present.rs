@@ -1,5 +1,5 @@
 //! Measures on the processes of this run: a machine, and points to hold its predictions against.
-use super::super::kernels::{Operator, memory};
+use super::super::kernels::memory;
 use super::flags::{Asked, Formats};
 use crate::cli::layout::Layout;
 use crate::cli::{Context, Failure, Outcome};
@@ -10,7 +10,6 @@ use ferrite::bench::model::{
 };
 use ferrite::halo::Transport;
 use ferrite::lattice::Lattice;
-use ferrite::tune::Operations;
 use serde_json::Value;
 use std::time::Instant;
 use tracing::{debug, info, warn};
@@ -51,12 +50,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
         asked.lattices(formats.name())
     };
     let [lattice, local] = lattices;
-    let (reach, operations) = match formats.operator {
-        Operator::Wilson => (1, Operations::Wilson),
-        Operator::Clover => (1, Operations::Clover),
-        Operator::Staggered => (1, Operations::Staggered),
-        Operator::Asqtad => (3, Operations::Improved),
-    };
+    let (definition, reach) = (formats.definition, formats.definition.steps());
     let strong = choice.layout.cut(world, lattice, reach)?;
     // The grid asked for, or one that cuts t first.
     let dims = choice.layout.grid().unwrap_or_else(|| weak_grid(world.size()));
@@ -64,7 +58,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
     let whole = whole.map_err(|why| Failure::refused(format!("--local {local} for each process: {why}")).shared())?;
     let weak = choice.layout.clone().or_grid(dims).cut(world, whole, reach)?;
     let fits = |lattice: Lattice| {
-        let needs = memory(lattice, 1, &[formats.operator]);
+        let needs = memory(lattice, 1, &[definition]);
         device.require_all(world, &needs, &format!("the model with {lattice} on each GPU"))
     };
     for (_, size) in reference_lattices(local, reach) {
@@ -85,7 +79,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
         reconstructions: formats.reconstructions.clone(),
         nrhs: 1,
     };
-    let plan = Plan { operations, options, largest, transport: Transport::default() };
+    let plan = Plan { definition, options, largest, transport: Transport::default() };
     let (machine, points) = {
         let backend = device.backend();
         let plan = Plan { transport: layouts[0].transport(backend)?, ..plan };

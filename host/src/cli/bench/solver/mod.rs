@@ -1,20 +1,21 @@
 //! `ferrite bench solver`.
-mod staggered;
+mod formats;
+mod paper;
 mod table;
-mod wilson;
 
 use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
-use crate::cli::plan::{STAGGERED_OWNERS, belong_elsewhere};
+use crate::cli::plan::{belong_elsewhere, definition, merged, refuse_foreign_keys, staggered_names};
 use crate::cli::progress::Watch;
-use crate::cli::staggered::{ShiftFlags, is_chosen, merged};
 use crate::cli::text::lattice;
 use crate::cli::world::World;
 use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
 use crate::config::Settings;
 use crate::plot::write_lines;
 use clap::{Args, ValueEnum};
+use ferrite::FermionKind;
 use ferrite::bench::solver::{Cell, Scheme, Study, StudyFailure};
+use ferrite::dirac::WILSON;
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
 use ferrite::lattice::Lattice;
@@ -55,8 +56,7 @@ pub enum Paper {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The Dirac operator: wilson, staggered (naive), asqtad or hisq [default: wilson]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = format!("wilson, {} [default: wilson]", staggered_names()))]
     operator: Option<String>,
     /// The study to repeat, of Wilson fermions [default: 001]
     #[arg(long, value_enum)]
@@ -96,8 +96,12 @@ pub struct Arguments {
     plot: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Staggered operators")]
     formats: FormatFlags,
-    #[command(flatten)]
-    shifts: ShiftFlags,
+    /// Solve (M^+ M + s) x = b for these shifts, joined with commas
+    #[arg(long, value_name = "S1,S2,...", allow_hyphen_values = true, help_heading = "Staggered operators")]
+    shifts: Option<String>,
+    /// Several shifts: multishift (together, then each refined) or sequential [default: multishift]
+    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
+    shift_solver: Option<String>,
     /// Asqtad's tadpole factor, or 'plaquette' for the fourth root of the mean plaquette [default: 1]
     #[arg(long, value_name = "U", allow_hyphen_values = true)]
     u0: Option<String>,
@@ -108,25 +112,34 @@ pub struct Arguments {
 
 /// What is solved.
 enum Subject {
-    Wilson(wilson::Tables),
-    Staggered(staggered::Plan),
+    Paper(paper::Tables),
+    Staggered(Box<formats::Plan>),
 }
 
 impl Subject {
     fn new(args: &Arguments) -> Outcome<Self> {
         let mut settings = Settings::default();
-        let texts = [("operator", &args.operator), ("u0", &args.u0), ("naik-epsilon", &args.naik_epsilon)];
+        let texts = [
+            ("operator", &args.operator),
+            ("u0", &args.u0),
+            ("naik-epsilon", &args.naik_epsilon),
+            ("shifts", &args.shifts),
+            ("shift-solver", &args.shift_solver),
+        ];
         for (key, value) in texts {
             settings.flag(key, value.as_deref());
         }
-        args.shifts.add_to(&mut settings);
-        if is_chosen(&settings) {
-            return staggered::Plan::new(args, &mut settings).map(Subject::Staggered);
+        let chosen = definition(&mut settings);
+        if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
+            return formats::Plan::new(args, &mut settings).map(|plan| Subject::Staggered(Box::new(plan)));
         }
-        settings.choice("operator", &[("wilson", ()), ("staggered", ()), ("asqtad", ()), ("hisq", ())]);
-        belong_elsewhere(&mut settings, &["u0", "naik-epsilon", "shifts", "shift-solver"], STAGGERED_OWNERS);
+        if let Some(definition) = chosen.filter(|definition| **definition != WILSON) {
+            let why = format!("the study is of wilson and of staggered operators, not of {}", definition.name);
+            belong_elsewhere(&mut settings, &["operator"], &why);
+        }
+        refuse_foreign_keys(&mut settings, &WILSON);
         settings.finish("the command line")?;
-        wilson::Tables::new(args).map(Subject::Wilson)
+        paper::Tables::new(args).map(Subject::Paper)
     }
 }
 
@@ -146,13 +159,13 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     };
     let layout = choice.layout.cut(world, lattice, hops)?;
     let needs = match &subject {
-        Subject::Wilson(tables) => tables.memory(layout.cut()),
+        Subject::Paper(tables) => tables.memory(layout.cut()),
         Subject::Staggered(plan) => plan.memory(layout.cut()),
     };
     device.require_all(world, &needs, &format!("the study on {lattice}"))?;
     let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, world)).transpose()?;
     interrupt::listen();
-    let (results, u0) = {
+    let (results, on_links) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
         let (gauge, plaquette) = match file {
@@ -160,28 +173,30 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             None => quenched(&domain, &args, world)?,
         };
         match &subject {
-            Subject::Wilson(tables) => {
+            Subject::Paper(tables) => {
                 tables.work(&Configuration::new(&domain, &gauge), &study, context).map(|results| (results, None))
             }
             Subject::Staggered(plan) => {
-                let name = args.gauge.as_ref().map_or("the configuration".into(), |path| path.display().to_string());
-                let solved = plan.work(&domain, (gauge, plaquette, &name), &study, context);
-                solved.map(|(results, u0)| (results, Some(u0)))
+                let name = args.gauge.clone().unwrap_or_else(|| "the configuration".into());
+                let solved = plan.work(&domain, (&gauge, plaquette, &name), &study, context);
+                solved.map(|(results, operator)| (results, Some(operator)))
             }
         }
     }?;
     if let Some(path) = &args.plot {
         let lines = match &subject {
-            Subject::Wilson(_) => {
-                picture(&results, format!("BiCGstab with reliable updates on {lattice}, Wilson"), wilson::is_shown)
+            Subject::Paper(_) => {
+                picture(&results, format!("BiCGstab with reliable updates on {lattice}, Wilson"), paper::is_shown)
             }
             Subject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
         };
         world.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
     }
-    let (operator, details) = match &subject {
-        Subject::Wilson(_) => ("wilson", json!({ "paper": "001" })),
-        Subject::Staggered(plan) => (plan.name(), merged(plan.describe(u0.unwrap_or(1.0)), [json!({ "paper": null })])),
+    let (operator, details) = match (&subject, &on_links) {
+        (Subject::Staggered(plan), Some(operator)) => {
+            (plan.definition().name, merged(plan.describe(operator), [json!({ "paper": null })]))
+        }
+        _ => (WILSON.name, json!({ "paper": "001" })),
     };
     let object = json!({
         "backend": device.name(),
@@ -199,10 +214,10 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     context.output.result("ferrite.bench-solver/1", merged(object, [details]), || {
         let mut text = format!("{}, {lattice}\n", device.describe());
         match &subject {
-            Subject::Wilson(tables) => {
+            Subject::Paper(tables) => {
                 for (number, _) in &tables.0 {
                     let cells = results.table(Some(*number));
-                    text += &print(&wilson::title(*number), &cells, &study, &results.rates);
+                    text += &print(&paper::title(*number), &cells, &study, &results.rates);
                 }
             }
             Subject::Staggered(plan) => {
@@ -226,7 +241,7 @@ fn checked(args: &Arguments) -> Outcome<(Subject, Study)> {
         _ => {}
     }
     let masses = match &subject {
-        Subject::Wilson(_) => wilson::Tables::masses(args)?,
+        Subject::Paper(_) => paper::Tables::masses(args)?,
         Subject::Staggered(plan) => plan.masses(args)?,
     };
     let study = Study { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };

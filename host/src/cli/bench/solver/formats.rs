@@ -1,20 +1,21 @@
-//! CG on M^+ M of staggered fermions, in every format asked for.
+//! CG on M^+ M of a staggered operator, in every format asked for.
 use super::table::Results;
 use super::{Arguments, columns};
 use crate::cli::batch::Needs;
 use crate::cli::bench::kernels::NO_SUCH_KERNELS;
+use crate::cli::host_links::with_tadpole;
 use crate::cli::layout::Cut;
-use crate::cli::plan::{RECONSTRUCTIONS, name_of};
-use crate::cli::staggered::{HostLinks, Kind, STRATEGIES, configuration, has_inverses};
+use crate::cli::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, merged, name_of, refuse_foreign_keys};
 use crate::cli::{Context, Failure, Outcome, text};
 use crate::config::Settings;
-use ferrite::bench::solver::{Scheme, Several, Study, staggered_cell, staggered_matrix_gflops, staggered_schemes};
-use ferrite::dirac::{StaggeredParams, TimeBoundary};
+use ferrite::bench::solver::{Scheme, Several, Study, cell, cell_of_several, matrix_gflops, schemes};
+use ferrite::dirac::Definition;
 use ferrite::domain::Domain;
-use ferrite::field::host::HostGauge;
+use ferrite::field::host::{ColourVector, HostGauge};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Precision, Request, staggered_link_bytes};
+use ferrite::solve::{Configuration, LinkStorage, Operator, Request, staggered_link_bytes};
 use serde_json::{Value, json};
+use std::path::Path;
 use tracing::info;
 
 /// Bare masses if none are given.
@@ -22,7 +23,7 @@ const MASSES: [f64; 5] = [0.1, 0.05, 0.02, 0.01, 0.005];
 
 /// What is solved and how.
 pub struct Plan {
-    kind: Kind,
+    operator: Operator,
     several: Option<Several>,
     schemes: Vec<Scheme>,
 }
@@ -36,21 +37,25 @@ impl Plan {
                 return Err(Failure::refused(why));
             }
         }
-        let kind = Kind::from_settings(settings);
+        let definition = plan::definition(settings);
+        let operator = definition.and_then(|definition| (definition.resolve)(settings));
+        if let Some(definition) = definition {
+            refuse_foreign_keys(settings, definition);
+        }
         let shifts = settings.numbers("shifts", "a number", |_| true);
         let strategy = settings.choice("shift-solver", &STRATEGIES);
         if shifts.is_none() && strategy.is_some() {
             settings.conflict("shift-solver", "shifts", "belongs to --shifts");
         }
         settings.finish("the command line")?;
-        let Some(kind) = kind else { return Err(Failure::refused("the command line is incomplete")) };
-        let schemes =
-            staggered_schemes(kind != Kind::Naive, &args.formats.precisions()?, &args.formats.reconstructions()?);
+        let Some((operator, _)) = operator else { return Err(Failure::refused("the command line is incomplete")) };
+        let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
+        let schemes = schemes(operator.definition(), &precisions, &reconstructions);
         if schemes.is_empty() {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
         let several = shifts.map(|shifts| Several { shifts, strategy: strategy.unwrap_or_default() });
-        Ok(Plan { kind, several, schemes })
+        Ok(Plan { operator, several, schemes })
     }
     /// `--masses`.
     pub fn masses(&self, args: &Arguments) -> Outcome<Vec<f64>> {
@@ -72,42 +77,40 @@ impl Plan {
     }
     /// Device memory, with names for what takes it.
     pub fn memory(&self, cut: Cut) -> Needs {
-        let (sites, improved) = (cut.local.half_volume(), self.kind != Kind::Naive);
-        let operator = StaggeredParams::new(1.0, TimeBoundary::Antiperiodic);
-        let (precision, reconstruction) = (Precision::Double, LinkStorage::FULL);
-        let request = Request { precision, reconstruction, ..Request::staggered(operator) };
+        let (sites, improved) = (cut.local.half_volume(), self.is_improved());
+        let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(self.operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
-        let mut needs = request.staggered_memory(cut.local, &cut.grid, 1, improved, shifts);
+        let mut needs = request.memory(cut.local, &cut.grid, 1, shifts);
         // All formats stay on the device.
         let formats = self.schemes.iter().map(|s| staggered_link_bytes(sites, improved, s.precision, s.reconstruction));
         needs.push(("links in all formats", formats.sum()));
         needs
     }
-    /// Solves in all formats that the links allow; answers with the tadpole factor too.
+    /// Solves in all formats that the links allow; answers with the operator on these links, too.
     pub fn work(
         &self,
         domain: &Domain,
-        (gauge, plaquette, name): (HostGauge, f64, &str),
+        (gauge, plaquette, name): (&HostGauge, f64, &Path),
         study: &Study,
         context: &Context,
-    ) -> Outcome<(Results, f64)> {
-        let u0 = self.kind.u0(name, plaquette).map_err(Failure::shared)?;
-        let links = HostLinks::Thin(Box::new(gauge));
-        let configuration = configuration(self.kind, domain, &links, u0)?;
+    ) -> Outcome<(Results, Operator)> {
+        let operator = with_tadpole(self.operator, name, plaquette)?;
+        let configuration = Configuration::new(domain, gauge);
         let mut schemes = Vec::new();
         for scheme in &self.schemes {
-            if configuration.possible(scheme.reconstruction)? == scheme.reconstruction {
+            if configuration.possible(&operator, scheme.reconstruction)? == scheme.reconstruction {
                 schemes.push(*scheme);
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
-                info!("{}: left out, {recon} reals do not tell some of these links", super::table::name(scheme));
+                let name = super::table::name(scheme);
+                info!("{name}: left out, some links cannot be reconstructed from {recon} real numbers");
             }
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
-                "--reconstruct: so few reals do not tell some links of the {} operator; use 18{}",
-                self.kind.title(),
-                if matches!(self.kind, Kind::Hisq(_)) { ", 13 or 9" } else { "" }
+                "--reconstruct: some links of the {} operator cannot be reconstructed from so few real numbers; use 18{}",
+                self.definition().title,
+                if self.definition().staggered().is_some_and(|links| links.in_u3) { ", 13 or 9" } else { "" }
             ))
             .shared());
         }
@@ -117,18 +120,26 @@ impl Plan {
             &schemes,
             study,
             context,
-            |precision, reconstruction| Ok(staggered_matrix_gflops(&configuration, precision, reconstruction)?),
-            |mass, scheme, watch| staggered_cell(&configuration, study, self.several.as_ref(), mass, scheme, watch),
+            |precision, storage| {
+                Ok(matrix_gflops::<ColourVector>(&configuration, operator.with_mass(0.1), precision, storage)?)
+            },
+            |mass, scheme, watch| {
+                let operator = operator.with_mass(mass);
+                match &self.several {
+                    Some(several) => cell_of_several(&configuration, study, several, operator, scheme, watch),
+                    None => cell::<ColourVector>(&configuration, study, operator, scheme, watch),
+                }
+            },
         )?;
-        Ok((results, u0))
+        Ok((results, operator))
     }
     /// Whether hops of three sites are made.
     pub fn is_improved(&self) -> bool {
-        self.kind != Kind::Naive
+        self.definition().is_improved()
     }
-    /// The operator's name among the values of `--operator`.
-    pub fn name(&self) -> &'static str {
-        self.kind.name()
+    /// The operator's.
+    pub fn definition(&self) -> &'static Definition {
+        self.operator.definition()
     }
     /// The title of the table.
     pub fn title(&self) -> String {
@@ -138,24 +149,23 @@ impl Plan {
                 format!("{}, {}", text::count(shifts.len(), "shift"), name_of(&STRATEGIES, *strategy))
             }
         };
-        format!("{} operator, {systems}: iterations", self.kind.title())
+        format!("{} operator, {systems}: iterations", self.definition().title)
     }
     /// The title of the plot.
     pub fn plot_title(&self, lattice: Lattice) -> String {
         match &self.several {
-            None => format!("CG on {lattice}, {}", self.kind.title()),
+            None => format!("CG on {lattice}, {}", self.definition().title),
             Some(several) => {
-                format!("{} on {lattice}, {}", text::count(several.shifts.len(), "shift"), self.kind.title())
+                format!("{} on {lattice}, {}", text::count(several.shifts.len(), "shift"), self.definition().title)
             }
         }
     }
     /// What JSON says of the operator.
-    pub fn describe(&self, u0: f64) -> Value {
-        json!({
-            "u0": matches!(self.kind, Kind::Asqtad(_)).then_some(u0),
-            "naik_epsilon": match self.kind { Kind::Hisq(epsilon) => Some(epsilon), _ => None },
+    pub fn describe(&self, operator: &Operator) -> Value {
+        let several = json!({
             "shifts": self.several.as_ref().map(|several| &several.shifts),
             "shift_solver": self.several.as_ref().map(|several| name_of(&STRATEGIES, several.strategy)),
-        })
+        });
+        merged(several, [Value::Object(operator.describe_smearing(false))])
     }
 }

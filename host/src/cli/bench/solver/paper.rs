@@ -6,6 +6,7 @@ use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
 use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::field::host::Spinor;
 use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request};
 
 /// Bare masses if none are given.
@@ -45,21 +46,22 @@ impl Tables {
         // Three formats stay on the device beside the one in double.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request = Request { method: Method::Cg, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
-        let mut needs = request.memory(cut.local, &cut.grid, 1);
+        let mut needs = request.memory(cut.local, &cut.grid, 1, None);
         needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
         needs
     }
     /// Solves for all tables.
     pub fn work(&self, configuration: &Configuration, study: &Study, context: &Context) -> Outcome<Results> {
         let mut results = Results::default();
+        let of = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic).into();
         for (number, table) in &self.0 {
             columns(
                 (&mut results, Some(*number)),
                 &table.schemes(),
                 study,
                 context,
-                |precision, reconstruction| Ok(matrix_gflops(configuration, precision, reconstruction)?),
-                |mass, scheme, watch| cell(configuration, study, mass, scheme, watch),
+                |precision, storage| Ok(matrix_gflops::<Spinor>(configuration, of(0.1), precision, storage)?),
+                |mass, scheme, watch| cell::<Spinor>(configuration, study, of(mass), scheme, watch),
             )?;
         }
         Ok(results)

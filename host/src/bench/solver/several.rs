@@ -1,0 +1,69 @@
+//! Many shifts together, by multi-shift CG or one after the other.
+use super::{Cell, Sample, Scheme, Study, StudyFailure, average, not_converged, unsolved};
+use crate::dirac::Operator;
+use crate::field::host::ColourVector;
+use crate::generate;
+use crate::solve::{Configuration, ShiftStrategy, SolvedShifts};
+use solvers::Observer;
+
+/// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Several {
+    /// σ
+    pub shifts: Vec<f64>,
+    /// How they are solved.
+    pub strategy: ShiftStrategy,
+}
+
+/// Solves the systems of several shifts on both parities for all sources.
+///
+/// # Errors
+/// [`StudyFailure`]; solves that do not converge are in the cell.
+pub fn cell_of_several(
+    configuration: &Configuration,
+    study: &Study,
+    several: &Several,
+    operator: Operator,
+    scheme: Scheme,
+    observer: &mut dyn Observer,
+) -> std::result::Result<Cell, StudyFailure> {
+    let request = study.request(operator, scheme);
+    average(operator.mass(), scheme, study.sources, |seed| {
+        let source = [generate::random_source::<ColourVector>(configuration.domain().section(), seed)];
+        let Several { shifts, strategy } = several;
+        Sample::of_shifts(configuration.solve_shifts(&source, shifts, *strategy, &request, observer))
+    })
+}
+
+impl Sample {
+    /// Of a solve for one source and several shifts, or why some system did not converge.
+    fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
+        let report = match solved {
+            Ok((_, report)) => report,
+            Err(failure) => return unsolved(failure).map(Err),
+        };
+        if report.cancelled {
+            return Err(StudyFailure::Interrupted);
+        }
+        let all: Vec<f64> = report.shifts.iter().map(|outcome| outcome.true_residual[0]).collect();
+        let true_residual = solvers::worst_residual(&all);
+        if !report.converged {
+            let why = report.shifts.iter().find_map(|outcome| {
+                let why = outcome.failure.as_ref()?;
+                Some(format!("shift {}: {why}", outcome.shift))
+            });
+            return Ok(Err(why.unwrap_or_else(|| not_converged(true_residual))));
+        }
+        // The system that took longest was there from the first to the last iteration.
+        let first = report.shifts.iter().map(|outcome| outcome.iterations).max().unwrap_or(0);
+        let then: usize = report.shifts.iter().map(|outcome| outcome.refinement_iterations).sum();
+        Ok(Ok(Sample {
+            iterations: first + then,
+            updates: report.shifts.iter().map(|outcome| outcome.reliable_updates).sum(),
+            seconds: report.seconds,
+            first: (first, report.first_seconds),
+            flops: report.gflops * report.seconds * 1e9,
+            true_residual,
+        }))
+    }
+}

@@ -1,0 +1,121 @@
+//! Links of an operator: from files to host memory, and from there to a device.
+use super::layout::Layout;
+use super::plan::{LinkFiles, PRECISIONS, Plan, name_of};
+use super::world::World;
+use super::{Failure, Outcome, fields};
+use ferrite::dirac::StaggeredPhases;
+use ferrite::domain::Domain;
+use ferrite::fat_links::{Improvement, with_phases};
+use ferrite::field::host::HostGauge;
+use ferrite::files::{GaugeFile, ReadOptions};
+use ferrite::solve::{Configuration, LinkStorage, Operator, Precision};
+use std::path::{Path, PathBuf};
+use tracing::{debug, info};
+
+/// Links in host memory.
+pub enum HostLinks {
+    /// A gauge configuration.
+    Gauge(Box<GaugeFile>),
+    /// Fat and long links, without phases and boundary condition.
+    Improved(Box<[HostGauge; 2]>),
+}
+
+/// Links that were read.
+pub struct LinksRead {
+    /// They themselves.
+    pub links: HostLinks,
+    /// The operator on them, with a number for its tadpole factor.
+    pub operator: Operator,
+    /// How they are to be stored on a device.
+    pub storage: LinkStorage,
+}
+
+impl LinksRead {
+    /// *Collective.* Reads the links of a plan.
+    pub fn of(plan: &Plan, layout: &Layout, world: &World) -> Outcome<Self> {
+        let in_u3 = plan.definition().staggered().is_some_and(|links| links.in_u3);
+        // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
+        let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };
+        match &plan.links {
+            LinkFiles::Gauge(path) => {
+                let file = fields::read_gauge(path, &plan.read, layout, world)?;
+                debug!("{}: plaquette {:.10}, {}", path.display(), file.plaquette.mean, plan.lattice);
+                let storage = match in_u3 {
+                    true => plan.reconstruction.unwrap_or(default),
+                    false => storage(path, &plan.read.options, plan.precision, plan.reconstruction, &file)?,
+                };
+                let operator = with_tadpole(plan.operator, path, file.plaquette.mean)?;
+                Ok(LinksRead { links: HostLinks::Gauge(Box::new(file)), operator, storage })
+            }
+            LinkFiles::Improved(fat, long) => {
+                let reading = plan.read.of_any_links();
+                let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
+                    let mut links = fields::read_gauge(path, &reading, layout, world)?.gauge;
+                    let boundary = plan.operator.boundary();
+                    with_phases(&mut links, layout.section, steps, StaggeredPhases::Milc, boundary);
+                    Ok(links)
+                };
+                let links = HostLinks::Improved(Box::new([read(fat, 1)?, read(long, 3)?]));
+                Ok(LinksRead { links, operator: plan.operator, storage: plan.reconstruction.unwrap_or(default) })
+            }
+        }
+    }
+}
+
+impl HostLinks {
+    /// *Collective.* For a device.
+    pub fn on(&self, domain: &Domain) -> Outcome<Configuration<'_>> {
+        Ok(match self {
+            HostLinks::Gauge(file) => Configuration::new(domain, &file.gauge),
+            HostLinks::Improved(both) => Configuration::improved(Improvement::from_host(domain, &both[0], &both[1])?),
+        })
+    }
+}
+
+/// An operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
+pub fn with_tadpole(operator: Operator, configuration: &Path, plaquette: f64) -> Outcome<Operator> {
+    let Operator::Staggered(staggered) = operator else { return Ok(operator) };
+    staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
+        let path = configuration.display();
+        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give --u0 a number");
+        Failure::refused(why).shared()
+    })
+}
+
+/// How far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
+fn off_su3_limit(precision: Precision) -> f64 {
+    match precision {
+        Precision::Double => 1e-12,
+        Precision::Single => 1e-6,
+        Precision::Half => 1e-4,
+        Precision::Fp16 => 1e-3,
+    }
+}
+
+/// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
+fn storage(
+    path: &Path,
+    read: &ReadOptions,
+    precision: Precision,
+    asked: Option<LinkStorage>,
+    file: &GaugeFile,
+) -> Outcome<LinkStorage> {
+    // Projected links are in SU(3), whatever the file's were.
+    let off = if read.reunitarise { 0.0 } else { file.unitarity.violation };
+    let half = asked.is_some_and(|storage| storage.half);
+    let limit = off_su3_limit(if half { Precision::Half } else { precision });
+    let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
+    let far =
+        format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
+    match asked {
+        Some(asked) if asked.reals != 18 && off > limit => {
+            Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")).shared())
+        }
+        Some(asked) => Ok(asked),
+        None if off > limit => {
+            info!("{far}: all 18 reals of a link are kept");
+            Ok(LinkStorage::FULL)
+        }
+        None => Ok(LinkStorage::of(12)),
+    }
+}

@@ -1,0 +1,346 @@
+//! The keys of a solve and of its likes: one table makes flags with their help, keys of input files and the input that
+//! `ferrite init` prints. Those of operators are in the registry of operators.
+use crate::config::Settings;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use ferrite::FermionKind;
+use ferrite::dirac::{Definition, Key, KeyKind, OPERATORS};
+use std::sync::LazyLock;
+
+/// Keys that belong together.
+pub struct Section {
+    /// Of the flags in help texts.
+    heading: Option<&'static str>,
+    /// Before the keys in an input.
+    comment: &'static str,
+    keys: Vec<&'static Key>,
+}
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $constant:ident: $kind:ident $name:literal $value:literal $help:literal, $example:literal;)*) => {
+        $(static $constant: Key = Key::new($name, $value, KeyKind::$kind, $help, $example);)*
+    };
+}
+
+keys! {
+    GAUGE: Text "gauge" "FILE" "The configuration: ILDG, NERSC, MILC or .npy", "\"weak.ildg\"";
+    FAT: Text "fat" "FILE" "Fat links made before, by `ferrite links` or MILC, with --long and instead of --gauge",
+        "\"fat.scidac\"";
+    LONG: Text "long" "FILE" "Long links made before", "\"long.scidac\"";
+    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not tell them", "[16, 16, 16, 32]";
+    RECORD: Count "record" "N" "Which field of a LIME file with several, from 0", "0";
+    NO_VERIFY: Switch "no-verify" ""
+        "Accept a file whose checksum, plaquette, link trace or length is not as its header says", "false";
+    ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
+    REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
+    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, joined with commas, instead of --mass", "[0.02, 0.05]";
+    SHIFTS: Numbers "shifts" "S1,S2,..." "Solve (M^+ M + s) x = b for these shifts, joined with commas", "[0.01, 0.1]";
+    SHIFT_SOLVER: Word "shift-solver" "NAME"
+        "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
+        "\"multishift\"";
+    SOURCE: Texts "source" "SOURCE"
+        "point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER (another of the \
+         noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides",
+        "[\"point:0,0,0,0,0,0\", \"random:1\"]";
+    SOURCES: Count "sources" "N"
+        "Right-hand sides from one source: with point:x,y,z,t its components, 12 or, of staggered quarks, 3; with random:SEED \
+         so many noise vectors", "12";
+    BATCH: Count "batch" "N"
+        "Right-hand sides that are solved together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
+    GUESS: Text "guess" "FILE" "A first guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
+    PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
+    RECONSTRUCT: Word "reconstruct" "N"
+        "Reals kept of a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
+         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits beside fields in single precision, for staggered ones \
+         [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
+    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field", "\"solution.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
+    PLOT: Text "plot" "FILE.svg" "Draw the residual against the iteration", "\"convergence.svg\"";
+    KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
+    PROFILE: Switch "profile" "" "Say how long each kernel ran; the solve takes a little longer", "false";
+    SOLVER: Word "solver" "NAME"
+        "bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in \
+         one Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); of staggered operators cg or \
+         block-cg [default: bicgstab, or cg]", "\"bicgstab\"";
+    TOL: Number "tol" "TOL" "Asked |b - M x| / |b| [default: 1e-10]", "1e-10";
+    MAX_ITERATIONS: Count "max-iterations" "N" "Most iterations [default: 10000]", "10000";
+    OUTER: Word "outer" "NAME"
+        "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
+        "\"double\"";
+    CORRECTION: Word "correction" "NAME"
+        "How true residuals come in: reliable (updates of one Krylov space) or defect (correction by inner solves) [default: \
+         reliable]", "\"reliable\"";
+    DELTA: Number "delta" "D"
+        "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
+         [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
+    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: what an inner solve is asked for [default: 0.01]", "0.01";
+    NO_LADDER: Switch "no-ladder" ""
+        "Give up where the solver stagnates or breaks down, instead of going on in higher precision", "false";
+    MR_STEPS: Count "mr-steps" "N" "Steps of minimum residual in each domain [default: 10]", "10";
+    MR_OMEGA: Number "mr-omega" "OMEGA" "Over-relaxation of these steps [default: 1]", "1.0";
+    DOMAIN_PRECISION: Word "domain-precision" "NAME"
+        "Precision in the domains: double, single, half or fp16 [default: half]", "\"half\"";
+    DOMAIN: Extents "domain" "X,Y,Z,T"
+        "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
+        "[8, 8, 8, 8]";
+    DOMAIN_OVERLAP: Count "domain-overlap" "N"
+        "Sites of its neighbours that the domain of a process has besides its own part: 0 or 2 [default: 0]", "0";
+    KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
+}
+
+/// The names of all operators: `wilson, clover, staggered, asqtad or hisq`.
+pub fn operator_names() -> String {
+    alternatives(OPERATORS.iter().map(|definition| definition.name))
+}
+
+/// `a, b or c`
+pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// `--operator`.
+static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
+    let help = format!("The Dirac operator: {} [default: wilson]", operator_names());
+    Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
+});
+
+/// The operators that have a key.
+pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(move |definition| definition.has_key(key))
+}
+
+/// The keys of all operators, each once: those of several kinds of operators first.
+fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
+    let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
+    for key in OPERATORS.iter().flat_map(|definition| definition.keys) {
+        if all.iter().all(|(_, known)| known.name != key.name) {
+            all.push((heading(key), key));
+        }
+    }
+    all.sort_by_key(|(heading, _)| *heading);
+    all
+}
+
+/// Under which heading help texts have an operator's key: none for those of all Wilson-like operators or of both kinds.
+fn heading(key: &Key) -> Option<&'static str> {
+    let is = |kind| move |definition: &&Definition| definition.kind == kind;
+    let of = |kind| owners(key.name).filter(move |definition| definition.kind == kind).count();
+    match (of(FermionKind::Wilson), of(FermionKind::Staggered)) {
+        (0, _) => Some("Staggered operators"),
+        (some, 0) if some < OPERATORS.iter().copied().filter(is(FermionKind::Wilson)).count() => {
+            Some("Terms of Wilson-like operators")
+        }
+        _ => None,
+    }
+}
+
+/// Keys of the configuration, the operator and its fields, which `apply` has, too.
+static FIELDS: LazyLock<Vec<Section>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| Section { heading, comment, keys: keys.to_vec() };
+    let of = |wanted| operator_keys().into_iter().filter(move |(heading, _)| *heading == wanted).map(|(_, key)| key);
+    let mut operator = section(None, "The operator.", &[&OPERATOR]);
+    operator.keys.extend(of(None));
+    let terms = Some("Terms of Wilson-like operators");
+    let mut wilson = section(terms, "Terms of Wilson-like operators.", &[]);
+    wilson.keys.extend(of(terms));
+    let staggered = Some("Staggered operators");
+    let mut links = section(staggered, "Keys of staggered operators.", &[&FAT, &LONG]);
+    links.keys.extend(of(staggered));
+    vec![
+        section(None, "The configuration.", &[&GAUGE]),
+        section(
+            Some("Reading the configuration"),
+            "How it is read.",
+            &[&LATTICE, &RECORD, &NO_VERIFY, &ALLOW_NON_UNITARY, &REUNITARISE],
+        ),
+        operator,
+        wilson,
+        links,
+        section(None, "Right-hand sides.", &[&SOURCE, &SOURCES]),
+        section(None, "Formats of fields and links, and the result.", &[&PRECISION, &RECONSTRUCT, &OUTPUT]),
+    ]
+});
+
+/// Keys of a solve alone.
+static SOLVING: LazyLock<Vec<Section>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| Section { heading, comment, keys: keys.to_vec() };
+    vec![
+        section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
+        section(Some("Mixed precision"), "Mixed precision.", &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_LADDER]),
+        section(
+            Some("GCR-DD"),
+            "Keys of gcr-dd.",
+            &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
+        ),
+        section(
+            Some("Staggered operators"),
+            "Several systems of a staggered operator.",
+            &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
+        ),
+        section(None, "What else is written.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
+    ]
+});
+
+/// All sections of a solve, in the order of an input.
+fn sections() -> impl Iterator<Item = &'static Section> {
+    FIELDS.iter().chain(SOLVING.iter())
+}
+
+/// Name and kind of every key of a solve.
+pub static SOLVE: LazyLock<Vec<(&'static str, KeyKind)>> =
+    LazyLock::new(|| sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind)).collect());
+
+/// Keys of staggered operators that are not the operator's own.
+pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
+
+/// Keys of which the solution depends, but for those of operators.
+pub const PHYSICS: [&str; 4] = ["operator", "record", "reunitarise", "tol"];
+
+/// Keys of the GCR-DD preconditioner.
+pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
+    let section = SOLVING.iter().find(|section| section.heading == Some("GCR-DD"));
+    section.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name))
+}
+
+/// Flags that were typed, by key.
+#[derive(Clone, Debug, Default)]
+struct Typed(Vec<(&'static str, Vec<String>)>);
+
+impl Typed {
+    fn of<'k>(matches: &ArgMatches, keys: impl Iterator<Item = &'k &'static Key>) -> Self {
+        let value = |key: &&'static Key| {
+            let texts: Vec<String> = match key.kind {
+                KeyKind::Switch => {
+                    if matches.try_get_one::<bool>(key.name).ok().flatten().copied().unwrap_or(false) {
+                        vec!["true".into()]
+                    } else {
+                        Vec::new()
+                    }
+                }
+                _ => matches.try_get_many::<String>(key.name).ok().flatten().into_iter().flatten().cloned().collect(),
+            };
+            (!texts.is_empty()).then_some((key.name, texts))
+        };
+        Typed(keys.filter_map(value).collect())
+    }
+    fn add_to(&self, settings: &mut Settings) {
+        self.0.iter().for_each(|(key, texts)| settings.flags(key, texts));
+    }
+}
+
+/// A key as a flag.
+fn flag(key: &'static Key, heading: Option<&'static str>) -> Arg {
+    let arg = Arg::new(key.name).long(key.name).help(key.help).help_heading(heading);
+    let arg = if key.name == "output" { arg.short('o') } else { arg };
+    match key.kind {
+        KeyKind::Switch => arg.action(ArgAction::SetTrue),
+        KeyKind::Texts => arg.action(ArgAction::Append).value_name(key.value),
+        KeyKind::Text => arg.action(ArgAction::Set).value_name(key.value),
+        _ => arg.action(ArgAction::Set).value_name(key.value).allow_hyphen_values(true),
+    }
+}
+
+macro_rules! flags {
+    ($(#[$doc:meta])* $name:ident: $sections:expr, without $without:expr;) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $name(Typed);
+
+        impl $name {
+            /// Adds the flags to the settings.
+            pub fn add_to(&self, settings: &mut Settings) {
+                self.0.add_to(settings);
+            }
+        }
+        impl Args for $name {
+            fn augment_args(command: Command) -> Command {
+                let flags = |section: &'static Section| section.keys.iter().map(|key| (*key, section.heading));
+                let flags = $sections.flat_map(flags).filter(|(key, _)| !$without.contains(&key.name));
+                command.args(flags.map(|(key, heading)| flag(key, heading)))
+            }
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                let keys = $sections.flat_map(|section| &section.keys);
+                Ok($name(Typed::of(matches, keys.filter(|key| !$without.contains(&key.name)))))
+            }
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+flags! {
+    /// Flags of an operator and its fields, as typed; not of a Schur complement, which is no parameter where it is applied.
+    FieldFlags: FIELDS.iter(), without ["schur"];
+}
+flags! {
+    /// All flags of a solve, as typed.
+    SolveFlags: sections(), without [""];
+}
+
+/// Keys that are set in the input that `ferrite init solve` prints; the others are comments.
+const SET: [&str; 11] =
+    ["gauge", "operator", "mass", "csw", "bc-time", "source", "solver", "tol", "max-iterations", "precision", "output"];
+
+/// An input of `ferrite solve`, with all keys.
+pub fn input() -> String {
+    let mut text = String::from(
+        "# Input of `ferrite solve FILE`: flags of the command as keys. Everything is in lattice units. Keys with a # are\n\
+         # optional, and have a value as an example.\n",
+    );
+    for section in sections() {
+        text += &format!("\n# == {}\n", section.comment);
+        for key in &section.keys {
+            for line in wrapped(key.help, 116) {
+                text += &format!("#  {line}\n");
+            }
+            let (name, example) = (key.name, key.example);
+            text += &match (key.instead_of, SET.contains(&name)) {
+                // It does not go with what is set.
+                (Some(other), _) => format!("#  in place of {other}: {name} = {example}\n"),
+                (None, true) => format!("{name} = {example}\n"),
+                (None, false) => format!("# {name} = {example}\n"),
+            };
+        }
+    }
+    text + "\n" + EVERY_INPUT
+}
+
+/// Keys of every input.
+const EVERY_INPUT: &str = "\
+# == Keys of every input.
+# backend = \"auto\"            # cuda, cpu; auto takes a GPU if one works
+# device = 0
+# threads = 8                 # default: all
+# memory = \"20GiB\"            # of the device, default: what is free
+# tuning = \"on\"               # block sizes that `ferrite tune` has measured
+# grid = [1, 1, 1, 1]         # processes in each direction; default: that with the smallest faces
+# transport = \"direct\"        # copy, mpi, host; default: the fastest
+# no-overlap = false
+# share-gpus = false
+";
+
+/// Lines of words, no longer than `width`.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
