@@ -153,8 +153,8 @@ where
         Ok(work)
     }
     /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
-    fn narrow(&self, sides: usize) -> bool {
-        let can = !self.local && narrow_both(self.space, self.operator, sides);
+    fn narrow(&self, nrhs: usize) -> bool {
+        let can = !self.local && narrow_both(self.space, self.operator, nrhs);
         if can {
             self.memory.borrow_mut().resize(self.space.nrhs());
         }
