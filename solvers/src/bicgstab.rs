@@ -7,6 +7,7 @@ use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::stopping::RhsFailure;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
@@ -108,6 +109,7 @@ pub fn bicgstab<Y: System>(
         // ρ' = (r̃, s) − ω (r̃, t), ‖r'‖² = ‖s‖² − |ω|² ‖t‖²
         let cancelled = c.find_omega(&mut run)?;
         if cancelled {
+            // x̂ ← x̂ + α p + ω s, r' = s − ω t
             c.update(space, p, t, &mut run.state.correction, r)?;
             // ρ' = (r̃, r'), ‖r'‖²
             space.dot_norm2(r, shadow, &mut c.next_rho, &mut run.state.norm2)?;
@@ -118,6 +120,7 @@ pub fn bicgstab<Y: System>(
         let due = run.advance()? | c.find_breakdowns(&mut run);
         if due {
             if !cancelled {
+                // x̂ ← x̂ + α p + ω s, r' = s − ω t
                 c.update(space, p, t, &mut run.state.correction, r)?;
             }
             // x ← x + x̂, r ← b − A x
@@ -282,7 +285,7 @@ impl BicgstabScalars {
         due: bool,
     ) -> Result<Vec<bool>, SolveError<Y::Error>> {
         let mut anew = vec![false; self.rho.len()];
-        for j in 0..self.rho.len() {
+        for (j, anew) in anew.iter_mut().enumerate() {
             self.beta[j] = Complex64::ZERO;
             if !run.state.active[j] || due && !self.after_update(run, j)? {
                 continue;
@@ -298,13 +301,13 @@ impl BicgstabScalars {
                     run.info.restarts += 1;
                     run.state.restart[j] = true;
                 } else {
-                    run.check_finite(j, false)?;
+                    run.give_up(j, RhsFailure::NotANumber)?;
                     continue;
                 }
             }
             if run.state.restart[j] {
                 run.state.restart[j] = false;
-                anew[j] = true;
+                *anew = true;
                 self.rho[j] = run.sloppy_norm2(j).into();
                 self.shadow_norm[j] = run.sloppy_norm2(j).sqrt();
             }

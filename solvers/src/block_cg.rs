@@ -7,19 +7,19 @@ use crate::observer::Observer;
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
-use crate::small::{Factor, adjoint, minus, product};
-use crate::stopping::{Failure, StoppingRule};
+use crate::small::{GramFactor, adjoint, minus, product};
+use crate::stopping::{RhsFailure, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
 /// A pivot of P†A P, scaled to a unit diagonal, at or below this is no positive number: double precision has 16 digits.
 const POSITIVE: f64 = 1e-14;
 /// ‖w‖² of a new residual direction below this, where its predecessor has norm 1, is rounding: 10 ε².
-const NOTHING: f64 = 1e-30;
+const ROUNDING_NORM2: f64 = 1e-30;
 /// A smaller pivot in the factors of W†W means a second round: Q = W T is orthonormal to ε over the pivot only.
-const ONCE_MORE: f64 = 1e-3;
+const SMALL_PIVOT: f64 = 1e-3;
 /// What is left of a vector that the first round called independent, below which the second round drops it.
-const LOST: f64 = 0.1;
+const SECOND_THRESHOLD: f64 = 0.1;
 
 /// Parameters of [`block_cg`] and [`block_cgnr`](crate::block_cgnr()).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -139,7 +139,7 @@ pub(crate) fn block_cg_on<'a, Y: System>(
     block.space.zero(&mut blocks.p)?;
     // Q C = R = B − A X, P = Q
     run.demote(&mut blocks.scratch)?;
-    block.begin(&mut run, blocks)?;
+    block.factor_residuals(&mut run, blocks)?;
     block.space.copy(&blocks.q, &mut blocks.p)?;
 
     while !run.finished() {
@@ -147,7 +147,7 @@ pub(crate) fn block_cg_on<'a, Y: System>(
         system.apply_sloppy(&blocks.p, &mut blocks.t)?;
         run.applied(1);
         // α = (P†T)⁻¹
-        let alpha = block.curvature(&mut run, blocks)?;
+        let alpha = block.find_alpha(&mut run, blocks)?;
         // X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C
         let s = alpha.as_ref().map(|alpha| block.step(&mut run, alpha, blocks)).transpose()?;
         // ‖r_j‖² = Σ_i |C_ij|²
@@ -155,7 +155,7 @@ pub(crate) fn block_cg_on<'a, Y: System>(
         let due = run.advance()?;
         match s {
             // P ← Q' + P S†
-            Some(s) if !due => block.turn(&adjoint(block.n, &s), blocks)?,
+            Some(s) if !due => block.new_directions(&adjoint(block.n, &s), blocks)?,
             // x ← x + x̂, r ← b − A x
             _ => block.update(&mut run, alpha.as_deref(), blocks)?,
         }
@@ -213,13 +213,13 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
     }
 
     /// Vectors that `stays` does not name become zero, whatever they are. P has numbers always.
-    fn blank(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
+    fn keep_only(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
         let mask: Vec<_> = (0..self.n).map(|j| Complex64::from(if stays(j) { 1.0 } else { 0.0 })).collect();
         self.space.axpby(&vec![Complex64::ZERO; self.n], p, &mask, x)
     }
 
     /// Q C ← the residuals of those that are active, which `scratch` has.
-    fn begin<Y: System<Sloppy = S, Error = S::Error>>(
+    fn factor_residuals<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
@@ -234,13 +234,13 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
                 (self.c[j * self.n + j], *scale) = (norm.into(), (self.unit / norm).into());
             }
         }
-        self.blank(|j| self.kept[j], &blocks.p, &mut blocks.scratch)?;
+        self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.scratch)?;
         self.space.axpby(&scale, &blocks.scratch, &vec![Complex64::ZERO; self.n], &mut blocks.q)?;
         self.orthonormalise(run, blocks).map(|_| ())
     }
 
     /// (P†T)⁻¹, or nothing where P has to begin anew.
-    fn curvature<Y: System<Sloppy = S, Error = S::Error>>(
+    fn find_alpha<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
@@ -251,14 +251,14 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
             let lost: Vec<usize> = (0..self.n).filter(|&j| bad(j) && self.kept[j]).collect();
             if !lost.is_empty() {
                 for rhs in lost {
-                    run.give_up(rhs, Failure::NotANumber)?;
+                    run.give_up(rhs, RhsFailure::NotANumber)?;
                 }
                 return Ok(None);
             }
             // An operator that makes no numbers of zero. They must not reach the others.
-            self.blank(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
+            self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
         }
-        let factor = Factor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
+        let factor = GramFactor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
         let Some((_, curvature)) = factor.dropped else { return Ok(Some(factor.inverse())) };
         if let Some(failure) = StoppingRule::not_positive(&mut self.not_positive, self.fresh, curvature) {
             self.give_up_all(run, failure)?;
@@ -295,13 +295,13 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         if run.finished() {
             return Ok(());
         }
-        self.begin(run, blocks)?;
+        self.factor_residuals(run, blocks)?;
         self.fresh = run.state.restart.contains(&true);
         match alpha {
             Some(alpha) if !self.fresh => {
                 // T†Q
                 let overlap = self.gram(run, &blocks.t, &blocks.q)?;
-                self.turn(&minus(&product(self.n, alpha, &overlap)), blocks)?;
+                self.new_directions(&minus(&product(self.n, alpha, &overlap)), blocks)?;
             }
             _ => self.space.copy(&blocks.q, &mut blocks.p)?,
         }
@@ -315,26 +315,26 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
     ) -> Result<Vec<Complex64>, SolveError<S::Error>> {
-        let first = self.round(run, blocks, self.threshold, NOTHING)?;
-        if first.smallest >= ONCE_MORE {
+        let first = self.orthogonalise_once(run, blocks, self.threshold, ROUNDING_NORM2)?;
+        if first.smallest >= SMALL_PIVOT {
             return Ok(first.s);
         }
-        let second = self.round(run, blocks, LOST, NOTHING)?;
+        let second = self.orthogonalise_once(run, blocks, SECOND_THRESHOLD, ROUNDING_NORM2)?;
         Ok(product(self.n, &second.s, &first.s))
     }
 
-    fn round<Y: System<Sloppy = S, Error = S::Error>>(
+    fn orthogonalise_once<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
         threshold: f64,
         floor: f64,
-    ) -> Result<Factor, SolveError<S::Error>> {
+    ) -> Result<GramFactor, SolveError<S::Error>> {
         let g = self.gram(run, &blocks.q, &blocks.q)?;
         if g.iter().any(|v| !v.is_finite()) {
-            self.give_up_all(run, Failure::NotANumber)?;
+            self.give_up_all(run, RhsFailure::NotANumber)?;
         }
-        let factor = Factor::new(self.n, &g, &self.kept, threshold, floor);
+        let factor = GramFactor::new(self.n, &g, &self.kept, threshold, floor);
         self.space.block_scale(&factor.t, &blocks.q, &mut blocks.scratch)?;
         std::mem::swap(&mut blocks.q, &mut blocks.scratch);
         self.c = product(self.n, &factor.s, &self.c);
@@ -343,7 +343,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
     }
 
     /// P ← Q + P β.
-    fn turn(&mut self, beta: &[Complex64], blocks: &mut BlockVectors<S>) -> Result<(), S::Error> {
+    fn new_directions(&mut self, beta: &[Complex64], blocks: &mut BlockVectors<S>) -> Result<(), S::Error> {
         let BlockVectors { q, p, scratch, .. } = blocks;
         self.space.block_scale(beta, p, scratch)?;
         self.space.axpy(&vec![Complex64::ONE; self.n], q, scratch)?;
@@ -356,7 +356,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
     fn give_up_all<Y: System<Sloppy = S, Error = S::Error>>(
         &self,
         run: &mut ReliableSolve<'_, Y>,
-        failure: Failure,
+        failure: RhsFailure,
     ) -> Result<(), SolveError<S::Error>> {
         let active: Vec<usize> = (0..self.n).filter(|&j| run.state.active[j]).collect();
         active.into_iter().try_for_each(|rhs| run.give_up(rhs, failure))

@@ -130,7 +130,7 @@ pub(crate) fn cg_on<'a, Y: System>(
             // p ← r + β (p − (r, p)/‖r‖² r)
             space.dot(r, p, &mut c.r_p)?;
             run.info.reductions += 1;
-            let (of_r, of_p) = c.turn_direction(&mut run);
+            let (of_r, of_p) = c.orthogonal_direction(&mut run);
             space.axpby(&of_r, r, &of_p, p)?;
         }
         run.close(observer)?;
@@ -218,7 +218,7 @@ impl CgScalars {
 
     /// The coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r where a right-hand side
     /// begins anew; ρ ← ‖r‖².
-    fn turn_direction<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> (Vec<Complex64>, Vec<Complex64>) {
+    fn orthogonal_direction<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> (Vec<Complex64>, Vec<Complex64>) {
         let n = self.rho.len();
         let (mut of_r, mut of_p) = (vec![Complex64::ONE; n], vec![Complex64::ZERO; n]);
         for j in 0..n {

@@ -10,7 +10,7 @@ use crate::observer::{Iteration, Observer};
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::reliable::Criterion;
-use crate::stopping::{Failure, Failures, Stop, StoppingRule};
+use crate::stopping::{RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -49,10 +49,10 @@ pub fn cgne<Y: System>(
         }
         let spent = run.info.iterations;
         if spent > 0 && rule.exhausted(spent) {
-            return Err(run.stopped(Stop::IterationLimit));
+            return Err(run.stopped(StopReason::IterationLimit));
         }
         if residual >= smallest {
-            return Err(run.stopped(Stop::Stagnation));
+            return Err(run.stopped(StopReason::Stagnation));
         }
         smallest = residual;
         // M M† y = r from y = 0
@@ -133,12 +133,12 @@ impl<'a, Y: System> Cgne<'a, Y> {
 
     /// The error of a solve that is stopped. Of one that stagnates, it is about the right-hand side with the largest
     /// residual.
-    fn stopped(self, stop: Stop) -> SolveError<Y::Error> {
-        let mut failures = Failures::new(self.norms.len());
-        if stop == Stop::Stagnation {
+    fn stopped(self, stop: StopReason) -> SolveError<Y::Error> {
+        let mut failures = RhsFailures::new(self.norms.len());
+        if stop == StopReason::Stagnation {
             let largest = self.info.worst_residual();
             let rhs = self.info.true_residual.iter().position(|residual| *residual == largest).unwrap_or(0);
-            failures.record(rhs, Failure::Stagnation, self.info.iterations);
+            failures.record(rhs, RhsFailure::Stagnation, self.info.iterations);
         }
         failures.stopped(stop, Box::new(self.info))
     }

@@ -33,7 +33,7 @@ impl Compaction {
         Some(Self { swaps: holes.zip(late).collect(), width: left })
     }
 
-    /// Slots that are left.
+    /// BatchSlots that are left.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -71,13 +71,13 @@ impl Compaction {
 }
 
 /// The caller's right-hand side in each slot of a batch; those that left come last.
-pub(crate) struct Slots {
+pub(crate) struct BatchSlots {
     rhs: Vec<usize>,
-    /// Slots that have changed places, in the order of time.
+    /// BatchSlots that have changed places, in the order of time.
     swaps: Vec<(usize, usize)>,
 }
 
-impl Slots {
+impl BatchSlots {
     /// In the caller's order.
     pub fn new(nrhs: usize) -> Self {
         Self { rhs: (0..nrhs).collect(), swaps: Vec::new() }
@@ -105,7 +105,7 @@ impl Slots {
     }
 }
 
-impl Index<usize> for Slots {
+impl Index<usize> for BatchSlots {
     type Output = usize;
     fn index(&self, slot: usize) -> &usize {
         &self.rhs[slot]

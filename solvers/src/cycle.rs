@@ -43,7 +43,7 @@ pub(crate) struct Cycle {
     /// Steps of a right-hand side in this cycle.
     steps: Vec<usize>,
     /// Directions after which a right-hand side wants its restart: k_max, or fewer after cycles that were wrong.
-    reach: Vec<usize>,
+    length: Vec<usize>,
 }
 
 impl Cycle {
@@ -67,20 +67,20 @@ impl Cycle {
             stalled: Vec::new(),
             broken: Vec::new(),
             steps: Vec::new(),
-            reach: Vec::new(),
+            length: Vec::new(),
         };
         cycle.begin(n, k_max);
         cycle
     }
 
-    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `reach` directions.
-    pub fn begin(&mut self, n: usize, reach: usize) {
+    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `length` directions.
+    pub fn begin(&mut self, n: usize, length: usize) {
         self.n = n;
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
         [dots, left, right].into_iter().for_each(|v| *v = vec![Complex64::ZERO; n]);
         [image2, known, measured, norms].into_iter().for_each(|v| *v = vec![0.0; n]);
         [stalled, broken].into_iter().for_each(|v| *v = vec![false; n]);
-        (self.steps, self.reach) = (vec![0; n], vec![reach; n]);
+        (self.steps, self.length) = (vec![0; n], vec![length; n]);
     }
 
     /// Follows a compaction between two cycles, when nothing but the restarts of right-hand sides is known.
@@ -90,7 +90,7 @@ impl Cycle {
         [dots, left, right].into_iter().for_each(|v| compaction.scalars(v));
         [image2, known, measured, norms].into_iter().for_each(|v| compaction.scalars(v));
         [stalled, broken].into_iter().for_each(|v| compaction.scalars(v));
-        [&mut self.steps, &mut self.reach].into_iter().for_each(|v| compaction.scalars(v));
+        [&mut self.steps, &mut self.length].into_iter().for_each(|v| compaction.scalars(v));
     }
 
     /// Where β_{·,k} begins.
@@ -156,7 +156,7 @@ impl Cycle {
 
     /// Whether the cycle ends after `k` directions: where every right-hand side has reached its restart.
     pub fn cycle_ends<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, k: usize) -> bool {
-        (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.reach[j]);
+        (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.length[j]);
         !(0..self.n).any(|j| run.state.moves(j))
     }
 
@@ -167,8 +167,8 @@ impl Cycle {
         k_max: usize,
     ) -> Result<(), SolveError<Y::Error>> {
         for j in 0..self.n {
-            let reach = if run.inaccurate(j) { self.steps[j] / 2 } else { self.reach[j] + 1 };
-            self.reach[j] = reach.clamp(1, k_max);
+            let length = if run.inaccurate(j) { self.steps[j] / 2 } else { self.length[j] + 1 };
+            self.length[j] = length.clamp(1, k_max);
             if self.broken[j] && run.state.active[j] {
                 run.breakdown(j, BreakdownKind::Gamma)?;
             } else {

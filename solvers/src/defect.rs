@@ -6,7 +6,7 @@ use crate::observer::{Iteration, IterationKind, Observer};
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::scale_for;
-use crate::stopping::{Failures, Progress, StoppingRule};
+use crate::stopping::{Progress, RhsFailures, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -105,7 +105,7 @@ struct DefectCorrection<'a, Y: System> {
     rule: StoppingRule,
     w: &'a mut DefectWorkspace<Y::Precise, Y::Sloppy>,
     info: Info,
-    failures: Failures,
+    failures: RhsFailures,
     corrections: usize,
     /// Whether the inner solve was cancelled.
     cancelled: bool,
@@ -142,7 +142,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
             rule,
             w: workspace,
             info: Info::begin(n, params.max_corrections.saturating_add(1).min(1000)),
-            failures: Failures::new(n),
+            failures: RhsFailures::new(n),
             corrections: 0,
             cancelled: false,
             norms: vec![0.0; n],

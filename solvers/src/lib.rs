@@ -115,7 +115,7 @@ pub use defect::{DefectParams, DefectWorkspace, defect_correction};
 pub use error::{BreakdownKind, SolveError, Unsolved};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::{Info, worse_residual, worst_residual};
-pub use lanczos::{Largest, largest_eigenvalue};
+pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, IterationKind, Observer};

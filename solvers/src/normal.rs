@@ -5,7 +5,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
 use crate::reliable::ResidualCheck;
-use crate::stopping::{Failure, Failures, StoppingRule};
+use crate::stopping::{RhsFailure, RhsFailures, StoppingRule};
 use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
@@ -202,8 +202,8 @@ impl<'a, Y: System> OriginalResidual<'a, Y> {
         let missed = |residual: &f64| !StoppingRule::converged(*residual, tol);
         let Some(rhs) = info.true_residual.iter().position(missed) else { return Ok(info) };
         info.converged = false;
-        let mut failures = Failures::new(info.true_residual.len());
-        failures.record(rhs, Failure::Stagnation, info.iterations);
+        let mut failures = RhsFailures::new(info.true_residual.len());
+        failures.record(rhs, RhsFailure::Stagnation, info.iterations);
         Err(failures.error(Box::new(info)))
     }
 }

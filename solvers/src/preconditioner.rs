@@ -46,7 +46,7 @@ pub trait Preconditioner<S: VectorSpace> {
     /// along with the others; what becomes of their z_j is of no interest as long as it is finite.
     ///
     /// # Errors
-    /// Those of the backend. Trouble with numbers is no error: z_j is as good as it can be, and where it is not finite,
+    /// Those of the backend. A number that is not finite is no error: z_j is as good as it can be, and where it is not finite,
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 
@@ -95,10 +95,10 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
 pub struct Converted<'a, D: VectorSpace, K> {
     space: &'a D,
     preconditioner: K,
-    scratch: RefCell<Scratch<D>>,
+    scratch: RefCell<ConversionScratch<D>>,
 }
 
-struct Scratch<D: VectorSpace> {
+struct ConversionScratch<D: VectorSpace> {
     r: D::Vector,
     z: D::Vector,
     norms: Vec<f64>,
@@ -111,7 +111,7 @@ impl<'a, D: VectorSpace, K: Preconditioner<D>> Converted<'a, D, K> {
     /// outside.
     pub fn new(space: &'a D, preconditioner: K) -> Result<Self, D::Error> {
         let n = space.nrhs();
-        let scratch = Scratch {
+        let scratch = ConversionScratch {
             r: space.allocate()?,
             z: space.allocate()?,
             norms: vec![0.0; n],
@@ -129,7 +129,8 @@ where
     K: Preconditioner<D>,
 {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
-        let Scratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } = &mut *self.scratch.borrow_mut();
+        let ConversionScratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } =
+            &mut *self.scratch.borrow_mut();
         let target_norm = self.space.target_norm();
         for (j, norm) in norms.iter().enumerate() {
             scale[j] = scale_for(target_norm, *norm, 1.0);

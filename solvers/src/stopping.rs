@@ -2,14 +2,14 @@
 //!
 //! | event | what a solver asks | what may come of it |
 //! |---|---|---|
-//! | a reduction | [`Failure::unless_finite`] | `NotANumber` |
-//! | a residual of the recurrence | [`StoppingRule::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
+//! | a reduction | [`RhsFailure::unless_finite`] | `NotANumber` |
+//! | a residual of the recurrence | [`Progress::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
 //! | a true residual | [`StoppingRule::converged`], [`StoppingRule::true_residual`] | convergence, `Stagnation` |
 //! | a breakdown | [`StoppingRule::breakdown`] | `Breakdown` |
 //! | (p, A p) ≤ 0 | [`StoppingRule::not_positive`] | `NotPositiveDefinite` |
 //! | the end of an iteration | [`StoppingRule::stop`] | `Cancelled`, `Stagnation`, `NoConvergence` |
 //!
-//! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`Failures`], which makes the
+//! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`RhsFailures`], which makes the
 //! error of the solve of them.
 
 use crate::error::{BreakdownKind, SolveError};
@@ -63,6 +63,13 @@ impl Progress {
             stalls: 0,
             false_convergences: 0,
             breakdowns: 0,
+        }
+    }
+
+    /// Takes the residual of the recurrence after these iterations of the right-hand side.
+    pub fn recurrence_residual(&mut self, residual: f64, iteration: usize) {
+        if residual < PROGRESS * self.lowest {
+            (self.lowest, self.lowest_at) = (residual, iteration);
         }
     }
 
@@ -132,13 +139,6 @@ impl StoppingRule {
         target.max(ROUNDING * norm)
     }
 
-    /// Takes the residual of the recurrence after these iterations of the right-hand side.
-    pub fn recurrence_residual(progress: &mut Progress, residual: f64, iteration: usize) {
-        if residual < PROGRESS * progress.lowest {
-            (progress.lowest, progress.lowest_at) = (residual, iteration);
-        }
-    }
-
     /// Whether it is too long since the recurrence's residual was progress.
     pub fn stagnated(&self, progress: &Progress, iteration: usize) -> bool {
         self.stagnation_window > 0 && iteration - progress.lowest_at > self.stagnation_window
@@ -152,7 +152,7 @@ impl StoppingRule {
         residual: f64,
         converged: bool,
         stalled: bool,
-    ) -> Option<Failure> {
+    ) -> Option<RhsFailure> {
         progress.progressed = residual < PROGRESS * progress.best;
         progress.best = progress.best.min(residual);
         if progress.progressed {
@@ -160,7 +160,7 @@ impl StoppingRule {
         } else if !converged {
             progress.stalls += usize::from(stalled);
             if progress.stalls >= self.max_stalls || progress.false_convergences >= FALSE_CONVERGENCES {
-                return Some(Failure::Stagnation);
+                return Some(RhsFailure::Stagnation);
             }
         }
         None
@@ -168,16 +168,16 @@ impl StoppingRule {
 
     /// A breakdown was followed by the true residual that was taken last. Answers whether the right-hand side is to be given
     /// up.
-    pub fn breakdown(&self, progress: &mut Progress, what: BreakdownKind) -> Option<Failure> {
+    pub fn breakdown(&self, progress: &mut Progress, what: BreakdownKind) -> Option<RhsFailure> {
         progress.breakdowns = if progress.progressed { 0 } else { progress.breakdowns + 1 };
-        (progress.breakdowns >= self.max_breakdowns).then_some(Failure::Breakdown(what))
+        (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
     }
 
     /// (p, A p) = `curvature` is not positive. `times` counts how often that was so. It is the operator's fault where it is
     /// `certain`, or after a few times.
-    pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<Failure> {
+    pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<RhsFailure> {
         *times += 1;
-        (certain || *times >= CURVATURE_FAILURES).then_some(Failure::NotPositiveDefinite(curvature))
+        (certain || *times >= CURVATURE_FAILURES).then_some(RhsFailure::NotPositiveDefinite(curvature))
     }
 
     /// Whether no iteration is left.
@@ -186,15 +186,19 @@ impl StoppingRule {
     }
 
     /// Whether a solve that has not converged ends after an iteration, and why: the first of these reasons.
-    pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<Stop> {
-        let reasons = [(cancelled, Stop::Cancelled), (stagnated, Stop::Stagnation), (exhausted, Stop::IterationLimit)];
+    pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<StopReason> {
+        let reasons = [
+            (cancelled, StopReason::Cancelled),
+            (stagnated, StopReason::Stagnation),
+            (exhausted, StopReason::IterationLimit),
+        ];
         reasons.into_iter().find_map(|(applies, stop)| applies.then_some(stop))
     }
 }
 
 /// Why a solve ends that has not converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// By the observer.
     Cancelled,
     /// No right-hand side moves.
@@ -205,7 +209,7 @@ pub(crate) enum Stop {
 
 /// Why a right-hand side is given up while others may go on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RhsFailure {
     NotANumber,
     Stagnation,
     Breakdown(BreakdownKind),
@@ -213,7 +217,7 @@ pub(crate) enum Failure {
     NotPositiveDefinite(f64),
 }
 
-impl Failure {
+impl RhsFailure {
     /// The failure of a right-hand side with a reduction that is not finite.
     pub fn unless_finite(finite: bool) -> Option<Self> {
         (!finite).then_some(Self::NotANumber)
@@ -222,23 +226,23 @@ impl Failure {
 
 /// The right-hand sides that were given up, why, and in which iteration, in the caller's order.
 #[derive(Debug)]
-pub(crate) struct Failures(Vec<Option<(Failure, usize)>>);
+pub(crate) struct RhsFailures(Vec<Option<(RhsFailure, usize)>>);
 
-impl Failures {
+impl RhsFailures {
     /// None of so many right-hand sides.
     pub fn new(nrhs: usize) -> Self {
         Self(vec![None; nrhs])
     }
 
     /// Adds a right-hand side.
-    pub fn record(&mut self, rhs: usize, failure: Failure, iteration: usize) {
+    pub fn record(&mut self, rhs: usize, failure: RhsFailure, iteration: usize) {
         self.0[rhs] = Some((failure, iteration));
     }
 
     /// Records the first of these values that is not a finite number. Answers whether there is one.
     pub fn record_not_finite(&mut self, values: &[f64], iteration: usize) -> bool {
         let first = values.iter().position(|v| !v.is_finite());
-        first.into_iter().for_each(|rhs| self.record(rhs, Failure::NotANumber, iteration));
+        first.into_iter().for_each(|rhs| self.record(rhs, RhsFailure::NotANumber, iteration));
         first.is_some()
     }
 
@@ -261,26 +265,102 @@ impl Failures {
     pub fn error<E: std::error::Error>(&self, info: Box<Info>) -> SolveError<E> {
         let first = self.0.iter().enumerate().find_map(|(rhs, failure)| Some((rhs, (*failure)?)));
         match first {
-            None => self.stopped(Stop::IterationLimit, info),
-            Some((rhs, (Failure::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
-            Some((rhs, (Failure::Stagnation, iterations))) => {
+            None => self.stopped(StopReason::IterationLimit, info),
+            Some((rhs, (RhsFailure::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
+            Some((rhs, (RhsFailure::Stagnation, iterations))) => {
                 SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
             }
-            Some((rhs, (Failure::Breakdown(what), iteration))) => SolveError::Breakdown { what, iteration, rhs, info },
-            Some((rhs, (Failure::NotPositiveDefinite(curvature), iteration))) => {
+            Some((rhs, (RhsFailure::Breakdown(what), iteration))) => {
+                SolveError::Breakdown { what, iteration, rhs, info }
+            }
+            Some((rhs, (RhsFailure::NotPositiveDefinite(curvature), iteration))) => {
                 SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
             }
         }
     }
 
     /// The error of a solve that was stopped. Of one that stagnates, those have been recorded for which it does.
-    pub fn stopped<E: std::error::Error>(&self, stop: Stop, info: Box<Info>) -> SolveError<E> {
+    pub fn stopped<E: std::error::Error>(&self, stop: StopReason, info: Box<Info>) -> SolveError<E> {
         match stop {
-            Stop::Cancelled => SolveError::Cancelled { iteration: info.iterations, info },
-            Stop::IterationLimit => {
+            StopReason::Cancelled => SolveError::Cancelled { iteration: info.iterations, info },
+            StopReason::IterationLimit => {
                 SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info }
             }
-            Stop::Stagnation => self.error(info),
+            StopReason::Stagnation => self.error(info),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn rule(params: SolverParams) -> StoppingRule {
+        StoppingRule::new::<Infallible>(&params, 0).unwrap()
+    }
+
+    #[test]
+    fn stalls_in_a_row_are_stagnation_and_progress_forgives_them() {
+        let rule = rule(SolverParams { max_stalls: 2, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        let mut after = |residual: f64| rule.true_residual(&mut progress, residual, false, true);
+        assert!(after(0.95).is_none());
+        // Below nine tenths of the best so far.
+        assert!(after(0.8).is_none());
+        assert!(after(0.8).is_none());
+        assert!(matches!(after(f64::NAN), Some(RhsFailure::Stagnation)));
+    }
+
+    #[test]
+    fn wrong_convergence_of_the_recurrence_is_stagnation_after_a_few_times() {
+        let rule = rule(SolverParams { max_stalls: 100, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        for times in 1..=FALSE_CONVERGENCES {
+            progress.false_convergence(1.0, true);
+            assert_eq!(progress.repeats_false_convergence(), times > 1);
+            let failure = rule.true_residual(&mut progress, 1.0, false, false);
+            assert_eq!(failure.is_some(), times == FALSE_CONVERGENCES);
+        }
+    }
+
+    #[test]
+    fn windows_count_from_the_last_progress() {
+        let windowed = rule(SolverParams { stagnation_window: Some(10), ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        progress.recurrence_residual(0.5, 7);
+        progress.recurrence_residual(0.46, 12);
+        assert!(!windowed.stagnated(&progress, 17) && windowed.stagnated(&progress, 18));
+        // Without a window of its own, a solve has that of its method.
+        let of_method = |window| StoppingRule::new::<Infallible>(&SolverParams::default(), window).unwrap();
+        assert!(!of_method(0).stagnated(&progress, 1_000_000) && of_method(500).stagnated(&progress, 508));
+    }
+
+    #[test]
+    fn breakdowns_count_until_there_is_progress() {
+        let rule = rule(SolverParams { max_breakdowns: 2, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        let mut after = |residual: f64| {
+            let none = rule.true_residual(&mut progress, residual, false, false);
+            assert!(none.is_none());
+            rule.breakdown(&mut progress, BreakdownKind::Rho)
+        };
+        assert!(after(1.0).is_none() && after(0.5).is_none() && after(0.5).is_none());
+        assert!(matches!(after(0.5), Some(RhsFailure::Breakdown(BreakdownKind::Rho))));
+    }
+
+    #[test]
+    fn the_first_reason_and_the_first_right_hand_side_are_told() {
+        let rule = rule(SolverParams { max_iterations: 3, ..Default::default() });
+        assert_eq!(rule.stop(true, true, true), Some(StopReason::Cancelled));
+        assert_eq!(rule.stop(false, true, true), Some(StopReason::Stagnation));
+        assert_eq!(rule.stop(false, false, rule.exhausted(3)), Some(StopReason::IterationLimit));
+        assert_eq!(rule.stop(false, false, rule.exhausted(2)), None);
+        let mut failures = RhsFailures::new(4);
+        failures.record(3, RhsFailure::Stagnation, 5);
+        assert!(failures.record_not_finite(&[1.0, f64::INFINITY, f64::NAN, 1.0], 6));
+        assert_eq!(failures.list(), [1, 3]);
+        let error = failures.error::<Infallible>(Box::default());
+        assert!(matches!(error, SolveError::NotANumber { rhs: 1, iteration: 6, .. }), "{error}");
     }
 }

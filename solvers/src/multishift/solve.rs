@@ -1,12 +1,12 @@
 //! A multi-shift solve under way.
 
 use super::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo};
-use crate::compact::{BatchWidth, Compaction, Slots, narrow_both};
+use crate::compact::{BatchSlots, BatchWidth, Compaction, narrow_both};
 use crate::error::SolveError;
 use crate::info::{Info, worse_residual};
 use crate::observer::{Iteration, IterationKind, Observer};
 use crate::reliable::{HISTORY, relative};
-use crate::stopping::{Failure, Failures, Progress, Stop, StoppingRule};
+use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 
 /// A solve under way.
@@ -22,8 +22,8 @@ pub(super) struct MultiShiftSolve<'a, S: VectorSpace, A: ?Sized> {
     w: &'a mut MultiShiftWorkspace<S>,
     info: MultiShiftInfo,
     rule: StoppingRule,
-    failures: Failures,
-    slots: Slots,
+    failures: RhsFailures,
+    slots: BatchSlots,
     /// Relative residuals of the base system for the observer, in the order of the caller.
     shown: Vec<f64>,
     /// How many systems have the updates of the last iteration before them: the last of those that moved.
@@ -75,8 +75,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
             w,
             info,
             rule,
-            failures: Failures::new(n),
-            slots: Slots::new(n),
+            failures: RhsFailures::new(n),
+            slots: BatchSlots::new(n),
             shown: vec![0.0; n],
             late: 0,
             width: BatchWidth::new(n, |nrhs| narrow_both(space, operator, nrhs)),
@@ -186,7 +186,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         for j in (0..n).filter(|&j| self.w.active[j]).collect::<Vec<_>>() {
             let (dot, norm2) = (self.w.dots[j], self.w.norm2[j]);
             let positive = dot.re > 0.0 && (rho[j] / dot.re).is_finite();
-            let failure = Failure::unless_finite(dot.is_finite() && norm2.is_finite())
+            let failure = RhsFailure::unless_finite(dot.is_finite() && norm2.is_finite())
                 .or_else(|| if positive { None } else { StoppingRule::not_positive(&mut 0, true, dot.re) });
             failure.into_iter().for_each(|failure| self.give_up(j, failure));
         }
@@ -196,7 +196,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
     }
 
     /// Leaves x_ij as they are for all shifts; the other right-hand sides go on, where there are any.
-    fn give_up(&mut self, slot: usize, failure: Failure) {
+    fn give_up(&mut self, slot: usize, failure: RhsFailure) {
         self.failures.record(self.slots[slot], failure, self.info.whole.iterations);
         let w = &mut *self.w;
         w.active[slot] = false;
@@ -215,7 +215,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
             w.rho[j] = w.norm2[j];
             w.relative[j] = relative(norm, w.reference[rhs]);
             self.shown[rhs] = w.relative[j];
-            StoppingRule::recurrence_residual(&mut w.progress[j], norm, whole.iterations);
+            w.progress[j].recurrence_residual(norm, whole.iterations);
             whole.iterations_per_rhs[rhs] += 1;
             whole.history[rhs].push(w.relative[j]);
         }
@@ -267,7 +267,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
         lost.dedup();
         for slot in lost {
-            self.give_up(slot, Failure::NotANumber);
+            self.give_up(slot, RhsFailure::NotANumber);
             (slot..n * self.shifts.len()).step_by(n).for_each(|at| self.w.rest(at));
         }
     }
@@ -343,7 +343,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
     }
 
     /// The error of a solve that is stopped, or did without right-hand sides that were given up.
-    fn stopped(&mut self, stop: Stop) -> Result<SolveError<S::Error>, S::Error> {
+    fn stopped(&mut self, stop: StopReason) -> Result<SolveError<S::Error>, S::Error> {
         let info = self.report()?;
         Ok(self.failures.stopped(stop, info))
     }
@@ -362,7 +362,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         let w = &*self.w;
         let stagnated = |j: &usize| w.active[*j] && self.rule.stagnated(&w.progress[*j], iteration);
         for slot in (0..w.active.len()).filter(stagnated).collect::<Vec<_>>() {
-            self.give_up(slot, Failure::Stagnation);
+            self.give_up(slot, RhsFailure::Stagnation);
         }
         Ok(())
     }

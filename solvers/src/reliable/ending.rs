@@ -5,7 +5,7 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::{Iteration, Observer};
 use crate::operator::{Sloppy, System};
-use crate::stopping::{Failure, Stop};
+use crate::stopping::{RhsFailure, StopReason};
 
 impl<Y: System> ReliableSolve<'_, Y> {
     /// Ends an iteration: calls the observer, and stops the solve if there is a reason.
@@ -35,20 +35,20 @@ impl<Y: System> ReliableSolve<'_, Y> {
         let (stagnated, others): (Vec<usize>, Vec<usize>) =
             active.partition(|&j| self.rule.stagnated(&state.progress[j], own(j)));
         let Some(stop) = self.rule.stop(cancelled, others.is_empty(), self.rule.exhausted(iteration)) else {
-            return stagnated.into_iter().try_for_each(|rhs| self.give_up(rhs, Failure::Stagnation));
+            return stagnated.into_iter().try_for_each(|rhs| self.give_up(rhs, RhsFailure::Stagnation));
         };
         complete(&mut self.state.correction)?;
-        if stop == Stop::Stagnation {
+        if stop == StopReason::Stagnation {
             // They are recorded after x has become the best one of those that were not given up.
             self.settle(true)?;
-            stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], Failure::Stagnation, iteration));
+            stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], RhsFailure::Stagnation, iteration));
             return Err(self.failure()?);
         }
         Err(self.stopped(stop)?)
     }
 
     /// The error of a solve that is stopped, with the best x.
-    pub(super) fn stopped(&mut self, stop: Stop) -> Result<SolveError<Y::Error>, Y::Error> {
+    pub(super) fn stopped(&mut self, stop: StopReason) -> Result<SolveError<Y::Error>, Y::Error> {
         self.settle(true)?;
         let info = self.take_info()?;
         Ok(self.failures.stopped(stop, info))
@@ -56,7 +56,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
 
     /// Goes on without the right-hand side in slot `rhs`, whose x goes back to the best one at the next update; an error
     /// where there is no other to go on with.
-    pub fn give_up(&mut self, rhs: usize, failure: Failure) -> Result<(), SolveError<Y::Error>> {
+    pub fn give_up(&mut self, rhs: usize, failure: RhsFailure) -> Result<(), SolveError<Y::Error>> {
         let iteration = self.info.iterations;
         let state = &mut *self.state;
         if state.active.iter().enumerate().any(|(j, active)| *active && j != rhs) {
@@ -66,9 +66,9 @@ impl<Y: System> ReliableSolve<'_, Y> {
         }
         // What failed in the last steps is not added to x.
         match failure {
-            Failure::NotANumber | Failure::Breakdown(_) => self.settle(false)?,
-            Failure::NotPositiveDefinite(_) => self.settle(true)?,
-            Failure::Stagnation => {}
+            RhsFailure::NotANumber | RhsFailure::Breakdown(_) => self.settle(false)?,
+            RhsFailure::NotPositiveDefinite(_) => self.settle(true)?,
+            RhsFailure::Stagnation => {}
         }
         self.failures.record(self.slots[rhs], failure, iteration);
         Err(self.failure()?)

@@ -1,14 +1,14 @@
 //! A solve under way: its beginning, its numbers, and when an update is due.
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
-use crate::compact::{BatchWidth, Rhs, Slots};
+use crate::compact::{BatchSlots, BatchWidth, Rhs};
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
-use crate::stopping::{Failure, Failures, Progress, Stop, StoppingRule};
+use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -27,8 +27,8 @@ pub(crate) struct ReliableSolve<'a, Y: System> {
     pub(super) criterion: Criterion<'a, Y>,
     pub info: Info,
     pub(super) kind: IterationKind,
-    pub(super) failures: Failures,
-    pub(super) slots: Slots,
+    pub(super) failures: RhsFailures,
+    pub(super) slots: BatchSlots,
     /// What is known of all right-hand sides, in the caller's order: relative residuals for the observer; for those that
     /// have left, true residuals and what they refer to.
     pub(super) shown: Vec<f64>,
@@ -71,8 +71,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             criterion,
             info: Info::begin(n, params.max_iterations.saturating_add(1).min(HISTORY)),
             kind: IterationKind::Iterate,
-            failures: Failures::new(n),
-            slots: Slots::new(n),
+            failures: RhsFailures::new(n),
+            slots: BatchSlots::new(n),
             shown: vec![0.0; n],
             left: vec![None; n],
             width: BatchWidth::new(n, |nrhs| system.narrow(nrhs)),
@@ -85,7 +85,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
 
     /// An error where not one iteration is allowed.
     pub fn require_iterations(&mut self) -> Result<(), SolveError<Y::Error>> {
-        if self.rule.exhausted(0) { Err(self.stopped(Stop::IterationLimit)?) } else { Ok(()) }
+        if self.rule.exhausted(0) { Err(self.stopped(StopReason::IterationLimit)?) } else { Ok(()) }
     }
 
     /// What is being solved.
@@ -259,11 +259,11 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
 
     /// Gives right-hand side j up where a reduction is not `finite`. Answers whether it goes on.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
-        self.unless_failed(j, Failure::unless_finite(finite))
+        self.unless_failed(j, RhsFailure::unless_finite(finite))
     }
 
     /// Gives right-hand side j up if it failed. Answers whether it goes on.
-    pub fn unless_failed(&mut self, j: usize, failure: Option<Failure>) -> Result<bool, SolveError<Y::Error>> {
+    pub fn unless_failed(&mut self, j: usize, failure: Option<RhsFailure>) -> Result<bool, SolveError<Y::Error>> {
         failure.map_or(Ok(()), |failure| self.give_up(j, failure))?;
         Ok(failure.is_none())
     }
@@ -285,7 +285,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             state.recurrence[j] = norm;
             state.maximum[j] = state.maximum[j].max(norm);
             self.info.iterations_per_rhs[rhs] += 1;
-            StoppingRule::recurrence_residual(&mut state.progress[j], norm, self.info.iterations_per_rhs[rhs]);
+            state.progress[j].recurrence_residual(norm, self.info.iterations_per_rhs[rhs]);
             let target = state.recurrence_target(j);
             let wants = norm <= target || norm < self.delta * state.maximum[j];
             urgent |= norm <= URGENT * target || norm < self.delta.powi(2) * state.maximum[j];

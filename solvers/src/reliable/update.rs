@@ -4,7 +4,7 @@ use super::{ReliableSolve, UpdatePolicy, relative};
 use crate::error::SolveError;
 use crate::observer::IterationKind;
 use crate::operator::{Sloppy, System};
-use crate::stopping::Failure;
+use crate::stopping::RhsFailure;
 use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
@@ -57,16 +57,16 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.info.reliable_updates += 1;
         self.kind = IterationKind::ReliableUpdate;
         self.settled = true;
-        self.find_wrong();
+        self.mark_reverts();
         let state = &*self.state;
         let lost = |j: &usize| state.active[*j] && !state.true_residual[*j].is_finite();
         let lost: Vec<usize> = (0..state.active.len()).filter(lost).collect();
         self.go_back()?;
         for rhs in lost {
-            self.give_up(rhs, Failure::NotANumber)?;
+            self.give_up(rhs, RhsFailure::NotANumber)?;
         }
         self.accept()?;
-        let stagnating = self.judge_progress();
+        let stagnating = self.record_true_residuals();
         if !stagnating.is_empty() {
             let state = &mut *self.state;
             for j in 0..state.active.len() {
@@ -74,14 +74,14 @@ impl<Y: System> ReliableSolve<'_, Y> {
             }
             self.go_back()?;
             for rhs in stagnating {
-                self.give_up(rhs, Failure::Stagnation)?;
+                self.give_up(rhs, RhsFailure::Stagnation)?;
             }
         }
         Ok(self.demote(r)?)
     }
 
     /// Marks the right-hand sides whose x_j the last steps have made worse, and counts false convergence.
-    fn find_wrong(&mut self) {
+    fn mark_reverts(&mut self) {
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
@@ -103,7 +103,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
     }
 
     /// Takes the true residuals, and finds those right-hand sides that begin anew. Answers with those that stagnate.
-    fn judge_progress(&mut self) -> Vec<usize> {
+    fn record_true_residuals(&mut self) -> Vec<usize> {
         let mut stagnating = Vec::new();
         let state = &mut *self.state;
         for j in 0..state.active.len() {
