@@ -4,7 +4,7 @@
 //! `cargo run --release --example own_operator`
 use ferrite::num_complex::Complex64;
 use ferrite::solvers::{
-    CgParams, CgWorkspace, LengthError, LinearOperator, PlainSpace, SolveError, Uniform, VectorSpace, cg,
+    CgWorkspace, LengthError, LinearOperator, PlainSpace, SolveError, SolverParams, Uniform, VectorSpace, cg,
 };
 use std::f64::consts::TAU;
 
@@ -63,7 +63,7 @@ fn solve(operator: &Particle) -> Result<(Vec<Complex64>, f64), SolveError<Length
     let system = Uniform::new(&space, operator);
     let (mut b, mut x, mut residual) = (space.allocate()?, space.allocate()?, space.allocate()?);
     b[0] = Complex64::ONE;
-    let params = CgParams { tol: 1e-10, ..Default::default() };
+    let params = SolverParams { tol: 1e-10, ..Default::default() };
     let info = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system)?, &mut ())?;
     println!("m² = {:+.3} F: {} iterations", operator.mass2 / Particle::FIELD, info.iterations);
 

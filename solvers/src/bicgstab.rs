@@ -1,11 +1,13 @@
 //! BiCGstab with reliable updates: paper 001, Algorithm 2.
 
-use crate::compact::{Plan, Rhs, shrinks};
+use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
-use crate::operator::{Precise, System};
-use crate::reliable::{Claim, Control, Outer, Run, Trouble};
+use crate::operator::{Precise, Sloppy, System};
+use crate::params::SolverParams;
+use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::stopping::RhsFailure;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
@@ -13,70 +15,23 @@ use num_complex::Complex64;
 /// one site are added in single precision.
 const CANCELLED: f64 = 1e-4;
 
-/// Parameters of [`bicgstab`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BicgstabParams {
-    /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual.
-    pub tol: f64,
-    /// Most iterations (of two applications each).
-    pub max_iterations: usize,
-    /// δ of paper 001, Algorithm 2, as in [`CgParams::delta`](crate::CgParams::delta).
-    pub delta: Option<f64>,
-    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives
-    /// up.
-    pub max_stalls: usize,
-    /// Iterations without a new smallest residual after which the solve gives up; 0 for no such limit.
-    pub stagnation_window: usize,
-    /// Cosine of the angle below which two vectors count as orthogonal, which is a breakdown.
-    pub breakdown: f64,
-    /// Restarts in a row after breakdowns without progress, after which the solve gives up.
-    pub max_breakdowns: usize,
-}
-
-impl Default for BicgstabParams {
-    fn default() -> Self {
-        Self {
-            tol: 1e-10,
-            max_iterations: 10_000,
-            delta: None,
-            max_stalls: 5,
-            stagnation_window: 0,
-            breakdown: 1e-14,
-            max_breakdowns: 5,
-        }
-    }
-}
-
 /// Memory of [`bicgstab`]: two precise blocks, six sloppy ones. For several right-hand sides, where a batch can become
 /// smaller, a precise block more.
 pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
-    outer: Outer<P, S>,
+    state: ReliableState<P, S>,
     copy: Option<P::Vector>,
+    vectors: BicgstabVectors<S>,
+}
+
+/// The sloppy vectors, those of the algorithm.
+struct BicgstabVectors<S: VectorSpace> {
+    /// r, and s between the two applications.
     r: S::Vector,
+    /// r̃.
     shadow: S::Vector,
     p: S::Vector,
     v: S::Vector,
     t: S::Vector,
-    numbers: Numbers,
-}
-
-/// The numbers that belong to right-hand sides, by their slots.
-#[derive(Default)]
-struct Numbers {
-    rho: Vec<Complex64>,
-    next_rho: Vec<Complex64>,
-    alpha: Vec<Complex64>,
-    beta: Vec<Complex64>,
-    omega: Vec<Complex64>,
-    dots: Vec<Complex64>,
-    sums: Vec<Dots>,
-    left: Vec<Complex64>,
-    right: Vec<Complex64>,
-    t_norm2: Vec<f64>,
-    shadow_norm: Vec<f64>,
-    broken: Vec<Option<BreakdownKind>>,
-    perturb: Vec<bool>,
-    breakdowns: Vec<usize>,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
@@ -84,46 +39,16 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
         Ok(Self {
-            outer: Outer::new(system)?,
-            copy: if shrinks(system) { Some(system.precise().allocate()?) } else { None },
-            r: space.allocate()?,
-            shadow: space.allocate()?,
-            p: space.allocate()?,
-            v: space.allocate()?,
-            t: space.allocate()?,
-            numbers: Numbers::default(),
+            state: ReliableState::new(system)?,
+            copy: copy_of_rhs(system)?,
+            vectors: BicgstabVectors {
+                r: space.allocate()?,
+                shadow: space.allocate()?,
+                p: space.allocate()?,
+                v: space.allocate()?,
+                t: space.allocate()?,
+            },
         })
-    }
-}
-
-impl Numbers {
-    fn new(n: usize) -> Self {
-        let mut numbers = Self {
-            sums: vec![Dots::default(); n],
-            t_norm2: vec![0.0; n],
-            shadow_norm: vec![0.0; n],
-            broken: vec![None; n],
-            perturb: vec![false; n],
-            breakdowns: vec![0; n],
-            ..Self::default()
-        };
-        numbers.complex().into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
-        numbers
-    }
-
-    fn complex(&mut self) -> [&mut Vec<Complex64>; 8] {
-        let Self { rho, next_rho, alpha, beta, omega, dots, left, right, .. } = self;
-        [rho, next_rho, alpha, beta, omega, dots, left, right]
-    }
-
-    fn rearrange(&mut self, plan: &Plan) {
-        self.complex().into_iter().for_each(|v| plan.numbers(v));
-        plan.numbers(&mut self.sums);
-        plan.numbers(&mut self.t_norm2);
-        plan.numbers(&mut self.shadow_norm);
-        plan.numbers(&mut self.broken);
-        plan.numbers(&mut self.perturb);
-        plan.numbers(&mut self.breakdowns);
     }
 }
 
@@ -138,7 +63,7 @@ impl Numbers {
 /// Where ρ, (r̃, v) or ω vanish, the right-hand side concerned takes what the iteration could still give and begins
 /// anew with its true residual as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
 ///
-/// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg#batches-that-become-smaller).
+/// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
@@ -148,240 +73,315 @@ pub fn bicgstab<Y: System>(
     system: &Y,
     b: &Precise<Y>,
     x: &mut Precise<Y>,
-    params: &BicgstabParams,
+    params: &SolverParams,
     workspace: &mut BicgstabWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let control = Control {
-        tol: params.tol,
-        max_iterations: params.max_iterations,
-        delta: params.delta,
-        max_stalls: params.max_stalls,
-        stagnation_window: params.stagnation_window,
-        restarting: false,
-        together: false,
-    };
-    let BicgstabWorkspace { outer, copy, r, shadow, p, v, t, numbers } = workspace;
+    let BicgstabWorkspace { state, copy, vectors: BicgstabVectors { r, shadow, p, v, t } } = workspace;
     let space = system.sloppy();
-    let mut run = Run::begin(system, Rhs::Given(b, copy.as_mut()), x, outer, control, Claim::default())?;
+    let b = Rhs::Given(b, copy.as_mut());
+    let mut run = ReliableSolve::begin(system, b, x, state, params, UpdatePolicy::Half, Criterion::default())?;
     if run.finished() {
         return run.succeed();
     }
+    run.require_iterations()?;
+    // r = b − A x, r̃ = p = r, ρ = ‖r‖²
     run.demote(r)?;
     space.copy(r, shadow)?;
     space.copy(r, p)?;
-    *numbers = Numbers::new(space.nrhs());
-    for j in 0..space.nrhs() {
-        numbers.rho[j] = run.sloppy_norm2(j).into();
-        numbers.shadow_norm[j] = run.sloppy_norm2(j).sqrt();
-    }
-    if params.max_iterations == 0 {
-        return Err(run.no_convergence()?);
-    }
+    let mut c = BicgstabScalars::new(&run, space.nrhs(), params.breakdown);
 
-    loop {
-        if let Some(plan) = run.compact()? {
-            [&mut *r, shadow, p].into_iter().try_for_each(|x| plan.vectors(space, x, t))?;
-            numbers.rearrange(&plan);
+    while !run.finished() {
+        if let Some(compaction) = run.compact()? {
+            [&mut *r, shadow, p].into_iter().try_for_each(|x| compaction.vectors(space, x, t))?;
+            c.rearrange(&compaction);
         }
-        #[rustfmt::skip]
-        let Numbers {
-            rho, next_rho, alpha, beta, omega, dots, sums, left, right, t_norm2, shadow_norm, broken, perturb, breakdowns,
-        } = &mut *numbers;
-        let n = rho.len();
-        broken.fill(None);
-        system.apply_dot_sloppy(p, v, shadow, dots, t_norm2)?;
+        // v = A p, α = ρ / (r̃, v)
+        system.apply_dot_sloppy(p, v, shadow, &mut c.shadow_v, &mut c.scratch)?;
         run.info.reductions += 1;
-        for j in 0..n {
-            alpha[j] = Complex64::ZERO;
-            if run.outer.active[j] {
-                let quotient = rho[j] / dots[j];
-                if !dots[j].is_finite() {
-                    run.give_up(j, Trouble::NotANumber)?;
-                } else if quotient.is_finite() && quotient != Complex64::ZERO {
-                    alpha[j] = quotient;
-                } else {
-                    // s = r, and the stabilising step may still help.
-                    broken[j] = Some(BreakdownKind::Alpha);
-                }
-            }
-            left[j] = -alpha[j];
-        }
-        space.axpy(left, v, r)?;
-        system.apply_dots_sloppy(r, t, shadow, sums)?;
+        c.find_alpha(&mut run)?;
+        // s = r − α v, in the place of r
+        space.axpy(&minus(&c.alpha), v, r)?;
+        // t = A s, ω = (t, s) / ‖t‖²
+        system.apply_dots_sloppy(r, t, shadow, &mut c.sums)?;
         run.info.reductions += 1;
         run.applied(2);
-        let mut measure = false;
-        for j in 0..n {
-            omega[j] = Complex64::ZERO;
-            if run.outer.active[j] && !sums[j].is_finite() {
-                run.give_up(j, Trouble::NotANumber)?;
-            }
-            if run.outer.active[j] {
-                // ω = (t, s) / (t, t)
-                let quotient = sums[j].x_y.conj() / sums[j].y_y;
-                if quotient.is_finite() {
-                    omega[j] = quotient;
-                }
-                t_norm2[j] = sums[j].y_y;
-                next_rho[j] = sums[j].w_x - omega[j] * sums[j].w_y;
-                run.outer.norm2[j] = sums[j].x_x - omega[j].norm_sqr() * t_norm2[j];
-                measure |= run.outer.norm2[j] < CANCELLED * sums[j].x_x;
-            }
-        }
-        if measure {
-            update(space, alpha, omega, left, p, t, &mut run.outer.correction, r)?;
-            space.dot_norm2(r, shadow, next_rho, &mut run.outer.norm2)?;
-            next_rho.iter_mut().for_each(|rho| *rho = rho.conj());
+        // ρ' = (r̃, s) − ω (r̃, t), ‖r'‖² = ‖s‖² − |ω|² ‖t‖²
+        let cancelled = c.find_omega(&mut run)?;
+        if cancelled {
+            // x̂ ← x̂ + α p + ω s, r' = s − ω t
+            c.update(space, p, t, &mut run.state.correction, r)?;
+            // ρ' = (r̃, r'), ‖r'‖²
+            space.dot_norm2(r, shadow, &mut c.next_rho, &mut run.state.norm2)?;
+            c.next_rho.iter_mut().for_each(|rho| *rho = rho.conj());
             run.info.reductions += 1;
         }
-        let mut due = run.advance()?;
-        for j in 0..n {
-            if !run.outer.active[j] {
-                continue;
-            }
-            let norm2 = run.outer.norm2[j];
-            // ω minimises ‖s − ω t‖, therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
-            let moved = omega[j].norm_sqr() * t_norm2[j];
-            let what = if broken[j].is_some() {
-                broken[j]
-            } else if moved <= params.breakdown.powi(2) * (norm2 + moved) {
-                Some(BreakdownKind::Omega)
-            } else {
-                orthogonal(next_rho[j], shadow_norm[j], norm2.sqrt(), params.breakdown).then_some(BreakdownKind::Rho)
-            };
-            if !run.claims_nothing(j) {
-                // One that seems to be done goes on until others want an update too, as long as it can.
-                due |= what.is_some() || !((next_rho[j] / rho[j]) * (alpha[j] / omega[j])).is_finite();
-                continue;
-            }
-            broken[j] = what;
-            if broken[j].is_some() {
-                run.outer.restart[j] = true;
-                due = true;
-            }
-        }
 
-        if due && !measure {
-            update(space, alpha, omega, left, p, t, &mut run.outer.correction, r)?;
-        }
+        let due = run.advance()? | c.find_breakdowns(&mut run);
         if due {
+            if !cancelled {
+                // x̂ ← x̂ + α p + ω s, r' = s − ω t
+                c.update(space, p, t, &mut run.state.correction, r)?;
+            }
+            // x ← x + x̂, r ← b − A x
             run.refresh(r)?;
             if !run.finished() {
-                space.dot(shadow, r, next_rho)?;
+                // ρ' = (r̃, r)
+                space.dot(shadow, r, &mut c.next_rho)?;
                 run.info.reductions += 1;
             }
         }
-        let mut anew = false;
-        let mut perturbed = false;
-        for j in 0..n {
-            beta[j] = Complex64::ZERO;
-            (left[j], right[j]) = (Complex64::ZERO, Complex64::ONE);
-            perturb[j] = false;
-            if !run.outer.active[j] {
-                continue;
-            }
-            if due {
-                if let Some(what) = broken[j] {
-                    breakdowns[j] = if run.progressed(j) { 0 } else { breakdowns[j] + 1 };
-                    if breakdowns[j] >= params.max_breakdowns {
-                        run.give_up(j, Trouble::Breakdown(what))?;
-                        continue;
-                    }
-                } else if run.progressed(j) {
-                    breakdowns[j] = 0;
-                }
-                let norm = run.sloppy_norm2(j).sqrt();
-                if !run.outer.restart[j] && orthogonal(next_rho[j], shadow_norm[j], norm, params.breakdown) {
-                    run.info.restarts += 1;
-                    run.outer.restart[j] = true;
-                }
-            }
-            if !run.outer.restart[j] {
-                // Where r has been rescaled, ρ' brings the factor that p needs to follow.
-                beta[j] = (next_rho[j] / rho[j]) * (alpha[j] / omega[j]);
-                rho[j] = next_rho[j];
-                if !beta[j].is_finite() {
-                    if !due {
-                        run.give_up(j, Trouble::NotANumber)?;
-                        beta[j] = Complex64::ZERO;
-                        continue;
-                    }
-                    // A right-hand side that claimed to have converged, wrongly, with ω = 0.
-                    run.info.restarts += 1;
-                    run.outer.restart[j] = true;
-                }
-            }
-            if run.outer.restart[j] {
-                run.outer.restart[j] = false;
-                beta[j] = Complex64::ZERO;
-                anew = true;
-                // The same r̃ would break down again where nothing has changed.
-                perturb[j] = broken[j].is_some() && breakdowns[j] > 0;
-                perturbed |= perturb[j];
-                (left[j], right[j]) = (Complex64::ONE, Complex64::ZERO);
-                rho[j] = run.sloppy_norm2(j).into();
-                shadow_norm[j] = run.sloppy_norm2(j).sqrt();
-            }
-        }
-        if anew {
-            // r̃_j ← r_j where the right-hand side begins anew.
-            space.axpby(left, r, right, shadow)?;
-        }
-        if perturbed {
-            // r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖.
-            space.norm2(v, t_norm2)?;
-            for j in 0..n {
-                let quotient = shadow_norm[j] / t_norm2[j].sqrt();
-                perturb[j] &= quotient.is_finite();
-                left[j] = if perturb[j] { quotient.into() } else { Complex64::ZERO };
-            }
-            space.axpy(left, v, shadow)?;
-            space.dot(shadow, r, next_rho)?;
-            run.info.reductions += 2;
-            for j in 0..n {
-                if perturb[j] && next_rho[j] != Complex64::ZERO {
-                    rho[j] = next_rho[j];
-                }
-            }
-            perturb.fill(false);
-        }
-        if !(due || measure) {
-            space.bicgstab_step(alpha, omega, beta, v, t, &mut run.outer.correction, r, p)?;
+        // β = (ρ'/ρ) (α/ω), ρ ← ρ'; where a right-hand side begins anew: β = 0, r̃ = r
+        let anew = c.find_beta(&mut run, due)?;
+        c.restart_shadow(&mut run, &anew, r, v, shadow)?;
+        if !(due || cancelled) {
+            // x̂ ← x̂ + α p + ω s, r ← s − ω t, p ← r + β (p − ω v)
+            space.bicgstab_step(&c.alpha, &c.omega, &c.beta, v, t, &mut run.state.correction, r, p)?;
         } else if !run.finished() {
             // p ← r + β (p − ω v)
-            for j in 0..n {
-                (left[j], right[j]) = (-omega[j], Complex64::ONE);
-            }
-            space.axpy(left, v, p)?;
-            space.axpby(right, r, beta, p)?;
+            space.axpy(&minus(&c.omega), v, p)?;
+            space.axpby(&vec![Complex64::ONE; c.omega.len()], r, &c.beta, p)?;
         }
         run.close(observer)?;
-        if run.finished() {
-            return run.succeed();
+    }
+    run.succeed()
+}
+
+/// The scalars of the iteration, by slots.
+struct BicgstabScalars {
+    /// The cosine at which two vectors count as orthogonal.
+    breakdown: f64,
+    rho: Vec<Complex64>,
+    /// ρ' = (r̃, r').
+    next_rho: Vec<Complex64>,
+    alpha: Vec<Complex64>,
+    beta: Vec<Complex64>,
+    omega: Vec<Complex64>,
+    /// (r̃, v).
+    shadow_v: Vec<Complex64>,
+    /// Sums with s as x, t as y and r̃ as w.
+    sums: Vec<Dots>,
+    scratch: Vec<f64>,
+    shadow_norm: Vec<f64>,
+    broken: Vec<Option<BreakdownKind>>,
+}
+
+impl BicgstabScalars {
+    fn new<Y: System>(run: &ReliableSolve<'_, Y>, n: usize, breakdown: f64) -> Self {
+        let zeros = || vec![Complex64::ZERO; n];
+        Self {
+            breakdown,
+            rho: (0..n).map(|j| run.sloppy_norm2(j).into()).collect(),
+            next_rho: zeros(),
+            alpha: zeros(),
+            beta: zeros(),
+            omega: zeros(),
+            shadow_v: zeros(),
+            sums: vec![Dots::default(); n],
+            scratch: vec![0.0; n],
+            shadow_norm: (0..n).map(|j| run.sloppy_norm2(j).sqrt()).collect(),
+            broken: vec![None; n],
         }
+    }
+
+    fn rearrange(&mut self, compaction: &Compaction) {
+        let Self { rho, next_rho, alpha, beta, omega, shadow_v, .. } = self;
+        [rho, next_rho, alpha, beta, omega, shadow_v].into_iter().for_each(|v| compaction.scalars(v));
+        [&mut self.scratch, &mut self.shadow_norm].into_iter().for_each(|v| compaction.scalars(v));
+        compaction.scalars(&mut self.sums);
+        compaction.scalars(&mut self.broken);
+    }
+
+    /// α = ρ / (r̃, v), or 0 where that has no value.
+    fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<(), SolveError<Y::Error>> {
+        self.broken.fill(None);
+        for j in 0..self.rho.len() {
+            self.alpha[j] = Complex64::ZERO;
+            if !(run.state.active[j] && run.check_finite(j, self.shadow_v[j].is_finite())?) {
+                continue;
+            }
+            let alpha = self.rho[j] / self.shadow_v[j];
+            if alpha.is_finite() && alpha != Complex64::ZERO {
+                self.alpha[j] = alpha;
+            } else {
+                // s = r, and the stabilising step may still help.
+                self.broken[j] = Some(BreakdownKind::Alpha);
+            }
+        }
+        Ok(())
+    }
+
+    /// ω = (t, s) / ‖t‖², ρ' = (r̃, s) − ω (r̃, t) and ‖r'‖² = ‖s‖² − |ω|² ‖t‖². Answers whether the last of these lost too
+    /// many digits.
+    fn find_omega<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
+        let mut cancelled = false;
+        for (j, sums) in self.sums.iter().enumerate() {
+            self.omega[j] = Complex64::ZERO;
+            if !(run.state.active[j] && run.check_finite(j, sums.is_finite())?) {
+                continue;
+            }
+            let omega = sums.x_y.conj() / sums.y_y;
+            if omega.is_finite() {
+                self.omega[j] = omega;
+            }
+            self.next_rho[j] = sums.w_x - self.omega[j] * sums.w_y;
+            run.state.norm2[j] = sums.x_x - self.omega[j].norm_sqr() * sums.y_y;
+            cancelled |= run.state.norm2[j] < CANCELLED * sums.x_x;
+        }
+        Ok(cancelled)
+    }
+
+    /// x̂ ← x̂ + α p + ω s, r = s − ω t, with s in `r`.
+    fn update<S: VectorSpace>(
+        &self,
+        space: &S,
+        p: &S::Vector,
+        t: &S::Vector,
+        x: &mut S::Vector,
+        r: &mut S::Vector,
+    ) -> Result<(), S::Error> {
+        space.axpy(&self.alpha, p, x)?;
+        space.axpy(&self.omega, r, x)?;
+        space.axpy(&minus(&self.omega), t, r)
+    }
+
+    /// Finds right-hand sides that break down in this iteration, which have to begin anew. Answers whether an update is due
+    /// for that.
+    fn find_breakdowns<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> bool {
+        let mut due = false;
+        for j in 0..self.rho.len() {
+            if !run.state.active[j] {
+                continue;
+            }
+            let norm2 = run.state.norm2[j];
+            // ω minimises ‖s − ω t‖, therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
+            let moved = self.omega[j].norm_sqr() * self.sums[j].y_y;
+            let what = if self.broken[j].is_some() {
+                self.broken[j]
+            } else if moved <= self.breakdown.powi(2) * (norm2 + moved) {
+                Some(BreakdownKind::Omega)
+            } else {
+                self.orthogonal(j, norm2.sqrt()).then_some(BreakdownKind::Rho)
+            };
+            if run.seems_converged(j) {
+                // One that seems to be done goes on until others want an update too, as long as it can.
+                due |= what.is_some() || !self.quotient(j).is_finite();
+                continue;
+            }
+            self.broken[j] = what;
+            if what.is_some() {
+                run.state.restart[j] = true;
+                due = true;
+            }
+        }
+        due
+    }
+
+    /// β = (ρ'/ρ) (α/ω) and ρ ← ρ'. Answers which right-hand sides begin anew, with β = 0: after an update (which was `due`)
+    /// those for which it found that, and those that break down with the residual it found.
+    fn find_beta<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        due: bool,
+    ) -> Result<Vec<bool>, SolveError<Y::Error>> {
+        let mut anew = vec![false; self.rho.len()];
+        for (j, anew) in anew.iter_mut().enumerate() {
+            self.beta[j] = Complex64::ZERO;
+            if !run.state.active[j] || due && !self.after_update(run, j)? {
+                continue;
+            }
+            if !run.state.restart[j] {
+                // Where r has been rescaled, ρ' brings the factor that p needs to follow.
+                let beta = self.quotient(j);
+                self.rho[j] = self.next_rho[j];
+                if beta.is_finite() {
+                    self.beta[j] = beta;
+                } else if due {
+                    // A right-hand side that seemed to have converged, wrongly, with ω = 0.
+                    run.info.restarts += 1;
+                    run.state.restart[j] = true;
+                } else {
+                    run.give_up(j, RhsFailure::NotANumber)?;
+                    continue;
+                }
+            }
+            if run.state.restart[j] {
+                run.state.restart[j] = false;
+                *anew = true;
+                self.rho[j] = run.sloppy_norm2(j).into();
+                self.shadow_norm[j] = run.sloppy_norm2(j).sqrt();
+            }
+        }
+        Ok(anew)
+    }
+
+    /// Counts a breakdown that led to the last update, and has the right-hand side begin anew where r̃ is orthogonal to the
+    /// new residual. Answers whether it goes on.
+    fn after_update<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, j: usize) -> Result<bool, SolveError<Y::Error>> {
+        if let Some(what) = self.broken[j] {
+            if !run.breakdown(j, what)? {
+                return Ok(false);
+            }
+        } else if run.progressed(j) {
+            run.forget_breakdowns(j);
+        }
+        if !run.state.restart[j] && self.orthogonal(j, run.sloppy_norm2(j).sqrt()) {
+            run.info.restarts += 1;
+            run.state.restart[j] = true;
+        }
+        Ok(true)
+    }
+
+    /// r̃_j ← r_j where right-hand side j begins `anew`; r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖ after a breakdown without progress, and
+    /// ρ_j = (r̃_j, r_j) with it.
+    fn restart_shadow<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        anew: &[bool],
+        r: &Sloppy<Y>,
+        v: &Sloppy<Y>,
+        shadow: &mut Sloppy<Y>,
+    ) -> Result<(), Y::Error> {
+        let (space, n) = (run.system().sloppy(), anew.len());
+        let mask = |chosen: bool| if chosen { Complex64::ONE } else { Complex64::ZERO };
+        if anew.contains(&true) {
+            let (of_r, of_shadow): (Vec<_>, Vec<_>) = anew.iter().map(|anew| (mask(*anew), mask(!anew))).unzip();
+            space.axpby(&of_r, r, &of_shadow, shadow)?;
+        }
+        // The same r̃ would break down again where nothing has changed.
+        let again = |j: usize| anew[j] && self.broken[j].is_some() && run.breakdowns(j) > 0;
+        let again: Vec<bool> = (0..n).map(again).collect();
+        if !again.contains(&true) {
+            return Ok(());
+        }
+        space.norm2(v, &mut self.scratch)?;
+        let size: Vec<f64> = (0..n).map(|j| self.shadow_norm[j] / self.scratch[j].sqrt()).collect();
+        let perturbed: Vec<bool> = (0..n).map(|j| again[j] && size[j].is_finite()).collect();
+        let of_v: Vec<Complex64> =
+            (0..n).map(|j| if perturbed[j] { size[j].into() } else { Complex64::ZERO }).collect();
+        space.axpy(&of_v, v, shadow)?;
+        space.dot(shadow, r, &mut self.next_rho)?;
+        run.info.reductions += 2;
+        for j in (0..n).filter(|&j| perturbed[j]) {
+            if self.next_rho[j] != Complex64::ZERO {
+                self.rho[j] = self.next_rho[j];
+            }
+        }
+        Ok(())
+    }
+
+    /// (ρ'/ρ) (α/ω)
+    fn quotient(&self, j: usize) -> Complex64 {
+        (self.next_rho[j] / self.rho[j]) * (self.alpha[j] / self.omega[j])
+    }
+
+    /// Whether r̃ is orthogonal to a residual of this norm, with ρ' as their product.
+    fn orthogonal(&self, j: usize, norm: f64) -> bool {
+        self.next_rho[j].norm() <= self.breakdown * self.shadow_norm[j] * norm
     }
 }
 
-/// x ← x + α p + ω s, r = s − ω t, with s in `r`.
-#[allow(clippy::too_many_arguments)]
-fn update<S: VectorSpace>(
-    space: &S,
-    alpha: &[Complex64],
-    omega: &[Complex64],
-    minus: &mut [Complex64],
-    p: &S::Vector,
-    t: &S::Vector,
-    x: &mut S::Vector,
-    r: &mut S::Vector,
-) -> Result<(), S::Error> {
-    space.axpy(alpha, p, x)?;
-    space.axpy(omega, r, x)?;
-    minus.iter_mut().zip(omega).for_each(|(minus, omega)| *minus = -omega);
-    space.axpy(minus, t, r)
-}
-
-/// Whether |(a, b)| is no larger than `cosine` ‖a‖ ‖b‖.
-fn orthogonal(product: Complex64, a: f64, b: f64, cosine: f64) -> bool {
-    product.norm() <= cosine * a * b
+/// −a.
+fn minus(a: &[Complex64]) -> Vec<Complex64> {
+    a.iter().map(|a| -a).collect()
 }

@@ -5,56 +5,47 @@ use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
-use crate::reliable::{Claim, Control, Outer, Run, Trouble};
-use crate::small::{Factor, adjoint, minus, product};
+use crate::params::SolverParams;
+use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::small::{GramFactor, adjoint, minus, product};
+use crate::stopping::{RhsFailure, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// P†A P that is not positive has to be found this often, with directions that may have lost their independence, before
-/// the operator is blamed.
-const CURVATURE_FAILURES: usize = 3;
 /// A pivot of P†A P, scaled to a unit diagonal, at or below this is no positive number: double precision has 16 digits.
 const POSITIVE: f64 = 1e-14;
 /// ‖w‖² of a new residual direction below this, where its predecessor has norm 1, is rounding: 10 ε².
-const NOTHING: f64 = 1e-30;
+const ROUNDING_NORM2: f64 = 1e-30;
 /// A smaller pivot in the factors of W†W means a second round: Q = W T is orthonormal to ε over the pivot only.
-const ONCE_MORE: f64 = 1e-3;
+const SMALL_PIVOT: f64 = 1e-3;
 /// What is left of a vector that the first round called independent, below which the second round drops it.
-const LOST: f64 = 0.1;
+const SECOND_THRESHOLD: f64 = 0.1;
 
 /// Parameters of [`block_cg`] and [`block_cgnr`](crate::block_cgnr()).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BlockCgParams {
-    /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual.
-    pub tol: f64,
-    /// Most iterations.
-    pub max_iterations: usize,
-    /// δ as in [`CgParams::delta`](crate::CgParams::delta); an update is made when it is due for every right-hand side.
-    pub delta: Option<f64>,
-    /// As in [`CgParams::max_stalls`](crate::CgParams::max_stalls).
-    pub max_stalls: usize,
-    /// Iterations without a new smallest residual after which a right-hand side is given up; 0 for no such limit.
-    pub stagnation_window: usize,
+    /// Those of all solvers.
+    pub solver: SolverParams,
     /// The square of the sine of an angle: a residual as near as that to the space of the others counts as dependent on
     /// them. `None` is 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. It has to be well above the relative
     /// error of sums.
     pub dependent: Option<f64>,
 }
 
-impl Default for BlockCgParams {
-    fn default() -> Self {
-        Self { tol: 1e-10, max_iterations: 10_000, delta: None, max_stalls: 5, stagnation_window: 0, dependent: None }
+impl From<SolverParams> for BlockCgParams {
+    fn from(solver: SolverParams) -> Self {
+        Self { solver, dependent: None }
     }
 }
 
 /// Memory of [`block_cg`]: two precise blocks, five sloppy ones.
 pub struct BlockCgWorkspace<P: VectorSpace, S: VectorSpace> {
-    outer: Outer<P, S>,
-    blocks: Blocks<S>,
+    state: ReliableState<P, S>,
+    blocks: BlockVectors<S>,
 }
 
 /// The sloppy vectors.
-struct Blocks<S: VectorSpace> {
+struct BlockVectors<S: VectorSpace> {
     /// Q: an orthonormal basis of the residuals. Zero where a direction was dropped.
     q: S::Vector,
     /// P: search directions.
@@ -68,9 +59,13 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
-        let blocks =
-            Blocks { q: space.allocate()?, p: space.allocate()?, t: space.allocate()?, scratch: space.allocate()? };
-        Ok(Self { outer: Outer::new(system)?, blocks })
+        let blocks = BlockVectors {
+            q: space.allocate()?,
+            p: space.allocate()?,
+            t: space.allocate()?,
+            scratch: space.allocate()?,
+        };
+        Ok(Self { state: ReliableState::new(system)?, blocks })
     }
 }
 
@@ -98,7 +93,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgWorkspace<P, S> {
 /// [`Info::iterations_per_rhs`] is that of the slowest; the block does not become smaller in between.
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
-/// The spaces have to [mix right-hand sides](VectorSpace::mixes_sides).
+/// The spaces have to [mix right-hand sides](VectorSpace::mixes_rhs).
 ///
 /// # Errors
 /// As [`cg`](crate::cg()). P†A P that is not positive is one of all right-hand sides, NaN of one, without which the others
@@ -111,99 +106,69 @@ pub fn block_cg<Y: System>(
     workspace: &mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    block_core(system, Rhs::Given(b, None), x, params, workspace, observer, Claim::default())
+    block_cg_on(system, Rhs::Given(b, None), x, params, workspace, observer, Criterion::default())
 }
 
-pub(crate) fn block_core<'a, Y: System>(
+/// [`block_cg`], with convergence by a criterion.
+pub(crate) fn block_cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
     x: &'a mut Precise<Y>,
     params: &BlockCgParams,
     workspace: &'a mut BlockCgWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
-    claim: Claim<'a, Y>,
+    criterion: Criterion<'a, Y>,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let control = Control {
-        tol: params.tol,
-        max_iterations: params.max_iterations,
-        delta: params.delta,
-        max_stalls: params.max_stalls,
-        stagnation_window: params.stagnation_window,
-        restarting: false,
-        together: true,
-    };
     let threshold = params.dependent.unwrap_or(if system.is_mixed() { 1e-6 } else { 1e-12 });
     if !(threshold > 0.0 && threshold < 1.0) {
         return Err(SolveError::Invalid("the angle of dependence has to have a sine between 0 and 1"));
     }
-    if !system.sloppy().mixes_sides() {
+    if !system.sloppy().mixes_rhs() {
         return Err(SolveError::Invalid(
             "this space has no operations that mix right-hand sides, which block CG needs",
         ));
     }
-    let BlockCgWorkspace { outer, blocks } = workspace;
-    let mut run = Run::begin(system, b, x, outer, control, claim)?;
+    let BlockCgWorkspace { state, blocks } = workspace;
+    let mut run = ReliableSolve::begin(system, b, x, state, &params.solver, UpdatePolicy::All, criterion)?;
     if run.finished() {
         return run.succeed();
     }
-    if params.max_iterations == 0 {
-        return Err(run.no_convergence()?);
-    }
-    let mut block = Block::new(system, threshold);
-    run.demote(&mut blocks.scratch)?;
+    run.require_iterations()?;
+    let mut block = BlockMatrices::new(system, threshold);
     // An earlier solve may have left anything here.
     block.space.zero(&mut blocks.p)?;
-    block.begin(&mut run, blocks)?;
+    // Q C = R = B − A X, P = Q
+    run.demote(&mut blocks.scratch)?;
+    block.factor_residuals(&mut run, blocks)?;
     block.space.copy(&blocks.q, &mut blocks.p)?;
 
-    loop {
+    while !run.finished() {
+        // T = A P
         system.apply_sloppy(&blocks.p, &mut blocks.t)?;
         run.applied(1);
-        let alpha = block.curvature(&mut run, blocks)?;
-        let s = match &alpha {
-            Some(alpha) => Some(block.step(&mut run, alpha, blocks)?),
-            None => None,
-        };
-        block.norms(&mut run.outer.norm2);
+        // α = (P†T)⁻¹
+        let alpha = block.find_alpha(&mut run, blocks)?;
+        // X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C
+        let s = alpha.as_ref().map(|alpha| block.step(&mut run, alpha, blocks)).transpose()?;
+        // ‖r_j‖² = Σ_i |C_ij|²
+        block.norms(&mut run.state.norm2);
         let due = run.advance()?;
         match s {
             // P ← Q' + P S†
-            Some(s) if !due => {
-                block.turn(&adjoint(block.n, &s), blocks)?;
-                block.fresh = false;
-            }
-            s => {
-                if s.is_none() {
-                    run.outer.restart.clone_from(&run.outer.active);
-                }
-                run.refresh(&mut blocks.scratch)?;
-                if !run.finished() {
-                    block.begin(&mut run, blocks)?;
-                    block.fresh = run.outer.restart.contains(&true);
-                    match &alpha {
-                        // P ← Q − P α T†Q
-                        Some(alpha) if !block.fresh => {
-                            let overlap = block.gram(&mut run, &blocks.t, &blocks.q)?;
-                            block.turn(&minus(&product(block.n, alpha, &overlap)), blocks)?;
-                        }
-                        _ => block.space.copy(&blocks.q, &mut blocks.p)?,
-                    }
-                    run.outer.restart.fill(false);
-                }
-            }
+            Some(s) if !due => block.new_directions(&adjoint(block.n, &s), blocks)?,
+            // x ← x + x̂, r ← b − A x
+            _ => block.update(&mut run, alpha.as_deref(), blocks)?,
         }
         run.close(observer)?;
-        if run.finished() {
-            return run.succeed();
-        }
     }
+    run.succeed()
 }
 
-/// The small matrices, and what is done with them.
-struct Block<'a, S: VectorSpace> {
+/// The N × N matrices of the method, and what is done with them.
+struct BlockMatrices<'a, S: VectorSpace> {
     space: &'a S,
     n: usize,
-    /// The norm of what is stored for a vector of norm 1 in Q: a power of two near which the format is comfortable. P and T
+    /// The norm of what is stored for a vector of norm 1 in Q: the power of two next to the target norm of the format. P and T
     /// are as many times too large.
     unit: f64,
     threshold: f64,
@@ -213,22 +178,23 @@ struct Block<'a, S: VectorSpace> {
     kept: Vec<bool>,
     /// Whether P = Q.
     fresh: bool,
-    failures: usize,
+    /// How often P†A P was not positive, with directions that may have lost their independence.
+    not_positive: usize,
 }
 
-impl<'a, S: VectorSpace> Block<'a, S> {
+impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
     fn new<Y: System<Sloppy = S>>(system: &'a Y, threshold: f64) -> Self {
         let space = system.sloppy();
         let n = space.nrhs();
-        let unit = space.comfortable_norm().map_or(1.0, |norm| 2f64.powi(norm.log2().round() as i32));
+        let unit = space.target_norm().map_or(1.0, |norm| 2f64.powi(norm.log2().round() as i32));
         let c = vec![Complex64::ZERO; n * n];
-        Self { space, n, unit, threshold, c, kept: vec![false; n], fresh: true, failures: 0 }
+        Self { space, n, unit, threshold, c, kept: vec![false; n], fresh: true, not_positive: 0 }
     }
 
     /// X†Y.
     fn gram<Y: System<Sloppy = S, Error = S::Error>>(
         &self,
-        run: &mut Run<'_, Y>,
+        run: &mut ReliableSolve<'_, Y>,
         x: &S::Vector,
         y: &S::Vector,
     ) -> Result<Vec<Complex64>, S::Error> {
@@ -247,37 +213,37 @@ impl<'a, S: VectorSpace> Block<'a, S> {
     }
 
     /// Vectors that `stays` does not name become zero, whatever they are. P has numbers always.
-    fn blank(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
+    fn keep_only(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
         let mask: Vec<_> = (0..self.n).map(|j| Complex64::from(if stays(j) { 1.0 } else { 0.0 })).collect();
         self.space.axpby(&vec![Complex64::ZERO; self.n], p, &mask, x)
     }
 
     /// Q C ← the residuals of those that are active, which `scratch` has.
-    fn begin<Y: System<Sloppy = S, Error = S::Error>>(
+    fn factor_residuals<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
-        run: &mut Run<'_, Y>,
-        blocks: &mut Blocks<S>,
+        run: &mut ReliableSolve<'_, Y>,
+        blocks: &mut BlockVectors<S>,
     ) -> Result<(), SolveError<S::Error>> {
         self.c.fill(Complex64::ZERO);
         let mut scale = vec![Complex64::ZERO; self.n];
         for (j, scale) in scale.iter_mut().enumerate() {
             let norm = run.sloppy_norm2(j).sqrt();
-            self.kept[j] = run.outer.active[j] && norm > 0.0;
+            self.kept[j] = run.state.active[j] && norm > 0.0;
             if self.kept[j] {
                 // Vectors of one size first.
                 (self.c[j * self.n + j], *scale) = (norm.into(), (self.unit / norm).into());
             }
         }
-        self.blank(|j| self.kept[j], &blocks.p, &mut blocks.scratch)?;
+        self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.scratch)?;
         self.space.axpby(&scale, &blocks.scratch, &vec![Complex64::ZERO; self.n], &mut blocks.q)?;
         self.orthonormalise(run, blocks).map(|_| ())
     }
 
     /// (P†T)⁻¹, or nothing where P has to begin anew.
-    fn curvature<Y: System<Sloppy = S, Error = S::Error>>(
+    fn find_alpha<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
-        run: &mut Run<'_, Y>,
-        blocks: &mut Blocks<S>,
+        run: &mut ReliableSolve<'_, Y>,
+        blocks: &mut BlockVectors<S>,
     ) -> Result<Option<Vec<Complex64>>, SolveError<S::Error>> {
         let g = self.gram(run, &blocks.p, &blocks.t)?;
         let bad = |j: usize| (0..self.n).any(|i| !g[i * self.n + j].is_finite());
@@ -285,18 +251,17 @@ impl<'a, S: VectorSpace> Block<'a, S> {
             let lost: Vec<usize> = (0..self.n).filter(|&j| bad(j) && self.kept[j]).collect();
             if !lost.is_empty() {
                 for rhs in lost {
-                    run.give_up(rhs, Trouble::NotANumber)?;
+                    run.give_up(rhs, RhsFailure::NotANumber)?;
                 }
                 return Ok(None);
             }
             // An operator that makes no numbers of zero. They must not reach the others.
-            self.blank(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
+            self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
         }
-        let factor = Factor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
+        let factor = GramFactor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
         let Some((_, curvature)) = factor.dropped else { return Ok(Some(factor.inverse())) };
-        self.failures += 1;
-        if self.fresh || self.failures >= CURVATURE_FAILURES {
-            self.give_up_all(run, Trouble::NotPositive(curvature))?;
+        if let Some(failure) = StoppingRule::not_positive(&mut self.not_positive, self.fresh, curvature) {
+            self.give_up_all(run, failure)?;
         }
         Ok(None)
     }
@@ -304,43 +269,72 @@ impl<'a, S: VectorSpace> Block<'a, S> {
     /// X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; gives S.
     fn step<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
-        run: &mut Run<'_, Y>,
+        run: &mut ReliableSolve<'_, Y>,
         alpha: &[Complex64],
-        blocks: &mut Blocks<S>,
+        blocks: &mut BlockVectors<S>,
     ) -> Result<Vec<Complex64>, SolveError<S::Error>> {
         let mut steps = product(self.n, alpha, &self.c);
         steps.iter_mut().for_each(|v| *v /= self.unit);
-        self.space.block_axpy(&steps, &blocks.p, &mut run.outer.correction)?;
+        self.space.block_axpy(&steps, &blocks.p, &mut run.state.correction)?;
         self.space.block_axpy(&minus(alpha), &blocks.t, &mut blocks.q)?;
         self.orthonormalise(run, blocks)
+    }
+
+    /// The reliable update; P ← Q where `alpha` is missing or a right-hand side begins anew, else P ← Q − P α T†Q.
+    fn update<Y: System<Sloppy = S, Error = S::Error>>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        alpha: Option<&[Complex64]>,
+        blocks: &mut BlockVectors<S>,
+    ) -> Result<(), SolveError<S::Error>> {
+        if alpha.is_none() {
+            run.state.restart.clone_from(&run.state.active);
+        }
+        // X ← X + X̂, Q C = B − A X
+        run.refresh(&mut blocks.scratch)?;
+        if run.finished() {
+            return Ok(());
+        }
+        self.factor_residuals(run, blocks)?;
+        self.fresh = run.state.restart.contains(&true);
+        match alpha {
+            Some(alpha) if !self.fresh => {
+                // T†Q
+                let overlap = self.gram(run, &blocks.t, &blocks.q)?;
+                self.new_directions(&minus(&product(self.n, alpha, &overlap)), blocks)?;
+            }
+            _ => self.space.copy(&blocks.q, &mut blocks.p)?,
+        }
+        run.state.restart.fill(false);
+        Ok(())
     }
 
     /// Q' S = Q, C ← S C; gives S.
     fn orthonormalise<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
-        run: &mut Run<'_, Y>,
-        blocks: &mut Blocks<S>,
+        run: &mut ReliableSolve<'_, Y>,
+        blocks: &mut BlockVectors<S>,
     ) -> Result<Vec<Complex64>, SolveError<S::Error>> {
-        let first = self.round(run, blocks, self.threshold, NOTHING)?;
-        if first.smallest >= ONCE_MORE {
+        let first = self.orthogonalise_once(run, blocks, self.threshold, ROUNDING_NORM2)?;
+        if first.smallest >= SMALL_PIVOT {
             return Ok(first.s);
         }
-        let second = self.round(run, blocks, LOST, NOTHING)?;
+        let second = self.orthogonalise_once(run, blocks, SECOND_THRESHOLD, ROUNDING_NORM2)?;
         Ok(product(self.n, &second.s, &first.s))
     }
 
-    fn round<Y: System<Sloppy = S, Error = S::Error>>(
+    fn orthogonalise_once<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
-        run: &mut Run<'_, Y>,
-        blocks: &mut Blocks<S>,
+        run: &mut ReliableSolve<'_, Y>,
+        blocks: &mut BlockVectors<S>,
         threshold: f64,
         floor: f64,
-    ) -> Result<Factor, SolveError<S::Error>> {
+    ) -> Result<GramFactor, SolveError<S::Error>> {
         let g = self.gram(run, &blocks.q, &blocks.q)?;
         if g.iter().any(|v| !v.is_finite()) {
-            self.give_up_all(run, Trouble::NotANumber)?;
+            self.give_up_all(run, RhsFailure::NotANumber)?;
         }
-        let factor = Factor::new(self.n, &g, &self.kept, threshold, floor);
+        let factor = GramFactor::new(self.n, &g, &self.kept, threshold, floor);
         self.space.block_scale(&factor.t, &blocks.q, &mut blocks.scratch)?;
         std::mem::swap(&mut blocks.q, &mut blocks.scratch);
         self.c = product(self.n, &factor.s, &self.c);
@@ -349,21 +343,22 @@ impl<'a, S: VectorSpace> Block<'a, S> {
     }
 
     /// P ← Q + P β.
-    fn turn(&self, beta: &[Complex64], blocks: &mut Blocks<S>) -> Result<(), S::Error> {
-        let Blocks { q, p, scratch, .. } = blocks;
+    fn new_directions(&mut self, beta: &[Complex64], blocks: &mut BlockVectors<S>) -> Result<(), S::Error> {
+        let BlockVectors { q, p, scratch, .. } = blocks;
         self.space.block_scale(beta, p, scratch)?;
         self.space.axpy(&vec![Complex64::ONE; self.n], q, scratch)?;
         std::mem::swap(p, scratch);
+        self.fresh = false;
         Ok(())
     }
 
-    /// For what cannot be laid at one right-hand side's door: always an error.
+    /// For a failure of all right-hand sides together: always an error.
     fn give_up_all<Y: System<Sloppy = S, Error = S::Error>>(
         &self,
-        run: &mut Run<'_, Y>,
-        trouble: Trouble,
+        run: &mut ReliableSolve<'_, Y>,
+        failure: RhsFailure,
     ) -> Result<(), SolveError<S::Error>> {
-        let active: Vec<usize> = (0..self.n).filter(|&j| run.outer.active[j]).collect();
-        active.into_iter().try_for_each(|rhs| run.give_up(rhs, trouble))
+        let active: Vec<usize> = (0..self.n).filter(|&j| run.state.active[j]).collect();
+        active.into_iter().try_for_each(|rhs| run.give_up(rhs, failure))
     }
 }

@@ -1,44 +1,31 @@
 //! Block CG for operators that are not positive: on the normal equations.
 
-use crate::block_cg::{BlockCgParams, BlockCgWorkspace, block_core};
+use crate::block_cg::{BlockCgParams, BlockCgWorkspace, block_cg_on};
 use crate::compact::Rhs;
 use crate::error::SolveError;
 use crate::info::Info;
-use crate::normal::{Original, Squared, norms_of};
+use crate::normal::{NormalMemory, NormalParts};
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
-use crate::reliable::Claim;
+use crate::reliable::Criterion;
 use crate::traits::VectorSpace;
-use std::cell::RefCell;
 
 /// Memory of [`block_cgnr`]: that of [`block_cg`](crate::block_cg()), three precise blocks more and a sloppy one.
 pub struct BlockCgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
     block: BlockCgWorkspace<P, S>,
-    rhs: P::Vector,
-    image: P::Vector,
-    precise: RefCell<P::Vector>,
-    sloppy: RefCell<S::Vector>,
-    norms: Vec<f64>,
+    normal: NormalMemory<P, S>,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgNormalWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        let space = system.precise();
-        Ok(Self {
-            block: BlockCgWorkspace::new(system)?,
-            rhs: space.allocate()?,
-            image: space.allocate()?,
-            precise: RefCell::new(space.allocate()?),
-            sloppy: RefCell::new(system.sloppy().allocate()?),
-            norms: vec![0.0; space.nrhs()],
-        })
+        Ok(Self { block: BlockCgWorkspace::new(system)?, normal: NormalMemory::new(system)? })
     }
 }
 
 /// Solves M x_j = b_j for a general M by [`block_cg`](crate::block_cg()) on the normal equations, M†M x = M†b.
 ///
-/// It is to [`cgnr`](crate::cgnr) what block CG is to [`cg`](crate::cg()): x_j minimises ‖b_j − M x_j‖ over the sum of the
+/// It is to [`cgnr`](crate::cgnr()) what block CG is to [`cg`](crate::cg()): x_j minimises ‖b_j − M x_j‖ over the sum of the
 /// Krylov spaces of all right-hand sides. As there, the tolerance is that of the original system, ‖b_j − M x_j‖ ≤ ε ‖b_j‖,
 /// computed with the precise M; [`Info::history`] and the observer show the residual of the normal equations; applications
 /// of M and M† count one each.
@@ -53,12 +40,10 @@ pub fn block_cgnr<Y: System>(
     workspace: &mut BlockCgNormalWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let BlockCgNormalWorkspace { block, rhs, image, precise, sloppy, norms } = workspace;
-    norms_of(system.precise(), b, norms)?;
-    system.apply_dagger(b, rhs)?;
-    let squared = Squared { inner: system, error: false, precise, sloppy };
-    let mut judge = Original::new(system, b, None, image);
-    let claim = Claim { reference: None, judge: Some((&norms[..], &mut judge)) };
-    let result = block_core(&squared, Rhs::Own(rhs), x, params, block, observer, claim);
-    judge.report(result, params.tol)
+    let BlockCgNormalWorkspace { block, normal } = workspace;
+    // M†M x = M†b, and ‖b − M x‖ to be small
+    let NormalParts { system, rhs, norms, mut check } = normal.normal_equations(system, b, None)?;
+    let criterion = Criterion { reference: None, check: Some((norms, &mut check)) };
+    let result = block_cg_on(&system, Rhs::Own(rhs), x, params, block, observer, criterion);
+    check.report(result, params.solver.tol)
 }

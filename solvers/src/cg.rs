@@ -1,134 +1,47 @@
-//! Conjugate gradients for Hermitian positive definite operators, and CGNR and CGNE for all others.
+//! Conjugate gradients for Hermitian positive definite operators.
 
-use crate::compact::{Plan, Rhs, shrinks};
+use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
 use crate::info::Info;
-use crate::normal::{Original, Squared, count_flops, norms_of};
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
-use crate::reliable::{Claim, Control, Outer, Run, Trouble};
-use crate::traits::{Descent, VectorSpace};
+use crate::params::SolverParams;
+use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::stopping::StoppingRule;
+use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
-use std::cell::RefCell;
-
-/// In sloppy arithmetic (p, A p) ≤ 0 may be rounding: it has to happen this often before the operator is blamed.
-const CURVATURE_FAILURES: usize = 3;
-
-/// Parameters of [`cg`], [`cgnr`] and [`cgne`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CgParams {
-    /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual.
-    pub tol: f64,
-    /// Most iterations.
-    pub max_iterations: usize,
-    /// δ of paper 001, Algorithm 2: a right-hand side wants a reliable update when its residual is below δ times the
-    /// largest since the last update, or when it claims to have converged. One is made, of all, when half of the batch
-    /// want one or one cannot wait: its residual is below δ² times the largest, or a tenth of what is asked for. With
-    /// δ = 0 only claims count. `None` is 0.1 for a system of two precisions and 0 for one.
-    pub delta: Option<f64>,
-    /// Updates in a row whose true residual did not fall, although the recurrence's did, after which the solve gives
-    /// up.
-    pub max_stalls: usize,
-    /// Iterations without a new smallest residual after which the solve gives up; 0 for no such limit.
-    pub stagnation_window: usize,
-}
-
-impl Default for CgParams {
-    fn default() -> Self {
-        Self { tol: 1e-10, max_iterations: 10_000, delta: None, max_stalls: 5, stagnation_window: 0 }
-    }
-}
-
-impl CgParams {
-    fn control(&self) -> Control {
-        Control {
-            tol: self.tol,
-            max_iterations: self.max_iterations,
-            delta: self.delta,
-            max_stalls: self.max_stalls,
-            stagnation_window: self.stagnation_window,
-            restarting: false,
-            together: false,
-        }
-    }
-}
 
 /// Memory of [`cg`]: two precise blocks, four sloppy ones. For several right-hand sides, where a batch can become smaller,
 /// a precise block more.
 pub struct CgWorkspace<P: VectorSpace, S: VectorSpace> {
-    core: Core<P, S>,
+    memory: CgMemory<P, S>,
     copy: Option<P::Vector>,
-}
-
-/// That of the iteration itself.
-struct Core<P: VectorSpace, S: VectorSpace> {
-    outer: Outer<P, S>,
-    r: S::Vector,
-    p: S::Vector,
-    ap: S::Vector,
-    numbers: Numbers,
-}
-
-/// The numbers that belong to right-hand sides, by their slots.
-struct Numbers {
-    rho: Vec<f64>,
-    alpha: Vec<f64>,
-    beta: Vec<f64>,
-    fresh: Vec<bool>,
-    failures: Vec<usize>,
-    dots: Vec<Complex64>,
-    left: Vec<Complex64>,
-    right: Vec<Complex64>,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        Ok(Self { core: Core::new(system)?, copy: copy_of_rhs(system)? })
+        Ok(Self { memory: CgMemory::new(system)?, copy: copy_of_rhs(system)? })
     }
 }
 
-/// Memory for a copy of b, where a solve may need one.
-fn copy_of_rhs<P: VectorSpace>(
-    system: &impl System<Precise = P, Error = P::Error>,
-) -> Result<Option<P::Vector>, P::Error> {
-    Ok(if shrinks(system) { Some(system.precise().allocate()?) } else { None })
+/// That of the iteration, on whatever system.
+pub(crate) struct CgMemory<P: VectorSpace, S: VectorSpace> {
+    state: ReliableState<P, S>,
+    r: S::Vector,
+    p: S::Vector,
+    ap: S::Vector,
 }
 
-impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> Core<P, S> {
-    fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgMemory<P, S> {
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
         Ok(Self {
-            outer: Outer::new(system)?,
+            state: ReliableState::new(system)?,
             r: space.allocate()?,
             p: space.allocate()?,
             ap: space.allocate()?,
-            numbers: Numbers::new(space.nrhs()),
         })
-    }
-}
-
-impl Numbers {
-    fn new(n: usize) -> Self {
-        let complex = || vec![Complex64::ZERO; n];
-        Self {
-            rho: vec![0.0; n],
-            alpha: vec![0.0; n],
-            beta: vec![0.0; n],
-            fresh: vec![true; n],
-            failures: vec![0; n],
-            dots: complex(),
-            left: complex(),
-            right: complex(),
-        }
-    }
-
-    fn rearrange(&mut self, plan: &Plan) {
-        let Self { rho, alpha, beta, fresh, failures, dots, left, right } = self;
-        [rho, alpha, beta].into_iter().for_each(|v| plan.numbers(v));
-        [dots, left, right].into_iter().for_each(|v| plan.numbers(v));
-        plan.numbers(fresh);
-        plan.numbers(failures);
     }
 }
 
@@ -155,290 +68,169 @@ pub fn cg<Y: System>(
     system: &Y,
     b: &Precise<Y>,
     x: &mut Precise<Y>,
-    params: &CgParams,
+    params: &SolverParams,
     workspace: &mut CgWorkspace<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let CgWorkspace { core, copy } = workspace;
-    cg_core(system, Rhs::Given(b, copy.as_mut()), x, params, core, observer, Claim::default())
+    let CgWorkspace { memory, copy } = workspace;
+    cg_on(system, Rhs::Given(b, copy.as_mut()), x, params, memory, observer, Criterion::default())
 }
 
-fn cg_core<'a, Y: System>(
+/// [`cg`], with convergence by a criterion.
+pub(crate) fn cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
     x: &'a mut Precise<Y>,
-    params: &CgParams,
-    workspace: &'a mut Core<Y::Precise, Y::Sloppy>,
+    params: &SolverParams,
+    memory: &'a mut CgMemory<Y::Precise, Y::Sloppy>,
     observer: &mut dyn Observer,
-    claim: Claim<'a, Y>,
+    criterion: Criterion<'a, Y>,
 ) -> Result<Info, SolveError<Y::Error>> {
-    let Core { outer, r, p, ap, numbers } = workspace;
+    let CgMemory { state, r, p, ap } = memory;
     let space = system.sloppy();
-    let mut run = Run::begin(system, b, x, outer, params.control(), claim)?;
+    let mut run = ReliableSolve::begin(system, b, x, state, params, UpdatePolicy::Half, criterion)?;
     if run.finished() {
         return run.succeed();
     }
+    run.require_iterations()?;
+    // r = b − A x, p = r, ρ = ‖r‖²
     run.demote(r)?;
     space.copy(r, p)?;
-    *numbers = Numbers::new(space.nrhs());
-    for j in 0..space.nrhs() {
-        numbers.rho[j] = run.sloppy_norm2(j);
-    }
-    if params.max_iterations == 0 {
-        return Err(run.no_convergence()?);
-    }
+    let mut c = CgScalars::new(&run, space.nrhs());
 
-    loop {
-        if let Some(plan) = run.compact()? {
-            plan.vectors(space, r, ap)?;
-            plan.vectors(space, p, ap)?;
-            numbers.rearrange(&plan);
+    while !run.finished() {
+        if let Some(compaction) = run.compact()? {
+            compaction.vectors(space, r, ap)?;
+            compaction.vectors(space, p, ap)?;
+            c.rearrange(&compaction);
         }
-        let Numbers { rho, alpha, beta, fresh, failures, dots, left, right } = &mut *numbers;
-        let n = rho.len();
-        for j in 0..n {
-            // Those that are finished stay where they are.
-            alpha[j] = if run.outer.active[j] { rho[j] } else { 0.0 };
-        }
-        let from = Descent { shift: 0.0, p: &*p, r: &*r, rho: alpha };
-        system.descend_sloppy(&from, ap, dots, &mut run.outer.norm2)?;
+        // (p, A p), r' = r − α A p and ‖r'‖²; r' takes the place of A p
+        let rho = c.rho_of_active(&run);
+        let step = CgStep { shift: 0.0, p: &*p, r: &*r, rho: &rho };
+        system.cg_step_sloppy(&step, ap, &mut c.p_ap, &mut run.state.norm2)?;
         std::mem::swap(r, ap);
         run.applied(1);
         run.info.reductions += 2;
-        let mut forced = false;
-        for j in 0..n {
-            alpha[j] = 0.0;
-            if !run.outer.active[j] {
-                continue;
-            }
-            let curvature = dots[j].re;
-            if !dots[j].is_finite() {
-                run.give_up(j, Trouble::NotANumber)?;
-                continue;
-            }
-            if curvature > 0.0 && (rho[j] / curvature).is_finite() {
-                alpha[j] = rho[j] / curvature;
-            } else {
-                failures[j] += 1;
-                if !system.is_mixed() || fresh[j] || failures[j] >= CURVATURE_FAILURES {
-                    run.give_up(j, Trouble::NotPositive(curvature))?;
-                } else {
-                    run.outer.restart[j] = true;
-                }
-                forced = true;
-            }
-        }
+        // α = ρ / (p, A p)
+        let failed = c.find_alpha(&mut run)?;
 
-        if !(run.advance()? || forced) {
-            for j in 0..n {
-                let new = run.outer.norm2[j];
-                beta[j] = if run.outer.active[j] { new / rho[j] } else { 0.0 };
-                (rho[j], fresh[j]) = (new, false);
-            }
-            space.cg_update(alpha, beta, r, &mut run.outer.correction, p)?;
+        let due = run.advance()? || failed;
+        if !due {
+            // β = ρ' / ρ with ρ' = ‖r'‖²
+            c.find_beta(&run);
+            // x̂ ← x̂ + α p, p ← r' + β p
+            space.cg_update(&c.alpha, &c.beta, r, &mut run.state.correction, p)?;
         } else {
-            for j in 0..n {
-                left[j] = alpha[j].into();
-            }
-            space.axpy(left, p, &mut run.outer.correction)?;
+            // x̂ ← x̂ + α p
+            space.axpy(&c.complex_alpha(), p, &mut run.state.correction)?;
+            // x ← x + x̂, r ← b − A x
             run.refresh(r)?;
-            if !run.finished() {
-                space.dot(r, p, dots)?;
-                run.info.reductions += 1;
-                for j in 0..n {
-                    let new = run.sloppy_norm2(j);
-                    fresh[j] = !run.outer.active[j] || run.outer.restart[j] || !dots[j].is_finite();
-                    (left[j], right[j]) = if fresh[j] {
-                        (Complex64::ONE, Complex64::ZERO)
-                    } else {
-                        // p ← r + β (p − (r, p)/‖r‖² r)
-                        let beta = new / (rho[j] * run.rescaled(j));
-                        (1.0 - beta * dots[j] / new, beta.into())
-                    };
-                    rho[j] = new;
-                    run.outer.restart[j] = false;
-                }
-                space.axpby(left, r, right, p)?;
-            }
+        }
+        if due && !run.finished() {
+            // p ← r + β (p − (r, p)/‖r‖² r)
+            space.dot(r, p, &mut c.r_p)?;
+            run.info.reductions += 1;
+            let (of_r, of_p) = c.orthogonal_direction(&mut run);
+            space.axpby(&of_r, r, &of_p, p)?;
         }
         run.close(observer)?;
-        if run.finished() {
-            return run.succeed();
+    }
+    run.succeed()
+}
+
+/// The scalars of the iteration, by slots.
+struct CgScalars {
+    /// ρ = ‖r‖².
+    rho: Vec<f64>,
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+    /// (p, A p).
+    p_ap: Vec<Complex64>,
+    /// (r, p).
+    r_p: Vec<Complex64>,
+    /// Where p = r.
+    fresh: Vec<bool>,
+    /// How often (p, A p) was not positive.
+    not_positive: Vec<usize>,
+}
+
+impl CgScalars {
+    fn new<Y: System>(run: &ReliableSolve<'_, Y>, n: usize) -> Self {
+        Self {
+            rho: (0..n).map(|j| run.sloppy_norm2(j)).collect(),
+            alpha: vec![0.0; n],
+            beta: vec![0.0; n],
+            p_ap: vec![Complex64::ZERO; n],
+            r_p: vec![Complex64::ZERO; n],
+            fresh: vec![true; n],
+            not_positive: vec![0; n],
         }
     }
-}
 
-/// Memory of [`cgnr`] and [`cgne`]: that of [`cg`], three precise blocks more and a sloppy one.
-pub struct CgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
-    cg: Core<P, S>,
-    /// For b of [`cgnr`]; that of the normal equations is the solver's own.
-    copy: Option<P::Vector>,
-    rhs: P::Vector,
-    temporary: P::Vector,
-    precise: RefCell<P::Vector>,
-    sloppy: RefCell<S::Vector>,
-    norms: Vec<f64>,
-    residuals: Vec<f64>,
-    mask: Vec<Complex64>,
-    ones: Vec<Complex64>,
-    zeros: Vec<Complex64>,
-}
-
-impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgNormalWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces.
-    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        let n = system.precise().nrhs();
-        Ok(Self {
-            cg: Core::new(system)?,
-            copy: copy_of_rhs(system)?,
-            rhs: system.precise().allocate()?,
-            temporary: system.precise().allocate()?,
-            precise: RefCell::new(system.precise().allocate()?),
-            sloppy: RefCell::new(system.sloppy().allocate()?),
-            norms: vec![0.0; n],
-            residuals: vec![0.0; n],
-            mask: vec![Complex64::ZERO; n],
-            ones: vec![Complex64::ONE; n],
-            zeros: vec![Complex64::ZERO; n],
-        })
+    fn rearrange(&mut self, compaction: &Compaction) {
+        [&mut self.rho, &mut self.alpha, &mut self.beta].into_iter().for_each(|v| compaction.scalars(v));
+        [&mut self.p_ap, &mut self.r_p].into_iter().for_each(|v| compaction.scalars(v));
+        compaction.scalars(&mut self.fresh);
+        compaction.scalars(&mut self.not_positive);
     }
-}
 
-/// Solves M x_j = b_j for a general M by conjugate gradients on the normal equations, M†M x = M†b.
-///
-/// The tolerance is that of the original system: the solve ends when ‖b_j − M x_j‖ ≤ ε ‖b_j‖, computed with the precise
-/// M. The iteration only sees ‖M†(b − M x)‖; its target starts at ε ‖M†b‖ and is lowered, without losing the search
-/// directions, until the original residual is small enough. `Info::history` and the observer show the residual of the
-/// normal equations, `Info::true_residual` that of the original system; applications of M and M† count one each.
-///
-/// x minimises ‖b − M x‖ over the Krylov space: a singular M ends in `Stagnation` (or `NotPositiveDefinite`) with the
-/// least-squares solution in x.
-///
-/// # Errors
-/// As [`cg`].
-pub fn cgnr<Y: System>(
-    system: &Y,
-    b: &Precise<Y>,
-    x: &mut Precise<Y>,
-    params: &CgParams,
-    workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut dyn Observer,
-) -> Result<Info, SolveError<Y::Error>> {
-    let CgNormalWorkspace { cg, copy, rhs, temporary, precise, sloppy, norms, .. } = workspace;
-    let space = system.precise();
-    norms_of(space, b, norms)?;
-    system.apply_dagger(b, rhs)?;
-    let squared = Squared { inner: system, error: false, precise, sloppy };
-    let mut judge = Original::new(system, b, copy.as_mut(), temporary);
-    let claim = Claim { reference: None, judge: Some((&norms[..], &mut judge)) };
-    let result = cg_core(&squared, Rhs::Own(rhs), x, params, cg, observer, claim);
-    judge.report(result, params.tol)
-}
-
-/// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
-///
-/// The residual that CG iterates is that of the original system, b − M x, so the tolerance needs no translation. x is
-/// the solution next to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that
-/// of [`cgnr`]. Applications of M and M† count one each.
-///
-/// # Errors
-/// As [`cg`].
-pub fn cgne<Y: System>(
-    system: &Y,
-    b: &Precise<Y>,
-    x: &mut Precise<Y>,
-    params: &CgParams,
-    workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
-    observer: &mut dyn Observer,
-) -> Result<Info, SolveError<Y::Error>> {
-    params.control().check()?;
-    let CgNormalWorkspace { cg, rhs, temporary: y, precise, sloppy, norms, residuals, mask, ones, zeros, .. } =
-        workspace;
-    let space = system.precise();
-    let n = norms.len();
-    norms_of(space, b, norms)?;
-    let mut total = Info { iterations_per_rhs: vec![0; n], history: vec![Vec::new(); n], ..Info::default() };
-    total.reductions += 1;
-    for j in 0..n {
-        mask[j] = if norms[j] == 0.0 { Complex64::ZERO } else { Complex64::ONE };
+    /// ρ, and 0 for those that are finished, which stay where they are.
+    fn rho_of_active<Y: System>(&self, run: &ReliableSolve<'_, Y>) -> Vec<f64> {
+        self.rho.iter().zip(&run.state.active).map(|(rho, active)| if *active { *rho } else { 0.0 }).collect()
     }
-    // b_j = 0 gives x_j = 0, whatever the guess.
-    space.axpby(zeros, b, mask, x)?;
-    let squared = Squared { inner: system, error: true, precise, sloppy };
-    let mut worst = f64::INFINITY;
-    loop {
-        // r ← b − M x: before the first pass from the guess, after each pass the check of its claim.
-        system.apply(x, rhs)?;
-        space.sub_norm2(b, rhs, residuals)?;
-        total.precise_applications += 1;
-        total.precise_sides += n;
-        total.reductions += 1;
-        let mut left = 0.0f64;
-        for j in 0..n {
-            residuals[j] = if norms[j] == 0.0 { 0.0 } else { residuals[j].sqrt() / norms[j] };
-            // A NaN shall win, so that the next pass reports it.
-            left = if residuals[j] > left || residuals[j].is_nan() { residuals[j] } else { left };
-        }
-        total.true_residual.clone_from(residuals);
-        total.converged = left <= params.tol;
-        count_flops(system, &mut total);
-        if total.converged {
-            return Ok(total);
-        }
-        let spent = total.iterations;
-        if spent > 0 && spent >= params.max_iterations {
-            return Err(SolveError::NoConvergence { iterations: spent, residual: left, info: Box::new(total) });
-        }
-        if left >= worst {
-            let rhs = residuals.iter().position(|v| *v == left).unwrap_or(0);
-            return Err(SolveError::Stagnation { iterations: spent, rhs, residual: left, info: Box::new(total) });
-        }
-        worst = left;
 
-        space.zero(y)?;
-        let pass = CgParams { max_iterations: params.max_iterations - spent, ..*params };
-        let claim = Claim { reference: Some(&norms[..]), judge: None };
-        let mut outside = |event: &crate::Iteration<'_>| {
-            observer.iteration(&crate::Iteration { iteration: event.iteration + spent, ..*event })
-        };
-        let mut result = cg_core(&squared, Rhs::Own(rhs), y, &pass, cg, &mut outside, claim);
-        let info = match &mut result {
-            Ok(info) => info,
-            Err(error) => match error.info_mut() {
-                Some(info) => info,
-                None => return result,
-            },
-        };
-        system.apply_dagger(y, rhs)?;
-        space.axpby(ones, rhs, ones, x)?;
-        total.precise_applications += 1 + 2 * info.precise_applications;
-        total.precise_sides += n + 2 * info.precise_sides;
-        total.sloppy_applications += 2 * info.sloppy_applications;
-        total.sloppy_sides += 2 * info.sloppy_sides;
-        total.reductions += info.reductions;
-        total.reliable_updates += info.reliable_updates;
-        total.restarts += info.restarts;
-        total.iterations += info.iterations;
-        total.failed.clone_from(&info.failed);
-        for j in 0..n {
-            total.iterations_per_rhs[j] += info.iterations_per_rhs[j];
-            // A pass begins with what the one before ended with.
-            let again = usize::from(!total.history[j].is_empty()).min(info.history[j].len());
-            total.history[j].extend(info.history[j].drain(..).skip(again));
-        }
-        if let Err(mut error) = result {
-            system.apply(x, rhs)?;
-            space.sub_norm2(b, rhs, residuals)?;
-            total.precise_applications += 1;
-            total.precise_sides += n;
-            total.reductions += 1;
-            for j in 0..n {
-                residuals[j] = if norms[j] == 0.0 { 0.0 } else { residuals[j].sqrt() / norms[j] };
+    /// α = ρ / (p, A p). Where that has no positive value, α = 0 and the right-hand side is given up or begins anew; answers
+    /// whether there was one.
+    fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
+        let mut failed = false;
+        for j in 0..self.rho.len() {
+            self.alpha[j] = 0.0;
+            if !(run.state.active[j] && run.check_finite(j, self.p_ap[j].is_finite())?) {
+                continue;
             }
-            total.true_residual.clone_from(residuals);
-            count_flops(system, &mut total);
-            error.replace_info(total);
-            return Err(error);
+            let curvature = self.p_ap[j].re;
+            if curvature > 0.0 && (self.rho[j] / curvature).is_finite() {
+                self.alpha[j] = self.rho[j] / curvature;
+                continue;
+            }
+            failed = true;
+            let certain = !run.system().is_mixed() || self.fresh[j];
+            let failure = StoppingRule::not_positive(&mut self.not_positive[j], certain, curvature);
+            if run.unless_failed(j, failure)? {
+                run.state.restart[j] = true;
+            }
         }
+        Ok(failed)
+    }
+
+    /// β = ρ' / ρ, ρ ← ρ' = ‖r'‖².
+    fn find_beta<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
+        for j in 0..self.rho.len() {
+            let new = run.state.norm2[j];
+            self.beta[j] = if run.state.active[j] { new / self.rho[j] } else { 0.0 };
+            (self.rho[j], self.fresh[j]) = (new, false);
+        }
+    }
+
+    fn complex_alpha(&self) -> Vec<Complex64> {
+        self.alpha.iter().map(|alpha| (*alpha).into()).collect()
+    }
+
+    /// The coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r where a right-hand side
+    /// begins anew; ρ ← ‖r‖².
+    fn orthogonal_direction<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> (Vec<Complex64>, Vec<Complex64>) {
+        let n = self.rho.len();
+        let (mut of_r, mut of_p) = (vec![Complex64::ONE; n], vec![Complex64::ZERO; n]);
+        for j in 0..n {
+            let new = run.sloppy_norm2(j);
+            self.fresh[j] = !run.state.active[j] || run.state.restart[j] || !self.r_p[j].is_finite();
+            if !self.fresh[j] {
+                let beta = new / (self.rho[j] * run.rescaled(j));
+                (of_r[j], of_p[j]) = (1.0 - beta * self.r_p[j] / new, beta.into());
+            }
+            self.rho[j] = new;
+            run.state.restart[j] = false;
+        }
+        (of_r, of_p)
     }
 }

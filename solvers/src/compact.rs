@@ -1,9 +1,10 @@
 //! Batches that become smaller: right-hand sides that are finished leave, and those that are not move to the front.
 //!
-//! Vectors and the arrays of numbers that belong to them are rearranged together, by a [`Plan`] that
-//! [`Run::compact`](crate::reliable::Run::compact) makes after an update. From then on a *slot* of a block is not the
+//! Vectors and the arrays of numbers that belong to them are rearranged together, by a [`Compaction`] that
+//! [`ReliableSolve::compact`](crate::reliable::ReliableSolve::compact) makes after an update. From then on a *slot* of a block is not the
 //! caller's right-hand side of that number.
 
+use crate::operator::System;
 use crate::traits::{LinearOperator, VectorSpace};
 use std::ops::Index;
 
@@ -11,14 +12,14 @@ use std::ops::Index;
 /// is not. Each is three quarters of the one before or less, and wider batches have a multiple of four.
 pub const WIDTHS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 
-/// Which slots change places, and how many are left.
-pub(crate) struct Plan {
+/// How a batch becomes smaller: which slots change places, and how many are left.
+pub(crate) struct Compaction {
     swaps: Vec<(usize, usize)>,
     width: usize,
 }
 
-impl Plan {
-    /// The plan that keeps the slots that `keep` says, if it pays: where a quarter of them leaves at least, down to one of
+impl Compaction {
+    /// That which keeps the slots that `keep` says, if it pays: where a quarter of them leaves at least, down to one of
     /// [`WIDTHS`]. Where more leave, as many of those stay as make up this width.
     pub fn new(width: usize, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let kept = (0..width).filter(|&slot| keep(slot)).count();
@@ -32,7 +33,7 @@ impl Plan {
         Some(Self { swaps: holes.zip(late).collect(), width: left })
     }
 
-    /// Slots that are left.
+    /// BatchSlots that are left.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -42,17 +43,17 @@ impl Plan {
         &self.swaps
     }
 
-    /// Numbers of slots in their new order, those that leave cut off.
-    pub fn numbers<T>(&self, numbers: &mut Vec<T>) {
-        self.swaps.iter().for_each(|&(i, j)| numbers.swap(i, j));
-        numbers.truncate(self.width);
+    /// Scalars, one for each slot, in their new order; those that leave are cut off.
+    pub fn scalars<T>(&self, scalars: &mut Vec<T>) {
+        self.swaps.iter().for_each(|&(i, j)| scalars.swap(i, j));
+        scalars.truncate(self.width);
     }
 
-    /// The same for numbers that come in rows, one number for each slot.
+    /// The same for scalars that come in rows, one for each slot.
     pub fn rows<T: Copy>(&self, rows: &mut Vec<T>, slots: usize) {
         let kept = rows.chunks_exact(slots).flat_map(|row| {
             let mut row = row.to_vec();
-            self.numbers(&mut row);
+            self.scalars(&mut row);
             row
         });
         *rows = kept.collect();
@@ -65,60 +66,60 @@ impl Plan {
         x: &mut S::Vector,
         scratch: &mut S::Vector,
     ) -> Result<(), S::Error> {
-        self.swaps.iter().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))
+        self.swaps.iter().try_for_each(|&(i, j)| space.swap_rhs(x, (i, j), scratch))
     }
 }
 
 /// The caller's right-hand side in each slot of a batch; those that left come last.
-pub(crate) struct Slots {
-    sides: Vec<usize>,
-    /// Slots that have changed places, in the order of time.
+pub(crate) struct BatchSlots {
+    rhs: Vec<usize>,
+    /// BatchSlots that have changed places, in the order of time.
     swaps: Vec<(usize, usize)>,
 }
 
-impl Slots {
+impl BatchSlots {
     /// In the caller's order.
-    pub fn new(sides: usize) -> Self {
-        Self { sides: (0..sides).collect(), swaps: Vec::new() }
+    pub fn new(nrhs: usize) -> Self {
+        Self { rhs: (0..nrhs).collect(), swaps: Vec::new() }
     }
 
     /// The right-hand sides in these many slots.
     pub fn first(&self, slots: usize) -> &[usize] {
-        &self.sides[..slots]
+        &self.rhs[..slots]
     }
 
-    /// Follows a plan.
-    pub fn follow(&mut self, plan: &Plan) {
-        plan.swaps().iter().for_each(|&(i, j)| self.sides.swap(i, j));
-        self.swaps.extend(plan.swaps());
+    /// Follows a compaction.
+    pub fn follow(&mut self, compaction: &Compaction) {
+        compaction.swaps().iter().for_each(|&(i, j)| self.rhs.swap(i, j));
+        self.swaps.extend(compaction.swaps());
     }
 
-    /// A block that followed all plans in the caller's order again. `scratch` loses its content.
+    /// A block that followed all compactions in the caller's order again. `scratch` loses its content.
     pub fn put_back<S: VectorSpace>(
         &self,
         space: &S,
         x: &mut S::Vector,
         scratch: &mut S::Vector,
     ) -> Result<(), S::Error> {
-        self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_sides(x, (i, j), scratch))
+        self.swaps.iter().rev().try_for_each(|&(i, j)| space.swap_rhs(x, (i, j), scratch))
     }
 }
 
-impl Index<usize> for Slots {
+impl Index<usize> for BatchSlots {
     type Output = usize;
     fn index(&self, slot: usize) -> &usize {
-        &self.sides[slot]
+        &self.rhs[slot]
     }
 }
 
 /// Narrows what takes part in a solve, and gives it its full width back, however the solve ends.
-pub(crate) struct Width<'a> {
+pub(crate) struct BatchWidth<'a> {
     narrow: Box<dyn Fn(usize) -> bool + 'a>,
     full: usize,
     narrowed: bool,
 }
 
-impl<'a> Width<'a> {
+impl<'a> BatchWidth<'a> {
     /// By `narrow`, for spaces and operators that have memory for `full` right-hand sides.
     pub fn new(full: usize, narrow: impl Fn(usize) -> bool + 'a) -> Self {
         Self { narrow: Box::new(narrow), full, narrowed: false }
@@ -129,9 +130,9 @@ impl<'a> Width<'a> {
         self.narrowed || self.full > 1 && (self.narrow)(self.full)
     }
 
-    /// From now on `sides`. Only where it [can change](Self::can_change).
-    pub fn set(&mut self, sides: usize) {
-        (self.narrow)(sides);
+    /// From now on `nrhs`. Only where it [can change](Self::can_change).
+    pub fn set(&mut self, nrhs: usize) {
+        (self.narrow)(nrhs);
         self.narrowed = true;
     }
 
@@ -145,7 +146,7 @@ impl<'a> Width<'a> {
     }
 }
 
-impl Drop for Width<'_> {
+impl Drop for BatchWidth<'_> {
     fn drop(&mut self) {
         self.restore();
     }
@@ -155,13 +156,13 @@ impl Drop for Width<'_> {
 pub(crate) fn narrow_both<S: VectorSpace>(
     space: &S,
     operator: &(impl LinearOperator<S> + ?Sized),
-    sides: usize,
+    nrhs: usize,
 ) -> bool {
     let before = space.nrhs();
-    if !space.narrow(sides) {
+    if !space.narrow(nrhs) {
         return false;
     }
-    let both = operator.narrow(sides);
+    let both = operator.narrow(nrhs);
     if !both {
         space.narrow(before);
     }
@@ -190,11 +191,11 @@ impl<V> Rhs<'_, V> {
         !matches!(self, Rhs::Given(_, None))
     }
 
-    /// Follows a plan. `space` still has all sides the first time.
+    /// Follows a compaction. `space` still has all right-hand sides the first time.
     pub fn follow<S: VectorSpace<Vector = V>>(
         &mut self,
         space: &S,
-        plan: &Plan,
+        compaction: &Compaction,
         scratch: &mut V,
     ) -> Result<(), S::Error> {
         if let Rhs::Given(b, copy) = self
@@ -204,21 +205,23 @@ impl<V> Rhs<'_, V> {
             *self = Rhs::Own(copy);
         }
         match self {
-            Rhs::Own(b) => plan.vectors(space, b, scratch),
+            Rhs::Own(b) => compaction.vectors(space, b, scratch),
             Rhs::Given(..) => Ok(()),
         }
     }
 }
 
-/// Whether a solve of `system` may make its batch smaller, and so needs memory for a copy of b.
-pub(crate) fn shrinks(system: &impl crate::operator::System) -> bool {
-    let sides = system.precise().nrhs();
-    sides > 1 && system.narrow(sides)
+/// Memory for a copy of b, where a solve of `system` may make its batch smaller and so needs one.
+pub(crate) fn copy_of_rhs<P: VectorSpace>(
+    system: &impl System<Precise = P, Error = P::Error>,
+) -> Result<Option<P::Vector>, P::Error> {
+    let nrhs = system.precise().nrhs();
+    if nrhs > 1 && system.narrow(nrhs) { system.precise().allocate().map(Some) } else { Ok(None) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Plan;
+    use super::Compaction;
 
     #[test]
     fn plans_keep_whoever_is_not_finished() {
@@ -226,19 +229,19 @@ mod tests {
             let keep = |slot: usize| mask >> slot & 1 == 1;
             let kept = mask.count_ones() as usize;
             let left = [None, Some(1), Some(2), Some(3), Some(4), Some(6), Some(6), None, None][kept];
-            let Some(plan) = Plan::new(8, keep) else {
+            let Some(plan) = Compaction::new(8, keep) else {
                 assert_eq!(left, None, "{mask:b}");
                 continue;
             };
             assert_eq!(Some(plan.width()), left, "{mask:b}");
             let mut slots: Vec<usize> = (0..8).collect();
-            plan.numbers(&mut slots);
+            plan.scalars(&mut slots);
             assert!((0..8).filter(|slot| keep(*slot)).all(|slot| slots.contains(&slot)), "{mask:b} {slots:?}");
             slots.sort_unstable();
             slots.dedup();
             assert_eq!(slots.len(), plan.width(), "{mask:b}");
         }
-        assert!(Plan::new(1, |_| true).is_none());
-        assert_eq!(Plan::new(40, |slot| slot % 2 == 0).map(|plan| plan.width()), Some(20));
+        assert!(Compaction::new(1, |_| true).is_none());
+        assert_eq!(Compaction::new(40, |slot| slot % 2 == 0).map(|plan| plan.width()), Some(20));
     }
 }

@@ -1,10 +1,11 @@
 //! The inside of a cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
 
-use crate::compact::Plan;
+use crate::compact::Compaction;
+use crate::error::{BreakdownKind, SolveError};
 use crate::gcr::Orthogonalisation;
 use crate::operator::{Sloppy, System};
 use crate::preconditioner::Preconditioner;
-use crate::reliable::Run;
+use crate::reliable::ReliableSolve;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -17,33 +18,32 @@ const STALLED: f64 = 1e-3;
 
 /// The numbers of a cycle, and scratch. N = `n`; entry i N + j belongs to direction i and right-hand side j.
 pub(crate) struct Cycle {
-    pub n: usize,
+    n: usize,
     pub k_max: usize,
     /// β_{i,k}: `k_max` N entries for each k, in the order of i.
     beta: Vec<Complex64>,
     /// α_k.
-    pub alpha: Vec<Complex64>,
+    alpha: Vec<Complex64>,
     /// γ_k².
-    pub gamma2: Vec<f64>,
+    gamma2: Vec<f64>,
     /// χ_i, or −β_{i,k} of this pass.
     chi: Vec<Complex64>,
-    pub dots: Vec<Complex64>,
+    dots: Vec<Complex64>,
     /// ‖M̂ p̂_k‖².
-    pub image2: Vec<f64>,
+    image2: Vec<f64>,
     /// ‖r̂_k‖².
     known: Vec<f64>,
     /// The last ‖r̂‖² that is not the result of a subtraction.
     measured: Vec<f64>,
     norms: Vec<f64>,
-    pub left: Vec<Complex64>,
+    left: Vec<Complex64>,
     right: Vec<Complex64>,
     stalled: Vec<bool>,
-    pub broken: Vec<bool>,
-    pub breakdowns: Vec<usize>,
+    broken: Vec<bool>,
     /// Steps of a right-hand side in this cycle.
-    pub steps: Vec<usize>,
+    steps: Vec<usize>,
     /// Directions after which a right-hand side wants its restart: k_max, or fewer after cycles that were wrong.
-    pub reach: Vec<usize>,
+    length: Vec<usize>,
 }
 
 impl Cycle {
@@ -66,32 +66,31 @@ impl Cycle {
             right: Vec::new(),
             stalled: Vec::new(),
             broken: Vec::new(),
-            breakdowns: Vec::new(),
             steps: Vec::new(),
-            reach: Vec::new(),
+            length: Vec::new(),
         };
         cycle.begin(n, k_max);
         cycle
     }
 
-    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `reach` directions.
-    pub fn begin(&mut self, n: usize, reach: usize) {
+    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `length` directions.
+    pub fn begin(&mut self, n: usize, length: usize) {
         self.n = n;
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
         [dots, left, right].into_iter().for_each(|v| *v = vec![Complex64::ZERO; n]);
         [image2, known, measured, norms].into_iter().for_each(|v| *v = vec![0.0; n]);
         [stalled, broken].into_iter().for_each(|v| *v = vec![false; n]);
-        (self.breakdowns, self.steps, self.reach) = (vec![0; n], vec![0; n], vec![reach; n]);
+        (self.steps, self.length) = (vec![0; n], vec![length; n]);
     }
 
-    /// Follows a plan between two cycles, when nothing but the restarts of right-hand sides is known.
-    pub fn rearrange(&mut self, plan: &Plan) {
-        self.n = plan.width();
+    /// Follows a compaction between two cycles, when nothing but the restarts of right-hand sides is known.
+    pub fn rearrange(&mut self, compaction: &Compaction) {
+        self.n = compaction.width();
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
-        [dots, left, right].into_iter().for_each(|v| plan.numbers(v));
-        [image2, known, measured, norms].into_iter().for_each(|v| plan.numbers(v));
-        [stalled, broken].into_iter().for_each(|v| plan.numbers(v));
-        [&mut self.breakdowns, &mut self.steps, &mut self.reach].into_iter().for_each(|v| plan.numbers(v));
+        [dots, left, right].into_iter().for_each(|v| compaction.scalars(v));
+        [image2, known, measured, norms].into_iter().for_each(|v| compaction.scalars(v));
+        [stalled, broken].into_iter().for_each(|v| compaction.scalars(v));
+        [&mut self.steps, &mut self.length].into_iter().for_each(|v| compaction.scalars(v));
     }
 
     /// Where β_{·,k} begins.
@@ -118,7 +117,7 @@ impl Cycle {
     }
 
     /// The residual after a restart.
-    pub fn begin_cycle<Y: System>(&mut self, run: &Run<'_, Y>) {
+    pub fn begin_cycle<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
         for j in 0..self.n {
             self.known[j] = run.sloppy_norm2(j);
             (self.measured[j], self.steps[j]) = (self.known[j], 0);
@@ -126,10 +125,64 @@ impl Cycle {
         }
     }
 
+    /// γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², with −α_k in `left`. Where no more than the fraction `breakdown` of an image
+    /// is left, the right-hand side waits for its restart.
+    pub fn find_alpha<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        k: usize,
+        breakdown: f64,
+    ) -> Result<(), SolveError<Y::Error>> {
+        for j in 0..self.n {
+            let at = k * self.n + j;
+            (self.alpha[at], self.gamma2[at], self.left[j]) = (Complex64::ZERO, run.state.norm2[j], Complex64::ZERO);
+            let finite = self.dots[j].is_finite() && self.gamma2[at].is_finite() && self.image2[j].is_finite();
+            if !(run.state.moves(j) && run.check_finite(j, finite)?) {
+                continue;
+            }
+            // Also where the image is zero.
+            if self.gamma2[at] <= breakdown.powi(2) * self.image2[j] {
+                self.broken[j] = true;
+                run.state.waiting[j] = true;
+                // Where nothing was done, the recurrence has nothing to be compared with.
+                run.state.restart[j] = self.steps[j] == 0;
+                continue;
+            }
+            let alpha = self.dots[j] / self.gamma2[at];
+            (self.alpha[at], self.left[j], self.steps[j]) = (alpha, -alpha, k + 1);
+        }
+        Ok(())
+    }
+
+    /// Whether the cycle ends after `k` directions: where every right-hand side has reached its restart.
+    pub fn cycle_ends<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, k: usize) -> bool {
+        (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.length[j]);
+        !(0..self.n).any(|j| run.state.moves(j))
+    }
+
+    /// After an update: cycles that were wrong are followed by shorter ones, and breakdowns are counted.
+    pub fn adapt_length<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        k_max: usize,
+    ) -> Result<(), SolveError<Y::Error>> {
+        for j in 0..self.n {
+            let length = if run.inaccurate(j) { self.steps[j] / 2 } else { self.length[j] + 1 };
+            self.length[j] = length.clamp(1, k_max);
+            if self.broken[j] && run.state.active[j] {
+                run.breakdown(j, BreakdownKind::Gamma)?;
+            } else {
+                run.forget_breakdowns(j);
+            }
+            run.state.restart[j] = false;
+        }
+        Ok(())
+    }
+
     /// p̂_k = K r̂_k, or K ẑ_{k−1} where the last step left r̂ as it was.
     pub fn direction<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         &mut self,
-        run: &mut Run<'_, Y>,
+        run: &mut ReliableSolve<'_, Y>,
         preconditioner: &K,
         k: usize,
         r: &Sloppy<Y>,
@@ -139,7 +192,7 @@ impl Cycle {
         let space = run.system().sloppy();
         let mut replaced = false;
         for j in 0..self.n {
-            let replace = self.stalled[j] && run.outer.moves(j);
+            let replace = self.stalled[j] && run.state.moves(j);
             replaced |= replace;
             let norm2;
             (self.left[j], self.right[j], norm2) = if replace {
@@ -151,10 +204,10 @@ impl Cycle {
         }
         let work = if replaced {
             // x̂ is zero within a cycle, and serves as scratch.
-            space.copy(r, &mut run.outer.correction)?;
-            space.axpby(&self.left, &z[k - 1], &self.right, &mut run.outer.correction)?;
-            let work = preconditioner.apply(space, &run.outer.correction, &self.norms, &mut p[k])?;
-            space.zero(&mut run.outer.correction)?;
+            space.copy(r, &mut run.state.correction)?;
+            space.axpby(&self.left, &z[k - 1], &self.right, &mut run.state.correction)?;
+            let work = preconditioner.apply(space, &run.state.correction, &self.norms, &mut p[k])?;
+            space.zero(&mut run.state.correction)?;
             work
         } else {
             preconditioner.apply(space, r, &self.norms, &mut p[k])?
@@ -163,11 +216,11 @@ impl Cycle {
         Ok(())
     }
 
-    /// ẑ_k = M̂ p̂_k, orthogonal to those `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `outer.norm2` and ‖M̂ p̂_k‖² in
+    /// ẑ_k = M̂ p̂_k, orthogonal to those `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `state.norm2` and ‖M̂ p̂_k‖² in
     /// `image2`.
     pub fn image<Y: System>(
         &mut self,
-        run: &mut Run<'_, Y>,
+        run: &mut ReliableSolve<'_, Y>,
         how: Orthogonalisation,
         before: &[Sloppy<Y>],
         p_k: &Sloppy<Y>,
@@ -178,9 +231,9 @@ impl Cycle {
         let space = system.sloppy();
         run.applied(1);
         if k == 0 {
-            system.apply_dot_sloppy(p_k, z_k, r, &mut self.dots, &mut run.outer.norm2)?;
+            system.apply_dot_sloppy(p_k, z_k, r, &mut self.dots, &mut run.state.norm2)?;
             self.dots.iter_mut().for_each(|dot| *dot = dot.conj());
-            self.image2.copy_from_slice(&run.outer.norm2);
+            self.image2.copy_from_slice(&run.state.norm2);
             run.info.reductions += 1;
             return Ok(());
         }
@@ -195,21 +248,21 @@ impl Cycle {
         for pass in 0..passes {
             for first in (0..k).step_by(together) {
                 let (xs, range) = (&before[first..first + together], first * n..(first + together) * n);
-                space.multi_dot(xs, z_k, &mut self.chi[range.clone()], &mut run.outer.norm2)?;
+                space.multi_dot(xs, z_k, &mut self.chi[range.clone()], &mut run.state.norm2)?;
                 run.info.reductions += 1;
                 if pass == 0 && first == 0 {
-                    self.image2.copy_from_slice(&run.outer.norm2);
+                    self.image2.copy_from_slice(&run.state.norm2);
                 }
                 for at in range.clone() {
                     // Those that rest have no γ.
-                    let beta = if run.outer.moves(at % n) { self.chi[at] / self.gamma2[at] } else { Complex64::ZERO };
+                    let beta = if run.state.moves(at % n) { self.chi[at] / self.gamma2[at] } else { Complex64::ZERO };
                     self.beta[row + at] += beta;
                     self.chi[at] = -beta;
                 }
                 if pass + 1 < passes || first + together < k {
                     space.multi_axpy(&self.chi[range], xs, z_k)?;
                 } else {
-                    let (dots, norm2) = (&mut self.dots, &mut run.outer.norm2);
+                    let (dots, norm2) = (&mut self.dots, &mut run.state.norm2);
                     space.multi_axpy_dot_norm2(&self.chi[range], xs, z_k, r, dots, norm2)?;
                     run.info.reductions += 1;
                 }
@@ -218,10 +271,10 @@ impl Cycle {
         Ok(())
     }
 
-    /// r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `outer.norm2`.
+    /// r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `state.norm2`.
     pub fn residual<Y: System>(
         &mut self,
-        run: &mut Run<'_, Y>,
+        run: &mut ReliableSolve<'_, Y>,
         k: usize,
         z_k: &Sloppy<Y>,
         r: &mut Sloppy<Y>,
@@ -229,24 +282,24 @@ impl Cycle {
         let space = run.system().sloppy();
         let mut measure = false;
         for j in 0..self.n {
-            run.outer.norm2[j] = self.known[j];
+            run.state.norm2[j] = self.known[j];
             self.stalled[j] = false;
-            if run.outer.moves(j) {
+            if run.state.moves(j) {
                 // α minimises ‖r − α z‖, therefore ‖r‖² = ‖r_new‖² + |α|²‖z‖² with |α|²‖z‖² = ᾱ (z, r).
                 let moved = (self.alpha[k * self.n + j].conj() * self.dots[j]).re;
-                run.outer.norm2[j] -= moved;
+                run.state.norm2[j] -= moved;
                 self.stalled[j] = moved <= STALLED.powi(2) * self.known[j];
-                measure |= run.outer.norm2[j] < CANCELLED * self.measured[j];
+                measure |= run.state.norm2[j] < CANCELLED * self.measured[j];
             }
         }
         if measure {
-            space.axpy_norm2(&self.left, z_k, r, &mut run.outer.norm2)?;
-            self.measured.copy_from_slice(&run.outer.norm2);
+            space.axpy_norm2(&self.left, z_k, r, &mut run.state.norm2)?;
+            self.measured.copy_from_slice(&run.state.norm2);
             run.info.reductions += 1;
         } else {
             space.axpy(&self.left, z_k, r)?;
         }
-        self.known.copy_from_slice(&run.outer.norm2);
+        self.known.copy_from_slice(&run.state.norm2);
         Ok(())
     }
 }

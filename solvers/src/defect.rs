@@ -2,41 +2,36 @@
 
 use crate::error::SolveError;
 use crate::info::Info;
-use crate::observer::{Iteration, Kind, Observer};
+use crate::observer::{Iteration, IterationKind, Observer};
 use crate::operator::{Precise, Sloppy, System};
+use crate::params::SolverParams;
 use crate::reliable::scale_for;
+use crate::stopping::{Progress, RhsFailures, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
 /// Parameters of [`defect_correction`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DefectParams {
-    /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j.
-    pub tol: f64,
+    /// Those of all solvers.
+    pub solver: SolverParams,
     /// ε_in: the tolerance the inner solver is asked for, relative to the residual it is given. It is never asked for
-    /// more than what is left to do.
+    /// more than what is left to do. Between 0 and 1.
     pub inner_tol: f64,
-    /// Most iterations of the inner solver, all calls together.
-    pub max_iterations: usize,
     /// Most corrections.
     pub max_corrections: usize,
-    /// Corrections in a row without progress of the true residual after which the solve gives up.
-    pub max_stalls: usize,
 }
 
 impl Default for DefectParams {
     fn default() -> Self {
-        Self { tol: 1e-10, inner_tol: 1e-3, max_iterations: 10_000, max_corrections: 100, max_stalls: 3 }
+        SolverParams::default().into()
     }
 }
 
-/// What the inner solver is asked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InnerRequest {
-    /// Relative tolerance.
-    pub tol: f64,
-    /// Most iterations.
-    pub max_iterations: usize,
+impl From<SolverParams> for DefectParams {
+    fn from(solver: SolverParams) -> Self {
+        Self { solver, inner_tol: 1e-3, max_corrections: 100 }
+    }
 }
 
 /// Memory of [`defect_correction`], that of the inner solver not included: one precise block and two sloppy ones.
@@ -44,40 +39,24 @@ pub struct DefectWorkspace<P: VectorSpace, S: VectorSpace> {
     residual: P::Vector,
     rhs: S::Vector,
     correction: S::Vector,
-    norms: Vec<f64>,
-    verified: Vec<f64>,
-    best: Vec<f64>,
-    stalls: Vec<usize>,
-    scale: Vec<f64>,
-    unscale: Vec<f64>,
-    mask: Vec<Complex64>,
-    zeros: Vec<Complex64>,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
     /// Allocates for `system`; reusable for every system on the same spaces.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
-        let n = system.precise().nrhs();
         Ok(Self {
             residual: system.precise().allocate()?,
             rhs: system.sloppy().allocate()?,
             correction: system.sloppy().allocate()?,
-            norms: vec![0.0; n],
-            verified: vec![0.0; n],
-            best: vec![0.0; n],
-            stalls: vec![0; n],
-            scale: vec![1.0; n],
-            unscale: vec![1.0; n],
-            mask: vec![Complex64::ZERO; n],
-            zeros: vec![Complex64::ZERO; n],
         })
     }
 }
 
 /// Solves A x_j = b_j by defect correction (paper 001, Algorithm 1) around any solver of the sloppy space.
 ///
-/// As long as a residual is too large, `inner(r, e, request)` solves Â e = r roughly, with e = 0 as guess; then
-/// x ← x + e and r ← b − A x in the precise space. Right-hand sides that are finished enter the inner solve as zero.
+/// As long as a residual is too large, `inner(r, e, params)` solves Â e = r roughly, with e = 0 as guess; then
+/// x ← x + e and r ← b − A x in the precise space. What the inner solver gets are the parameters of all solvers, with
+/// its own tolerance and the iterations that are left. Right-hand sides that are finished enter the inner solve as zero.
 /// An inner solve that ends in `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite` still contributes
 /// its e, and only missing progress of the true residual ends the whole. A correction that makes the residual of a
 /// right-hand side larger is taken back, but for the rounding of x + e.
@@ -93,156 +72,225 @@ pub fn defect_correction<Y: System>(
     x: &mut Precise<Y>,
     params: &DefectParams,
     workspace: &mut DefectWorkspace<Y::Precise, Y::Sloppy>,
-    mut inner: impl FnMut(&Sloppy<Y>, &mut Sloppy<Y>, &InnerRequest) -> Result<Info, SolveError<Y::Error>>,
+    mut inner: impl FnMut(&Sloppy<Y>, &mut Sloppy<Y>, &SolverParams) -> Result<Info, SolveError<Y::Error>>,
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
-    if !(params.tol >= 0.0 && params.tol.is_finite()) {
-        return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));
+    let mut run = DefectCorrection::begin(system, b, x, params, workspace)?;
+    // r = b − A x
+    run.true_residual()?;
+    while !run.finished(observer)? {
+        // r̂ = r, in the sloppy format, and e = 0
+        let request = run.demote()?;
+        // Â e = r̂, to ε_in
+        let solved = inner(&run.w.rhs, &mut run.w.correction, &request);
+        run.take_inner(solved)?;
+        // x ← x + e
+        run.correct()?;
+        // r ← b − A x
+        run.true_residual()?;
+        // x ← x − e where the residual is larger than before
+        if run.take_back()? {
+            run.true_residual()?;
+        }
     }
-    if !(params.inner_tol > 0.0 && params.inner_tol < 1.0) {
-        return Err(SolveError::Invalid("the inner tolerance has to lie between 0 and 1"));
-    }
-    let DefectWorkspace { residual, rhs, correction, norms, verified, best, stalls, scale, unscale, mask, zeros } =
-        workspace;
-    let space = system.precise();
-    let n = norms.len();
-    let mut info = Info {
-        iterations_per_rhs: vec![0; n],
-        history: (0..n).map(|_| Vec::with_capacity(params.max_corrections.saturating_add(1).min(1000))).collect(),
-        true_residual: vec![f64::NAN; n],
-        ..Info::default()
-    };
-    space.norm2(b, norms)?;
-    info.reductions += 1;
-    if let Some(rhs) = norms.iter().position(|v| !v.is_finite()) {
-        return Err(SolveError::NotANumber { iteration: 0, rhs, info: Box::new(info) });
-    }
-    for j in 0..n {
-        norms[j] = norms[j].sqrt();
-        mask[j] = if norms[j] == 0.0 { Complex64::ZERO } else { Complex64::ONE };
-        (best[j], stalls[j]) = (f64::INFINITY, 0);
-    }
-    // b_j = 0 gives x_j = 0, whatever the guess.
-    space.axpby(zeros, b, mask, x)?;
+    Ok(run.report())
+}
 
-    let mut corrections = 0;
-    let mut cancelled = false;
-    let mut undone = false;
-    loop {
-        system.apply(x, residual)?;
-        space.sub_norm2(b, residual, verified)?;
-        info.precise_applications += 1;
-        info.reductions += 1;
-        if let Some(rhs) = verified.iter().position(|v| !v.is_finite()) {
-            return Err(SolveError::NotANumber { iteration: info.iterations, rhs, info: Box::new(info) });
-        }
-        for j in 0..n {
-            verified[j] = if norms[j] == 0.0 { 0.0 } else { verified[j].sqrt() / norms[j] };
-        }
-        if !undone && corrections > 0 && (0..n).any(|j| verified[j] > best[j]) {
-            // Once more with the old x where the correction did harm; those right-hand sides stall.
-            for j in 0..n {
-                mask[j] = if verified[j] > best[j] { -Complex64::ONE } else { Complex64::ZERO };
-            }
-            system.sloppy().axpby(zeros, rhs, mask, correction)?;
-            system.accumulate(unscale, correction, x)?;
-            undone = true;
-            continue;
-        }
-        undone = false;
-        let mut stuck = None;
-        for j in 0..n {
-            info.history[j].push(verified[j]);
-            if verified[j] < 0.9 * best[j] {
-                stalls[j] = 0;
-            } else if verified[j] > params.tol {
-                stalls[j] += 1;
-                if stalls[j] >= params.max_stalls {
-                    stuck = stuck.or(Some(j));
-                }
-            }
-            best[j] = best[j].min(verified[j]);
-        }
-        info.true_residual.copy_from_slice(verified);
-        info.reliable_updates = corrections;
-        info.converged = verified.iter().all(|v| *v <= params.tol);
-        let outer_flops = info.precise_applications as f64 * system.flops() * n as f64;
-        let report = |mut info: Info| {
-            info.precise_sides = info.precise_applications * n;
-            info.flops += outer_flops;
-            info
-        };
-        if corrections > 0 {
-            let event = Iteration { iteration: info.iterations, residuals: verified, kind: Kind::ReliableUpdate };
-            cancelled |= observer.iteration(&event).is_break();
-        }
-        if info.converged {
-            return Ok(report(info));
-        }
-        let iteration = info.iterations;
-        if cancelled {
-            return Err(SolveError::Cancelled { iteration, info: Box::new(report(info)) });
-        }
-        if let Some(rhs) = stuck {
-            let info = Box::new(report(info));
-            return Err(SolveError::Stagnation { iterations: iteration, rhs, residual: verified[rhs], info });
-        }
-        if iteration >= params.max_iterations || corrections >= params.max_corrections {
-            let info = Box::new(report(info));
-            return Err(SolveError::NoConvergence { iterations: iteration, residual: info.worst_residual(), info });
-        }
+/// A solve under way.
+struct DefectCorrection<'a, Y: System> {
+    system: &'a Y,
+    b: &'a Precise<Y>,
+    x: &'a mut Precise<Y>,
+    params: &'a DefectParams,
+    rule: StoppingRule,
+    w: &'a mut DefectWorkspace<Y::Precise, Y::Sloppy>,
+    info: Info,
+    failures: RhsFailures,
+    corrections: usize,
+    /// Whether the inner solve was cancelled.
+    cancelled: bool,
+    /// ‖b_j‖.
+    norms: Vec<f64>,
+    /// ‖r_j‖ / ‖b_j‖.
+    residuals: Vec<f64>,
+    progress: Vec<Progress>,
+    /// r̂ and e are `scale` times what they stand for.
+    scale: Vec<f64>,
+    unscale: Vec<f64>,
+    zeros: Vec<Complex64>,
+}
 
-        let mut left = 0.0f64;
-        for j in 0..n {
-            let finished = verified[j] <= params.tol;
-            mask[j] = if finished { Complex64::ZERO } else { Complex64::ONE };
-            left = if finished { left } else { left.max(verified[j]) };
+impl<'a, Y: System> DefectCorrection<'a, Y> {
+    /// Norms of b. b_j = 0 gives x_j = 0, whatever the guess.
+    fn begin(
+        system: &'a Y,
+        b: &'a Precise<Y>,
+        x: &'a mut Precise<Y>,
+        params: &'a DefectParams,
+        workspace: &'a mut DefectWorkspace<Y::Precise, Y::Sloppy>,
+    ) -> Result<Self, SolveError<Y::Error>> {
+        let rule = StoppingRule::new(&params.solver, 0)?;
+        if !(params.inner_tol > 0.0 && params.inner_tol < 1.0) {
+            return Err(SolveError::Invalid("the inner tolerance has to lie between 0 and 1"));
         }
-        let comfortable = system.sloppy().comfortable_norm();
-        for j in 0..n {
-            scale[j] = scale_for(comfortable, verified[j] * norms[j], 1.0);
-            unscale[j] = 1.0 / scale[j];
-        }
-        system.demote(scale, residual, rhs)?;
-        // A finished right-hand side is zero for the inner solver, which then has nothing to do for it.
-        system.sloppy().zero(correction)?;
-        blank(system.sloppy(), zeros, correction, mask, rhs)?;
-        let request = InnerRequest {
-            // A margin of 2 for what the last conversion and summation lose.
-            tol: params.inner_tol.max(0.5 * params.tol / left),
-            max_iterations: params.max_iterations - iteration,
+        let n = system.precise().nrhs();
+        let mut run = Self {
+            system,
+            b,
+            x,
+            params,
+            rule,
+            w: workspace,
+            info: Info::begin(n, params.max_corrections.saturating_add(1).min(1000)),
+            failures: RhsFailures::new(n),
+            corrections: 0,
+            cancelled: false,
+            norms: vec![0.0; n],
+            residuals: vec![0.0; n],
+            progress: vec![Progress::new(f64::INFINITY); n],
+            scale: vec![1.0; n],
+            unscale: vec![1.0; n],
+            zeros: vec![Complex64::ZERO; n],
         };
-        corrections += 1;
-        match inner(rhs, correction, &request) {
-            Ok(work) => info.absorb(&work),
-            Err(mut error) => {
-                let fatal = matches!(error, SolveError::NotANumber { .. });
-                let Some(work) = error.info_mut() else { return Err(error) };
-                info.absorb(work);
-                if fatal {
-                    error.replace_info(report(info));
-                    return Err(error);
-                }
-                cancelled = matches!(error, SolveError::Cancelled { .. });
+        let space = system.precise();
+        space.norm2(b, &mut run.norms)?;
+        run.info.reductions += 1;
+        if run.failures.record_not_finite(&run.norms, 0) {
+            return Err(run.failure());
+        }
+        run.norms.iter_mut().for_each(|v| *v = v.sqrt());
+        let mask = mask(&run.norms, |norm| norm != 0.0);
+        space.axpby(&run.zeros, b, &mask, run.x)?;
+        Ok(run)
+    }
+
+    /// r ← b − A x, and its norms relative to those of b.
+    fn true_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
+        self.system.apply(self.x, &mut self.w.residual)?;
+        self.system.precise().sub_norm2(self.b, &mut self.w.residual, &mut self.residuals)?;
+        self.info.precise_applications += 1;
+        self.info.reductions += 1;
+        if self.failures.record_not_finite(&self.residuals, self.info.iterations) {
+            return Err(self.failure());
+        }
+        for (residual, norm) in self.residuals.iter_mut().zip(&self.norms) {
+            *residual = if *norm == 0.0 { 0.0 } else { residual.sqrt() / norm };
+        }
+        Ok(())
+    }
+
+    /// Looks at the true residuals: whether all are small enough, and if not, whether there is a reason to stop.
+    fn finished(&mut self, observer: &mut dyn Observer) -> Result<bool, SolveError<Y::Error>> {
+        let (tol, iteration) = (self.params.solver.tol, self.info.iterations);
+        for (j, residual) in self.residuals.iter().enumerate() {
+            self.info.history[j].push(*residual);
+            let converged = StoppingRule::converged(*residual, tol);
+            if let Some(failure) = self.rule.true_residual(&mut self.progress[j], *residual, converged, true) {
+                self.failures.record(j, failure, iteration);
             }
         }
-        // A correction that is no number must not reach x.
-        system.sloppy().norm2(correction, verified)?;
-        info.reductions += 1;
-        if let Some(rhs) = verified.iter().position(|v| !v.is_finite()) {
-            return Err(SolveError::NotANumber { iteration: info.iterations, rhs, info: Box::new(report(info)) });
+        self.info.true_residual.copy_from_slice(&self.residuals);
+        self.info.reliable_updates = self.corrections;
+        self.info.converged = self.residuals.iter().all(|v| StoppingRule::converged(*v, tol));
+        if self.corrections > 0 {
+            let kind = IterationKind::ReliableUpdate;
+            let event = Iteration { iteration, residuals: &self.residuals, kind };
+            self.cancelled |= observer.iteration(&event).is_break();
         }
-        system.accumulate(unscale, correction, x)?;
+        if self.info.converged {
+            return Ok(true);
+        }
+        let exhausted = self.rule.exhausted(iteration) || self.corrections >= self.params.max_corrections;
+        match self.rule.stop(self.cancelled, self.failures.any(), exhausted) {
+            Some(stop) => {
+                let info = Box::new(self.report());
+                Err(self.failures.stopped(stop, info))
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// r̂ ← r in the sloppy format, and e ← 0. Right-hand sides that are finished are zero for the inner solver, which then
+    /// has nothing to do for them. Answers what it is asked for.
+    fn demote(&mut self) -> Result<SolverParams, Y::Error> {
+        let SolverParams { tol, max_iterations, .. } = self.params.solver;
+        let target_norm = self.system.sloppy().target_norm();
+        for j in 0..self.norms.len() {
+            self.scale[j] = scale_for(target_norm, self.residuals[j] * self.norms[j], 1.0);
+            self.unscale[j] = 1.0 / self.scale[j];
+        }
+        self.system.demote(&self.scale, &self.w.residual, &mut self.w.rhs)?;
+        self.system.sloppy().zero(&mut self.w.correction)?;
+        let unfinished = |residual: f64| !StoppingRule::converged(residual, tol);
+        let mask = mask(&self.residuals, unfinished);
+        self.system.sloppy().axpby(&self.zeros, &self.w.correction, &mask, &mut self.w.rhs)?;
+        let largest = self.residuals.iter().copied().filter(|v| unfinished(*v)).fold(0.0, f64::max);
+        // A margin of 2 for what the last conversion and summation lose.
+        let inner_tol = self.params.inner_tol.max(0.5 * tol / largest);
+        let max_iterations = max_iterations - self.info.iterations;
+        self.corrections += 1;
+        Ok(SolverParams { tol: inner_tol, max_iterations, ..self.params.solver })
+    }
+
+    /// Takes the report of the inner solver, whose failures are no failures of the whole, except for NaN.
+    fn take_inner(&mut self, solved: Result<Info, SolveError<Y::Error>>) -> Result<(), SolveError<Y::Error>> {
+        let mut error = match solved {
+            Ok(work) => {
+                self.info.absorb(&work);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let Some(work) = error.info_mut() else { return Err(error) };
+        self.info.absorb(work);
+        if matches!(error, SolveError::NotANumber { .. }) {
+            error.replace_info(self.report());
+            return Err(error);
+        }
+        self.cancelled = matches!(error, SolveError::Cancelled { .. });
+        Ok(())
+    }
+
+    /// x ← x + e. A correction that is no number must not reach x.
+    fn correct(&mut self) -> Result<(), SolveError<Y::Error>> {
+        let mut norm2 = vec![0.0; self.norms.len()];
+        self.system.sloppy().norm2(&self.w.correction, &mut norm2)?;
+        self.info.reductions += 1;
+        if self.failures.record_not_finite(&norm2, self.info.iterations) {
+            return Err(self.failure());
+        }
+        Ok(self.system.accumulate(&self.unscale, &self.w.correction, self.x)?)
+    }
+
+    /// x ← x − e where the residual has become larger; those right-hand sides stall. Answers whether there are any.
+    fn take_back(&mut self) -> Result<bool, Y::Error> {
+        let worse: Vec<bool> = self.residuals.iter().zip(&self.progress).map(|(v, known)| *v > known.best).collect();
+        if !worse.contains(&true) {
+            return Ok(false);
+        }
+        let minus = |worse: &bool| if *worse { -Complex64::ONE } else { Complex64::ZERO };
+        let mask: Vec<_> = worse.iter().map(minus).collect();
+        self.system.sloppy().axpby(&self.zeros, &self.w.rhs, &mask, &mut self.w.correction)?;
+        self.system.accumulate(&self.unscale, &self.w.correction, self.x)?;
+        Ok(true)
+    }
+
+    /// The error about the first right-hand side that failed.
+    fn failure(&mut self) -> SolveError<Y::Error> {
+        let info = Box::new(self.report());
+        self.failures.error(info)
+    }
+
+    /// Closes the report.
+    fn report(&mut self) -> Info {
+        let mut info = std::mem::take(&mut self.info);
+        info.precise_rhs = info.precise_applications * self.norms.len();
+        info.flops += info.precise_applications as f64 * self.system.flops() * self.norms.len() as f64;
+        info
     }
 }
 
-/// y_j ← `mask`_j y_j, with x any finite block.
-fn blank<S: VectorSpace>(
-    space: &S,
-    zeros: &[Complex64],
-    x: &S::Vector,
-    mask: &[Complex64],
-    y: &mut S::Vector,
-) -> Result<(), S::Error> {
-    space.axpby(zeros, x, mask, y)
+/// 1 where a right-hand side with this number is chosen, else 0.
+fn mask(numbers: &[f64], choose: impl Fn(f64) -> bool) -> Vec<Complex64> {
+    numbers.iter().map(|v| if choose(*v) { Complex64::ONE } else { Complex64::ZERO }).collect()
 }

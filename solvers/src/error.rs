@@ -36,7 +36,7 @@ impl fmt::Display for BreakdownKind {
 /// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is
 /// the largest of all shifts.
 ///
-/// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg),
+/// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg()),
 /// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) go on with the others. The error comes at the end: it is about the
 /// first of those given up, and [`Info::failed`] has all of them.
 #[derive(Clone, Debug, PartialEq, Error)]

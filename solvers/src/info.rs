@@ -30,9 +30,9 @@ pub struct Info {
     pub sloppy_applications: usize,
     /// Right-hand sides in all applications of the precise operator: less than N in each where finished ones had left
     /// the batch.
-    pub precise_sides: usize,
+    pub precise_rhs: usize,
     /// Right-hand sides in all applications of the sloppy operator.
-    pub sloppy_sides: usize,
+    pub sloppy_rhs: usize,
     /// What the preconditioner did ([`gcr`](crate::gcr)); not contained in the counts above.
     pub preconditioner: Work,
     /// Floating-point operations of all these applications, those in the preconditioner included, linear algebra not
@@ -53,8 +53,8 @@ impl std::fmt::Debug for Info {
             .field("restarts", &self.restarts)
             .field("precise_applications", &self.precise_applications)
             .field("sloppy_applications", &self.sloppy_applications)
-            .field("precise_sides", &self.precise_sides)
-            .field("sloppy_sides", &self.sloppy_sides)
+            .field("precise_rhs", &self.precise_rhs)
+            .field("sloppy_rhs", &self.sloppy_rhs)
             .field("preconditioner", &self.preconditioner)
             .finish_non_exhaustive()
     }
@@ -71,6 +71,16 @@ pub fn worst_residual(residuals: &[f64]) -> f64 {
 }
 
 impl Info {
+    /// Of a solve that has not begun, with room for this many residuals of each right-hand side.
+    pub(crate) fn begin(nrhs: usize, history: usize) -> Self {
+        Self {
+            iterations_per_rhs: vec![0; nrhs],
+            history: (0..nrhs).map(|_| Vec::with_capacity(history)).collect(),
+            true_residual: vec![f64::NAN; nrhs],
+            ..Self::default()
+        }
+    }
+
     /// The largest true residual over all right-hand sides (NaN if one is).
     pub fn worst_residual(&self) -> f64 {
         worst_residual(&self.true_residual)
@@ -93,8 +103,8 @@ impl Info {
         all.restarts += self.restarts;
         all.precise_applications += self.precise_applications;
         all.sloppy_applications += self.sloppy_applications;
-        all.precise_sides += self.precise_sides;
-        all.sloppy_sides += self.sloppy_sides;
+        all.precise_rhs += self.precise_rhs;
+        all.sloppy_rhs += self.sloppy_rhs;
         all.preconditioner += self.preconditioner;
         all.flops += self.flops;
         all
@@ -108,7 +118,7 @@ impl Info {
         }
         self.reductions += inner.reductions;
         self.sloppy_applications += inner.sloppy_applications + inner.precise_applications;
-        self.sloppy_sides += inner.sloppy_sides + inner.precise_sides;
+        self.sloppy_rhs += inner.sloppy_rhs + inner.precise_rhs;
         self.preconditioner += inner.preconditioner;
         self.flops += inner.flops;
     }

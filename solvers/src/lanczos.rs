@@ -5,7 +5,7 @@ use num_complex::Complex64;
 
 /// An estimate of the largest eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Largest {
+pub struct LargestEigenvalue {
     /// The largest eigenvalue on the Krylov space: not above that of the operator, but for rounding.
     pub ritz: f64,
     /// How far the Ritz vector is from an eigenvector: there is an eigenvalue within this distance of `ritz`, in all
@@ -15,7 +15,7 @@ pub struct Largest {
     pub steps: usize,
 }
 
-impl Largest {
+impl LargestEigenvalue {
     /// What the largest eigenvalue is not above, in all practice.
     pub fn bound(&self) -> f64 {
         self.ritz + self.residual
@@ -40,14 +40,14 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     start: &mut S::Vector,
     steps: usize,
     tol: f64,
-) -> Result<Largest, S::Error> {
+) -> Result<LargestEigenvalue, S::Error> {
     assert_eq!(space.nrhs(), 1, "for one right-hand side");
     let real = |a: f64| [Complex64::new(a, 0.0)];
     let (mut before, mut image) = (space.allocate()?, space.allocate()?);
     let mut norm2 = [0.0];
     space.norm2(start, &mut norm2)?;
     let (mut alphas, mut betas) = (Vec::<f64>::new(), Vec::<f64>::new());
-    let mut found = Largest { ritz: 0.0, residual: 0.0, steps: 0 };
+    let mut found = LargestEigenvalue { ritz: 0.0, residual: 0.0, steps: 0 };
     if norm2[0] == 0.0 || norm2[0].is_nan() {
         return Ok(found);
     }
@@ -68,7 +68,7 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
         alphas.push(alpha);
         let next = norm2[0].sqrt();
         let (ritz, last) = largest_of(&alphas, &betas);
-        found = Largest { ritz, residual: next * last.abs(), steps: step };
+        found = LargestEigenvalue { ritz, residual: next * last.abs(), steps: step };
         if !found.bound().is_finite() || found.residual <= tol * ritz.abs() {
             break;
         }

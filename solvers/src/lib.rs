@@ -19,14 +19,15 @@
 //! * **system**: [`Uniform`] (one precision) or [`Mixed`] (the iteration in a sloppy precision, reliable updates in a
 //!   precise one) around spaces and operators of yours.
 //! * **x**: initial guess on entry, solution on exit.
-//! * **params**: has a `Default`. Tolerances are relative to ‖b‖.
+//! * **params**: [`SolverParams`], or a struct with one in it and what only that method has, such as [`GcrParams`]. All have
+//!   a `Default`. Tolerances are relative to ‖b‖.
 //! * **workspace**: all memory, allocated before; no solver allocates a vector.
 //! * **observer**: a closure that sees every iterate and may stop the solve, or `()`.
 //! * The answer is an [`Info`] or a [`SolveError`] that holds one.
 //!
 //! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
 //! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished [leave the batch](cg#batches-that-become-smaller) where spaces and operators can
+//! coefficients; those that are finished [leave the batch](cg()#batches-that-become-smaller) where spaces and operators can
 //! narrow, and stay as they are otherwise. [`multishift_cg`] is the exception to the first rule: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
@@ -45,7 +46,7 @@
 //! ```
 //! use num_complex::Complex64;
 //! use solvers::{
-//!     BicgstabParams, BicgstabWorkspace, LengthError, LinearOperator, PlainSpace, Uniform, VectorSpace, bicgstab,
+//!     BicgstabWorkspace, LengthError, LinearOperator, PlainSpace, SolverParams, Uniform, VectorSpace, bicgstab,
 //! };
 //!
 //! /// A x(i) = 3 x(i) − c x(i+1) − c̄ x(i−1) on a ring, with c = 1 + ½i: hopping with a phase, and Hermitian.
@@ -69,7 +70,7 @@
 //! let (mut b, mut x) = (space.allocate()?, space.allocate()?);
 //! b[0] = Complex64::ONE;
 //! let mut workspace = BicgstabWorkspace::new(&system)?;
-//! let params = BicgstabParams { tol: 1e-12, ..Default::default() };
+//! let params = SolverParams { tol: 1e-12, ..Default::default() };
 //! let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ())?;
 //! assert!(info.converged && info.worst_residual() <= 1e-12);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -81,6 +82,8 @@ mod bicgstab;
 mod block_cg;
 mod block_cgnr;
 mod cg;
+mod cgne;
+mod cgnr;
 mod compact;
 mod cycle;
 mod defect;
@@ -93,26 +96,31 @@ mod multishift;
 mod normal;
 mod observer;
 mod operator;
+mod params;
 mod plain;
 mod preconditioner;
 mod reliable;
 mod small;
+mod stopping;
 mod traits;
 
-pub use bicgstab::{BicgstabParams, BicgstabWorkspace, bicgstab};
+pub use bicgstab::{BicgstabWorkspace, bicgstab};
 pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
 pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};
-pub use cg::{CgNormalWorkspace, CgParams, CgWorkspace, cg, cgne, cgnr};
+pub use cg::{CgWorkspace, cg};
+pub use cgne::cgne;
+pub use cgnr::{CgNormalWorkspace, cgnr};
 pub use compact::WIDTHS;
-pub use defect::{DefectParams, DefectWorkspace, InnerRequest, defect_correction};
+pub use defect::{DefectParams, DefectWorkspace, defect_correction};
 pub use error::{BreakdownKind, SolveError, Unsolved};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::{Info, worse_residual, worst_residual};
-pub use lanczos::{Largest, largest_eigenvalue};
+pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
-pub use observer::{Iteration, Kind, Observer};
+pub use observer::{Iteration, IterationKind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
+pub use params::SolverParams;
 pub use plain::{LengthError, PlainSpace};
 pub use preconditioner::{Converted, Identity, Preconditioner, Work};
-pub use traits::{Behind, ConvertFrom, Descent, Dots, LinearOperator, ShiftStep, VectorSpace};
+pub use traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, ShiftStep, VectorSpace};

@@ -43,10 +43,10 @@ pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
     operator: &'a A,
     params: MrParams,
     local: bool,
-    memory: RefCell<Memory<D>>,
+    memory: RefCell<MrMemory<D>>,
 }
 
-struct Memory<D: VectorSpace> {
+struct MrMemory<D: VectorSpace> {
     vectors: [D::Vector; 2],
     alpha: Vec<Complex64>,
     left: Vec<Complex64>,
@@ -55,7 +55,7 @@ struct Memory<D: VectorSpace> {
     norm2: Vec<f64>,
 }
 
-impl<D: VectorSpace> Memory<D> {
+impl<D: VectorSpace> MrMemory<D> {
     /// Scalars for so many right-hand sides in domains.
     fn resize(&mut self, n: usize) {
         let Self { alpha, left, right, dots, norm2, .. } = self;
@@ -89,7 +89,7 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
         if !(params.omega > 0.0 && params.omega < 2.0) {
             return Err(SolveError::Invalid("the relaxation ω of minimum residual has to lie between 0 and 2"));
         }
-        let mut memory = Memory {
+        let mut memory = MrMemory {
             vectors: [space.allocate()?, space.allocate()?],
             alpha: Vec::new(),
             left: Vec::new(),
@@ -109,7 +109,7 @@ where
     A: LinearOperator<D> + ?Sized,
 {
     fn apply(&self, _: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
-        let Memory { vectors: [rho, t], alpha, left, right, dots, norm2 } = &mut *self.memory.borrow_mut();
+        let MrMemory { vectors: [rho, t], alpha, left, right, dots, norm2 } = &mut *self.memory.borrow_mut();
         let (space, MrParams { steps, omega }) = (self.space, self.params);
         let mut step = |rho: &S::Vector, t: &mut S::Vector, alpha: &mut [Complex64]| -> Result<(), S::Error> {
             self.operator.apply_dot(space, rho, t, rho, dots, norm2)?;
@@ -153,8 +153,8 @@ where
         Ok(work)
     }
     /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
-    fn narrow(&self, sides: usize) -> bool {
-        let can = !self.local && narrow_both(self.space, self.operator, sides);
+    fn narrow(&self, nrhs: usize) -> bool {
+        let can = !self.local && narrow_both(self.space, self.operator, nrhs);
         if can {
             self.memory.borrow_mut().resize(self.space.nrhs());
         }

@@ -1,25 +1,91 @@
 //! What solvers of positive systems need for general ones, M†M x = M†b or M M† y = b.
 
-use crate::compact::{Plan, Rhs};
+use crate::compact::{Compaction, Rhs};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
-use crate::reliable::Judge;
-use crate::traits::{Descent, VectorSpace};
+use crate::reliable::ResidualCheck;
+use crate::stopping::{RhsFailure, RhsFailures, StoppingRule};
+use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-/// A system seen through M†M or M M†.
-pub(crate) struct Squared<'a, Y: System> {
-    pub inner: &'a Y,
-    /// M M† instead of M†M.
-    pub error: bool,
+/// Memory for a solve of normal equations, besides that of the solver: three precise blocks and a sloppy one.
+pub(crate) struct NormalMemory<P: VectorSpace, S: VectorSpace> {
+    /// The right-hand side of the normal equations.
+    pub rhs: P::Vector,
+    /// M x, or y of M M† y = b.
+    pub scratch: P::Vector,
     /// For what lies between the two applications.
-    pub precise: &'a RefCell<Precise<Y>>,
-    pub sloppy: &'a RefCell<Sloppy<Y>>,
+    precise: RefCell<P::Vector>,
+    sloppy: RefCell<S::Vector>,
+    /// ‖b_j‖.
+    pub norms: Vec<f64>,
 }
 
-impl<Y: System> System for Squared<'_, Y> {
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+        let space = system.precise();
+        Ok(Self {
+            rhs: space.allocate()?,
+            scratch: space.allocate()?,
+            precise: RefCell::new(space.allocate()?),
+            sloppy: RefCell::new(system.sloppy().allocate()?),
+            norms: vec![0.0; space.nrhs()],
+        })
+    }
+}
+
+/// What a solve of M†M x = M†b needs for its right-hand side and its check.
+pub(crate) struct NormalParts<'a, Y: System> {
+    pub system: NormalSystem<'a, Y>,
+    pub rhs: &'a mut Precise<Y>,
+    pub norms: &'a [f64],
+    pub check: OriginalResidual<'a, Y>,
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
+    /// Computes ‖b_j‖ and M†b. `copy` is memory for a copy of b, where a batch may become smaller.
+    pub fn normal_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
+        &'a mut self,
+        system: &'a Y,
+        b: &'a P::Vector,
+        copy: Option<&'a mut P::Vector>,
+    ) -> Result<NormalParts<'a, Y>, P::Error> {
+        let Self { rhs, scratch, precise, sloppy, norms } = self;
+        norms_of(system.precise(), b, norms)?;
+        system.apply_dagger(b, rhs)?;
+        Ok(NormalParts {
+            system: NormalSystem { inner: system, error: false, precise, sloppy },
+            rhs,
+            norms,
+            check: OriginalResidual::new(system, b, copy, scratch),
+        })
+    }
+
+    /// M M† as a system, the right-hand side of it, y, and ‖b_j‖, which is computed.
+    #[allow(clippy::type_complexity)] // four parts of one thing, taken apart at once
+    pub fn error_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
+        &'a mut self,
+        system: &'a Y,
+        b: &P::Vector,
+    ) -> Result<(NormalSystem<'a, Y>, &'a mut P::Vector, &'a mut P::Vector, &'a [f64]), P::Error> {
+        let Self { rhs, scratch: y, precise, sloppy, norms } = self;
+        norms_of(system.precise(), b, norms)?;
+        Ok((NormalSystem { inner: system, error: true, precise, sloppy }, rhs, y, norms))
+    }
+}
+
+/// A system seen through M†M or M M†.
+pub(crate) struct NormalSystem<'a, Y: System> {
+    inner: &'a Y,
+    /// M M† instead of M†M.
+    error: bool,
+    precise: &'a RefCell<Precise<Y>>,
+    sloppy: &'a RefCell<Sloppy<Y>>,
+}
+
+impl<Y: System> System for NormalSystem<'_, Y> {
     type Error = Y::Error;
     type Precise = Y::Precise;
     type Sloppy = Y::Sloppy;
@@ -60,22 +126,22 @@ impl<Y: System> System for Squared<'_, Y> {
         self.apply_sloppy(x, out)
     }
     /// (p, M†M p) = ‖M p‖², which the first of the two applications gives.
-    fn descend_sloppy(
+    fn cg_step_sloppy(
         &self,
-        from: &Descent<'_, Sloppy<Y>>,
+        step: &CgStep<'_, Sloppy<Y>>,
         out: &mut Sloppy<Y>,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), Y::Error> {
         if self.error {
-            self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
+            self.apply_dot_sloppy(step.p, out, step.p, curvature, norm2)?;
         } else {
             let mut scratch = self.sloppy.borrow_mut();
-            self.inner.apply_dot_sloppy(from.p, &mut scratch, from.p, curvature, norm2)?;
+            self.inner.apply_dot_sloppy(step.p, &mut scratch, step.p, curvature, norm2)?;
             curvature.iter_mut().zip(&*norm2).for_each(|(curvature, norm2)| *curvature = (*norm2).into());
             self.inner.apply_dagger_sloppy(&scratch, out)?;
         }
-        from.finish(self.inner.sloppy(), curvature, out, norm2, &mut || Ok(()))
+        step.residual(self.inner.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
     fn demote(&self, scale: &[f64], from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.inner.demote(scale, from, to)
@@ -83,8 +149,8 @@ impl<Y: System> System for Squared<'_, Y> {
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Precise<Y>) -> Result<(), Y::Error> {
         self.inner.accumulate(scale, from, to)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        self.inner.narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.inner.narrow(nrhs)
     }
     fn flops(&self) -> f64 {
         2.0 * self.inner.flops()
@@ -95,7 +161,7 @@ impl<Y: System> System for Squared<'_, Y> {
 }
 
 /// ‖b − M x‖, in whatever order x comes.
-pub(crate) struct Original<'a, Y: System> {
+pub(crate) struct OriginalResidual<'a, Y: System> {
     system: &'a Y,
     /// The caller's.
     given: &'a Precise<Y>,
@@ -103,13 +169,13 @@ pub(crate) struct Original<'a, Y: System> {
     image: &'a mut Precise<Y>,
     measurements: usize,
     /// Right-hand sides in all of them.
-    sides: usize,
+    measured_rhs: usize,
 }
 
-impl<'a, Y: System> Original<'a, Y> {
+impl<'a, Y: System> OriginalResidual<'a, Y> {
     /// For right-hand sides `b` of `system`, with memory for a copy of them where a batch may become smaller, and for M x.
-    pub fn new(system: &'a Y, b: &'a Precise<Y>, copy: Option<&'a mut Precise<Y>>, image: &'a mut Precise<Y>) -> Self {
-        Self { system, given: b, b: Rhs::Given(b, copy), image, measurements: 0, sides: 0 }
+    fn new(system: &'a Y, b: &'a Precise<Y>, copy: Option<&'a mut Precise<Y>>, image: &'a mut Precise<Y>) -> Self {
+        Self { system, given: b, b: Rhs::Given(b, copy), image, measurements: 0, measured_rhs: 0 }
     }
 
     /// The account of a solve of M†M x = M†b as one of M x = b, to a residual of `tol`: what was applied how often, the
@@ -125,31 +191,27 @@ impl<'a, Y: System> Original<'a, Y> {
         };
         if let Some(info) = info {
             info.precise_applications = 2 * info.precise_applications + self.measurements + 1;
-            info.precise_sides = 2 * info.precise_sides + self.sides + self.system.precise().nrhs();
+            info.precise_rhs = 2 * info.precise_rhs + self.measured_rhs + self.system.precise().nrhs();
             info.sloppy_applications *= 2;
-            info.sloppy_sides *= 2;
+            info.sloppy_rhs *= 2;
             info.reductions += self.measurements + 1;
             count_flops(self.system, info);
         }
         // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then all that least squares can do.
-        match result {
-            Ok(mut info) => match info.true_residual.iter().position(|v| v.is_nan() || *v > tol) {
-                Some(rhs) => {
-                    info.converged = false;
-                    let (iterations, residual) = (info.iterations, info.true_residual[rhs]);
-                    Err(SolveError::Stagnation { iterations, rhs, residual, info: Box::new(info) })
-                }
-                None => Ok(info),
-            },
-            error => error,
-        }
+        let mut info = result?;
+        let missed = |residual: &f64| !StoppingRule::converged(*residual, tol);
+        let Some(rhs) = info.true_residual.iter().position(missed) else { return Ok(info) };
+        info.converged = false;
+        let mut failures = RhsFailures::new(info.true_residual.len());
+        failures.record(rhs, RhsFailure::Stagnation, info.iterations);
+        Err(failures.error(Box::new(info)))
     }
 }
 
-impl<'a, Y: System> Judge<Squared<'a, Y>> for Original<'a, Y> {
+impl<'a, Y: System> ResidualCheck<NormalSystem<'a, Y>> for OriginalResidual<'a, Y> {
     fn measure(&mut self, x: &Precise<Y>, out: &mut [f64]) -> Result<(), Y::Error> {
         self.measurements += 1;
-        self.sides += out.len();
+        self.measured_rhs += out.len();
         self.system.apply(x, self.image)?;
         self.system.precise().sub_norm2(self.b.get(), self.image, out)?;
         out.iter_mut().for_each(|v| *v = v.sqrt());
@@ -158,8 +220,8 @@ impl<'a, Y: System> Judge<Squared<'a, Y>> for Original<'a, Y> {
     fn can_move(&self) -> bool {
         self.b.can_move()
     }
-    fn follow(&mut self, plan: &Plan, scratch: &mut Precise<Y>) -> Result<(), Y::Error> {
-        self.b.follow(self.system.precise(), plan, scratch)
+    fn follow(&mut self, compaction: &Compaction, scratch: &mut Precise<Y>) -> Result<(), Y::Error> {
+        self.b.follow(self.system.precise(), compaction, scratch)
     }
     fn restore(&mut self) {
         self.b = Rhs::Given(self.given, None);
@@ -175,5 +237,5 @@ pub(crate) fn norms_of<S: VectorSpace>(space: &S, b: &S::Vector, norms: &mut [f6
 
 /// Operations of all applications.
 pub(crate) fn count_flops<Y: System>(system: &Y, info: &mut Info) {
-    info.flops = info.precise_sides as f64 * system.flops() + info.sloppy_sides as f64 * system.flops_sloppy();
+    info.flops = info.precise_rhs as f64 * system.flops() + info.sloppy_rhs as f64 * system.flops_sloppy();
 }

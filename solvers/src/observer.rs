@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 /// What has just happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum IterationKind {
     /// An iteration of the recurrence; the residuals are the recurrence's.
     Iterate,
     /// The true residual was computed and the solution summed up; the residuals are true.
@@ -21,7 +21,7 @@ pub struct Iteration<'a> {
     /// ‖r_j‖ / ‖b_j‖ for every right-hand side, 0 where b_j = 0.
     pub residuals: &'a [f64],
     /// Which residuals these are.
-    pub kind: Kind,
+    pub kind: IterationKind,
 }
 
 impl Iteration<'_> {

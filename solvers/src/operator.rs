@@ -1,6 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::traits::{Behind, ConvertFrom, Descent, Dots, LinearOperator, VectorSpace, with_coefficients};
+use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
@@ -31,8 +31,8 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.apply(x, out)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        self.operator.narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.operator.narrow(nrhs)
     }
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
@@ -69,8 +69,8 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for NormalError<S, 
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.apply(x, out)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        self.operator.narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.operator.narrow(nrhs)
     }
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
@@ -123,8 +123,8 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
         self.space.axpby(&self.conjugate[..n], x, &self.ones[..n], out)
     }
     /// Only where all shifts are the same.
-    fn narrow(&self, sides: usize) -> bool {
-        self.shift.iter().all(|shift| *shift == self.shift[0]) && self.operator.narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.shift.iter().all(|shift| *shift == self.shift[0]) && self.operator.narrow(nrhs)
     }
     /// Those of the operator: the shift costs linear algebra, which is not counted.
     fn flops(&self) -> f64 {
@@ -186,16 +186,16 @@ pub trait System {
         self.apply_sloppy(x, out)?;
         self.sloppy().dots(x, out, w, dots)
     }
-    /// [`LinearOperator::descend`] in the sloppy space, with σ = 0.
-    fn descend_sloppy(
+    /// [`LinearOperator::cg_step`] in the sloppy space, with σ = 0.
+    fn cg_step_sloppy(
         &self,
-        from: &Descent<'_, Sloppy<Self>>,
+        from: &CgStep<'_, Sloppy<Self>>,
         out: &mut Sloppy<Self>,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), Self::Error> {
         self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
-        from.finish(self.sloppy(), curvature, out, norm2, &mut || Ok(()))
+        from.residual(self.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
     /// `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
@@ -203,7 +203,7 @@ pub trait System {
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
     /// [`VectorSpace::narrow`] and [`LinearOperator::narrow`] for both spaces and both operators: all of them or none.
     /// The default says that it cannot be.
-    fn narrow(&self, _sides: usize) -> bool {
+    fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
     /// Operations of one precise application per right-hand side.
@@ -275,14 +275,14 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     ) -> Result<(), S::Error> {
         self.operator.apply_dots(self.space, x, out, w, dots)
     }
-    fn descend_sloppy(
+    fn cg_step_sloppy(
         &self,
-        from: &Descent<'_, S::Vector>,
+        from: &CgStep<'_, S::Vector>,
         out: &mut S::Vector,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
-        self.operator.descend(self.space, from, out, curvature, norm2, [&mut || Ok(()), &mut || Ok(())])
+        self.operator.cg_step(self.space, from, out, curvature, norm2, [&mut || Ok(()), &mut || Ok(())])
     }
     fn demote(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         if scale.iter().all(|s| *s == 1.0) {
@@ -299,8 +299,8 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut S::Vector) -> Result<(), S::Error> {
         with_coefficients(scale.len(), |j| scale[j].into(), |scale| self.space.axpy(scale, from, to))
     }
-    fn narrow(&self, sides: usize) -> bool {
-        narrow((self.space, self.operator), (self.space, self.operator), sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        narrow((self.space, self.operator), (self.space, self.operator), nrhs)
     }
     fn flops(&self) -> f64 {
         self.operator.flops()
@@ -383,15 +383,15 @@ where
     ) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dots(self.sloppy, x, out, w, dots)
     }
-    fn descend_sloppy(
+    fn cg_step_sloppy(
         &self,
-        from: &Descent<'_, S::Vector>,
+        from: &CgStep<'_, S::Vector>,
         out: &mut S::Vector,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result<(), P::Error> {
-        let nothing: [Behind<'_, P::Error>; 2] = [&mut || Ok(()), &mut || Ok(())];
-        self.sloppy_operator.descend(self.sloppy, from, out, curvature, norm2, nothing)
+        let nothing: [Overlap<'_, P::Error>; 2] = [&mut || Ok(()), &mut || Ok(())];
+        self.sloppy_operator.cg_step(self.sloppy, from, out, curvature, norm2, nothing)
     }
     fn demote(&self, scale: &[f64], from: &P::Vector, to: &mut S::Vector) -> Result<(), P::Error> {
         self.sloppy.convert(scale, from, to)
@@ -399,8 +399,8 @@ where
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut P::Vector) -> Result<(), P::Error> {
         self.precise.accumulate(scale, from, to)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        narrow((self.precise, self.operator), (self.sloppy, self.sloppy_operator), sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        narrow((self.precise, self.operator), (self.sloppy, self.sloppy_operator), nrhs)
     }
     fn flops(&self) -> f64 {
         self.operator.flops()
@@ -411,7 +411,7 @@ where
 }
 
 /// Narrows two spaces and their operators, or leaves all of them as they were.
-fn narrow<P, A, S, B>((precise, a): (&P, &A), (sloppy, b): (&S, &B), sides: usize) -> bool
+fn narrow<P, A, S, B>((precise, a): (&P, &A), (sloppy, b): (&S, &B), nrhs: usize) -> bool
 where
     P: VectorSpace,
     A: LinearOperator<P> + ?Sized,
@@ -421,7 +421,7 @@ where
     let before = precise.nrhs();
     let steps: [&dyn Fn(usize) -> bool; 4] =
         [&|n| precise.narrow(n), &|n| sloppy.narrow(n), &|n| a.narrow(n), &|n| b.narrow(n)];
-    let Some(failed) = steps.iter().position(|step| !step(sides)) else { return true };
+    let Some(failed) = steps.iter().position(|step| !step(nrhs)) else { return true };
     steps[..failed].iter().for_each(|step| {
         step(before);
     });

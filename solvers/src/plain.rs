@@ -14,7 +14,7 @@ const PIECE: usize = 256;
 ///
 /// ```
 /// use num_complex::Complex64;
-/// use solvers::{CgParams, CgWorkspace, LengthError, LinearOperator, PlainSpace, Uniform, VectorSpace, cg};
+/// use solvers::{CgWorkspace, LengthError, LinearOperator, PlainSpace, SolverParams, Uniform, VectorSpace, cg};
 ///
 /// /// A x(i) = (2 + m²) x(i) − x(i+1) − x(i−1) on a ring.
 /// struct Laplace { m2: f64 }
@@ -36,7 +36,7 @@ const PIECE: usize = 256;
 /// let system = Uniform::new(&space, &operator);
 /// let (mut b, mut x) = (space.allocate()?, space.allocate()?);
 /// b[0] = Complex64::ONE;
-/// let info = cg(&system, &b, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system)?, &mut ())?;
+/// let info = cg(&system, &b, &mut x, &SolverParams::default(), &mut CgWorkspace::new(&system)?, &mut ())?;
 /// assert!(info.converged);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -140,7 +140,7 @@ impl VectorSpace for PlainSpace {
         }
         Ok(())
     }
-    fn mixes_sides(&self) -> bool {
+    fn mixes_rhs(&self) -> bool {
         true
     }
     fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), LengthError> {

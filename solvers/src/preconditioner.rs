@@ -46,14 +46,14 @@ pub trait Preconditioner<S: VectorSpace> {
     /// along with the others; what becomes of their z_j is of no interest as long as it is finite.
     ///
     /// # Errors
-    /// Those of the backend. Trouble with numbers is no error: z_j is as good as it can be, and where it is not finite,
+    /// Those of the backend. A number that is not finite is no error: z_j is as good as it can be, and where it is not finite,
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 
-    /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow): from now on only the first `sides`
+    /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow): from now on only the first `nrhs`
     /// right-hand sides of a block are of interest, in whatever order they came before. Answers whether that is possible;
     /// where it is not, nothing changes, and batches stay as wide as they are.
-    fn narrow(&self, _sides: usize) -> bool {
+    fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 }
@@ -62,8 +62,8 @@ impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         (**self).apply(space, r, norms, z)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        (**self).narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        (**self).narrow(nrhs)
     }
 }
 
@@ -84,7 +84,7 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
 /// A preconditioner of the space `D` for vectors of another space: r is converted, K applied, z converted back.
 ///
 /// So a solve has three precisions: the two of a [`System`](crate::System), and that of `D`. Residuals enter `D` scaled
-/// by a power of two, so that they lie well in its range ([`VectorSpace::comfortable_norm`]).
+/// by a power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).
 ///
 /// # Overlapping domains
 /// The conversions may be more than a change of format. With vectors of `D` that hold each domain together with a margin
@@ -95,10 +95,10 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
 pub struct Converted<'a, D: VectorSpace, K> {
     space: &'a D,
     preconditioner: K,
-    scratch: RefCell<Scratch<D>>,
+    scratch: RefCell<ConversionScratch<D>>,
 }
 
-struct Scratch<D: VectorSpace> {
+struct ConversionScratch<D: VectorSpace> {
     r: D::Vector,
     z: D::Vector,
     norms: Vec<f64>,
@@ -111,7 +111,7 @@ impl<'a, D: VectorSpace, K: Preconditioner<D>> Converted<'a, D, K> {
     /// outside.
     pub fn new(space: &'a D, preconditioner: K) -> Result<Self, D::Error> {
         let n = space.nrhs();
-        let scratch = Scratch {
+        let scratch = ConversionScratch {
             r: space.allocate()?,
             z: space.allocate()?,
             norms: vec![0.0; n],
@@ -129,10 +129,11 @@ where
     K: Preconditioner<D>,
 {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
-        let Scratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } = &mut *self.scratch.borrow_mut();
-        let comfortable = self.space.comfortable_norm();
+        let ConversionScratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } =
+            &mut *self.scratch.borrow_mut();
+        let target_norm = self.space.target_norm();
         for (j, norm) in norms.iter().enumerate() {
-            scale[j] = scale_for(comfortable, *norm, 1.0);
+            scale[j] = scale_for(target_norm, *norm, 1.0);
             unscale[j] = 1.0 / scale[j];
             inner_norms[j] = scale[j] * norm;
         }
@@ -142,12 +143,12 @@ where
         space.convert(&unscale[..n], inner_z, z)?;
         Ok(work)
     }
-    fn narrow(&self, sides: usize) -> bool {
+    fn narrow(&self, nrhs: usize) -> bool {
         let before = self.space.nrhs();
-        if !self.space.narrow(sides) {
+        if !self.space.narrow(nrhs) {
             return false;
         }
-        let both = self.preconditioner.narrow(sides);
+        let both = self.preconditioner.narrow(nrhs);
         if !both {
             self.space.narrow(before);
         }

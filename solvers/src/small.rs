@@ -31,7 +31,7 @@ pub(crate) fn minus(a: &[Complex64]) -> Vec<Complex64> {
 /// between a vector and those taken before it. Where all that are left are at or below a threshold, those vectors are
 /// *dropped*: their columns of Q are zero, as are the rows of S and the columns of T. Their columns of S are what
 /// remains of them in the space of the others.
-pub(crate) struct Factor {
+pub(crate) struct GramFactor {
     /// S.
     pub s: Vec<Complex64>,
     /// T.
@@ -44,7 +44,7 @@ pub(crate) struct Factor {
     pub dropped: Option<(usize, f64)>,
 }
 
-impl Factor {
+impl GramFactor {
     /// Of the Hermitian part of `g` in the rows and columns that are `there`, whose entries have to be finite. Vectors
     /// with G_jj ≤ `floor` are dropped too.
     pub fn new(n: usize, g: &[Complex64], there: &[bool], threshold: f64, floor: f64) -> Self {
@@ -125,7 +125,7 @@ mod tests {
         // Sizes that differ by powers of ten.
         vectors[2].iter_mut().for_each(|v| *v *= 1e-9);
         let g = gram(n, &vectors);
-        let factor = Factor::new(n, &g, &[true; 5], 1e-12, 0.0);
+        let factor = GramFactor::new(n, &g, &[true; 5], 1e-12, 0.0);
         assert!(factor.kept.iter().all(|kept| *kept) && factor.dropped.is_none());
         let back = product(n, &adjoint(n, &factor.s), &factor.s);
         let one = product(n, &factor.s, &factor.t);
@@ -148,7 +148,7 @@ mod tests {
         let mut vectors = vectors(n, 20);
         vectors[3] = vectors[1].iter().map(|v| v * 3.0).collect();
         vectors[0].fill(Complex64::ZERO);
-        let factor = Factor::new(n, &gram(n, &vectors), &[true; 4], 1e-12, 0.0);
+        let factor = GramFactor::new(n, &gram(n, &vectors), &[true; 4], 1e-12, 0.0);
         assert_eq!(factor.kept, [false, true, true, false]);
         for i in 0..n {
             // The fourth vector is three times the second in every row of S, and row and column of what was dropped vanish.
@@ -159,7 +159,7 @@ mod tests {
         // Where a vector is not there at all, it is no matter what its entries are.
         let mut g = gram(n, &vectors);
         (0..n).for_each(|i| (g[i * n], g[i]) = (f64::NAN.into(), f64::NAN.into()));
-        let factor = Factor::new(n, &g, &[false, true, true, true], 1e-12, 0.0);
+        let factor = GramFactor::new(n, &g, &[false, true, true, true], 1e-12, 0.0);
         assert_eq!(factor.kept, [false, true, true, false]);
     }
 
@@ -167,7 +167,7 @@ mod tests {
     fn an_indefinite_matrix_has_a_pivot_that_says_so() {
         // Eigenvalues 3 and −1, and a diagonal that shows nothing.
         let g = [1.0, 2.0, 2.0, 1.0].map(Complex64::from);
-        let factor = Factor::new(2, &g, &[true; 2], 1e-14, 0.0);
+        let factor = GramFactor::new(2, &g, &[true; 2], 1e-14, 0.0);
         assert!(matches!(factor.dropped, Some((1, pivot)) if (pivot + 3.0).abs() < 1e-14), "{:?}", factor.dropped);
     }
 }

@@ -89,33 +89,33 @@ pub trait VectorSpace {
     /// N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
     fn nrhs(&self) -> usize;
 
-    /// From now on operations concern the first `sides` right-hand sides of a block, and [`nrhs`](VectorSpace::nrhs) is
-    /// `sides`: between 1 and as many as blocks have memory for, so that a larger number widens the space again. Answers
+    /// From now on operations concern the first `nrhs` right-hand sides of a block, and that is what [`nrhs`](VectorSpace::nrhs)
+    /// answers: between 1 and as many as blocks have memory for, so that a larger number widens the space again. Answers
     /// whether that is possible; where it is not, nothing changes.
     ///
     /// What lies beyond stays as it is in a block, except for [`zero`](VectorSpace::zero), which may clear it too. Blocks
     /// are [`allocate`](VectorSpace::allocate)d in full width always. Solvers let finished right-hand sides leave the
     /// batch so, and give the space its width back before they return.
     ///
-    /// The default cannot. A space that can has [`swap_sides`](VectorSpace::swap_sides) too.
-    fn narrow(&self, _sides: usize) -> bool {
+    /// The default cannot. A space that can has [`swap_rhs`](VectorSpace::swap_rhs) too.
+    fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
     /// x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, as any
     /// operation does. `scratch` loses its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
-    fn swap_sides(
+    fn swap_rhs(
         &self,
         _x: &mut Self::Vector,
         (_i, _j): (usize, usize),
         _scratch: &mut Self::Vector,
     ) -> Result<(), Self::Error> {
-        unreachable!("a space that narrows has to swap sides")
+        unreachable!("a space that narrows has to swap right-hand sides")
     }
 
     /// The norm at which a vector's elements lie best in the range of the storage format; `None` where the range is
     /// wide enough. Solvers keep sloppy residuals near it, by factors that are powers of two.
-    fn comfortable_norm(&self) -> Option<f64> {
+    fn target_norm(&self) -> Option<f64> {
         None
     }
 
@@ -179,11 +179,11 @@ pub trait VectorSpace {
         a: &[f64],
         y: &mut Self::Vector,
         out: &mut [f64],
-        behind: Behind<'_, Self::Error>,
+        overlap: Overlap<'_, Self::Error>,
     ) -> Result<(), Self::Error> {
         let n = a.len();
         with_coefficients(n, |_| ONE, |ones| with_coefficients(n, |j| a[j].into(), |a| self.axpby(ones, x, a, y)))?;
-        behind()?;
+        overlap()?;
         self.norm2(y, out)
     }
 
@@ -223,7 +223,7 @@ pub trait VectorSpace {
     /// x_j ← x_j + a_j p_j,  p_j ← z_j r_j + b_j p_j.
     ///
     /// All steps come in one call, so that a backend can read r once for several of them; their x and p are different
-    /// blocks. A step with z = 1 is [`cg_update`](VectorSpace::cg_update). Where [`ShiftStep::rests`], x_j and p_j stay
+    /// blocks. A step with z = 1 is [`cg_update`](VectorSpace::cg_update). Where [`ShiftStep::is_identity`], x_j and p_j stay
     /// as they are, and a backend need not touch them.
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result<(), Self::Error> {
         for ShiftStep { a, z, b, x, p } in steps {
@@ -251,7 +251,7 @@ pub trait VectorSpace {
     /// How many systems' updates by [`shift_update`](VectorSpace::shift_update) are better queued behind a sum that travels
     /// to the host than done at once: as many as a device needs to have work until the host's answer comes; 0, the
     /// default, where nothing travels, or where an update takes so long that the wait does not matter.
-    fn updates_behind(&self) -> usize {
+    fn overlapped_updates(&self) -> usize {
         0
     }
 
@@ -366,34 +366,34 @@ pub trait VectorSpace {
     /// Whether [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
     /// [`block_scale`](VectorSpace::block_scale) are there, which mix the vectors of a block and are for
     /// [`block_cg`](crate::block_cg()) only. They cannot be written in terms of the others. The default says no.
-    fn mixes_sides(&self) -> bool {
+    fn mixes_rhs(&self) -> bool {
         false
     }
 
     /// `out`_{iN+j} ← (x_i, y_j) for all i and j: the Gram matrix X†Y.
     fn gram(&self, _x: &Self::Vector, _y: &Self::Vector, _out: &mut [Complex64]) -> Result<(), Self::Error> {
-        unreachable!("a space that mixes sides has Gram matrices")
+        unreachable!("a space that mixes right-hand sides has Gram matrices")
     }
 
     /// y_j ← y_j + Σ_i x_i a_{iN+j}: Y ← Y + X A.
     fn block_axpy(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
-        unreachable!("a space that mixes sides has sums of them")
+        unreachable!("a space that mixes right-hand sides has sums of them")
     }
 
     /// y_j ← Σ_i x_i a_{iN+j}: Y ← X A with two different blocks. The old Y is not read.
     fn block_scale(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
-        unreachable!("a space that mixes sides has products with matrices")
+        unreachable!("a space that mixes right-hand sides has products with matrices")
     }
 }
 
 /// Work that a reduction queues behind itself before it waits for its result, so that the device has something to do
 /// while the result travels. It is called once, at the latest before the result is handed out. It may read what the reduction
 /// reads, and works on other vectors apart from that; it sums nothing itself.
-pub type Behind<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
+pub type Overlap<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
-/// Where [`LinearOperator::descend`] starts: at a residual r, along a direction p.
+/// A step of CG on A + σ from the residual r along the direction p, for [`LinearOperator::cg_step`].
 #[derive(Debug)]
-pub struct Descent<'a, V> {
+pub struct CgStep<'a, V> {
     /// σ
     pub shift: f64,
     /// p
@@ -404,36 +404,37 @@ pub struct Descent<'a, V> {
     pub rho: &'a [f64],
 }
 
-impl<V> Descent<'_, V> {
+impl<V> CgStep<'_, V> {
     /// α_j = ρ_j / (p_j, (A + σ) p_j), or 0 where that is not a positive number: r' = r then.
     pub fn alpha(&self, j: usize, curvature: Complex64) -> f64 {
         let alpha = self.rho[j] / curvature.re;
         if curvature.re > 0.0 && alpha.is_finite() { alpha } else { 0.0 }
     }
     /// The step with two reductions, and the numbers on the host between them.
-    pub fn in_two<S: VectorSpace<Vector = V>, A: LinearOperator<S> + ?Sized>(
+    pub fn with_two_reductions<S: VectorSpace<Vector = V>, A: LinearOperator<S> + ?Sized>(
         &self,
         space: &S,
         operator: &A,
         out: &mut V,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
-        [first, second]: [Behind<'_, S::Error>; 2],
+        [first, second]: [Overlap<'_, S::Error>; 2],
     ) -> Result<(), S::Error> {
         operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
-        self.finish(space, curvature, out, norm2, second)
+        self.residual(space, curvature, out, norm2, second)
     }
-    /// What is left of it where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, and its norm.
-    pub fn finish<S: VectorSpace<Vector = V>>(
+    /// The second half of the step, where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, with
+    /// `norm2`_j = ‖r'_j‖².
+    pub fn residual<S: VectorSpace<Vector = V>>(
         &self,
         space: &S,
         curvature: &[Complex64],
         out: &mut V,
         norm2: &mut [f64],
-        behind: Behind<'_, S::Error>,
+        overlap: Overlap<'_, S::Error>,
     ) -> Result<(), S::Error> {
         let minus: Vec<f64> = (0..self.rho.len()).map(|j| -self.alpha(j, curvature[j])).collect();
-        space.xpay_norm2(self.r, &minus, out, norm2, behind)
+        space.xpay_norm2(self.r, &minus, out, norm2, overlap)
     }
 }
 
@@ -473,7 +474,7 @@ pub struct ShiftStep<'a, V> {
 
 impl<V> ShiftStep<'_, V> {
     /// Whether right-hand side j is finished in this system: a = 0, z = 0, b = 1.
-    pub fn rests(&self, j: usize) -> bool {
+    pub fn is_identity(&self, j: usize) -> bool {
         self.a[j] == 0.0 && self.z[j] == 0.0 && self.b[j] == 1.0
     }
 }
@@ -566,41 +567,41 @@ pub trait LinearOperator<S: VectorSpace> {
         out: &mut S::Vector,
         dot: &mut [Complex64],
         norm2: &mut [f64],
-        behind: Behind<'_, S::Error>,
+        overlap: Overlap<'_, S::Error>,
     ) -> Result<(), S::Error> {
         if shift == 0.0 {
-            behind()?;
+            overlap()?;
             return self.apply_dot(space, x, out, x, dot, norm2);
         }
         self.apply(x, out)?;
         with_coefficients(dot.len(), |_| shift.into(), |shift| space.axpy(shift, x, out))?;
-        behind()?;
+        overlap()?;
         space.dot(x, out, dot)
     }
 
     /// A step of CG on A + σ: (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual, which takes the
-    /// place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`Descent`].
+    /// place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`CgStep`].
     ///
-    /// The two of `behind` are for the two reductions; operators that can do with one wait call both behind it. The
-    /// default is [`Descent::in_two`].
-    fn descend(
+    /// The two of `overlap` are for the two reductions; operators that can do with one wait call both during it. The
+    /// default is [`CgStep::with_two_reductions`].
+    fn cg_step(
         &self,
         space: &S,
-        from: &Descent<'_, S::Vector>,
+        from: &CgStep<'_, S::Vector>,
         out: &mut S::Vector,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
-        behind: [Behind<'_, S::Error>; 2],
+        overlap: [Overlap<'_, S::Error>; 2],
     ) -> Result<(), S::Error> {
-        from.in_two(space, self, out, curvature, norm2, behind)
+        from.with_two_reductions(space, self, out, curvature, norm2, overlap)
     }
 
-    /// The same as [`VectorSpace::narrow`] for the operator: only the first `sides` right-hand sides of a block are of
+    /// The same as [`VectorSpace::narrow`] for the operator: only the first `nrhs` right-hand sides of a block are of
     /// interest from now on, and nothing need be written to the others of `out`. Answers whether the operator treats all
     /// right-hand sides alike, so that they may change places; only then batches become smaller while they are solved.
     ///
     /// The default says no.
-    fn narrow(&self, _sides: usize) -> bool {
+    fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
@@ -650,23 +651,23 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         out: &mut S::Vector,
         dot: &mut [Complex64],
         norm2: &mut [f64],
-        behind: Behind<'_, S::Error>,
+        overlap: Overlap<'_, S::Error>,
     ) -> Result<(), S::Error> {
-        (**self).apply_curvature(space, shift, x, out, dot, norm2, behind)
+        (**self).apply_curvature(space, shift, x, out, dot, norm2, overlap)
     }
-    fn descend(
+    fn cg_step(
         &self,
         space: &S,
-        from: &Descent<'_, S::Vector>,
+        from: &CgStep<'_, S::Vector>,
         out: &mut S::Vector,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
-        behind: [Behind<'_, S::Error>; 2],
+        overlap: [Overlap<'_, S::Error>; 2],
     ) -> Result<(), S::Error> {
-        (**self).descend(space, from, out, curvature, norm2, behind)
+        (**self).cg_step(space, from, out, curvature, norm2, overlap)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        (**self).narrow(sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        (**self).narrow(nrhs)
     }
     fn flops(&self) -> f64 {
         (**self).flops()

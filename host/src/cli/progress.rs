@@ -2,7 +2,7 @@
 use super::interrupt;
 use super::world::World;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use solvers::{Iteration, Kind, Observer};
+use solvers::{Iteration, IterationKind, Observer};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -91,7 +91,7 @@ impl Watch {
 
 impl Observer for Watch {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        if event.kind != Kind::Iterate {
+        if event.kind != IterationKind::Iterate {
             let others = vec![f64::NAN; self.before()];
             self.updates.push((event.iteration, [&others, event.residuals].concat()));
         }

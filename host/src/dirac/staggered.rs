@@ -17,7 +17,7 @@ use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_R
 use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances};
 use num_complex::Complex64;
 use serde_json::{Map, Value};
-use solvers::{Behind, Descent, LinearOperator, VectorSpace};
+use solvers::{CgStep, LinearOperator, Overlap, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -576,30 +576,30 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         out: &mut DeviceField,
         dot: &mut [Complex64],
         norm2: &mut [f64],
-        behind: Behind<'_, DeviceError>,
+        overlap: Overlap<'_, DeviceError>,
     ) -> std::result::Result<(), DeviceError> {
         let sums = self.launch_sums(shift, x, out, x, SumTarget::Host)?;
-        behind()?;
+        overlap()?;
         space.dot_of(sums, dot, norm2)
     }
     /// In one process the curvature need not leave the device before the step: one wait instead of two.
-    fn descend(
+    fn cg_step(
         &self,
         space: &FieldSpace,
-        from: &Descent<'_, DeviceField>,
+        step: &CgStep<'_, DeviceField>,
         out: &mut DeviceField,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
-        behind: [Behind<'_, DeviceError>; 2],
+        overlap: [Overlap<'_, DeviceError>; 2],
     ) -> std::result::Result<(), DeviceError> {
         if self.staggered.links.domain().grid().size() > 1 {
-            return from.in_two(space, self, out, curvature, norm2, behind);
+            return step.with_two_reductions(space, self, out, curvature, norm2, overlap);
         }
         // The row takes as many right-hand sides as its input has.
-        self.staggered.expect(&[from.p], space.nrhs())?;
-        let parts = self.launch_sums(from.shift, from.p, out, from.p, SumTarget::Device(&self.sums))?;
+        self.staggered.expect(&[step.p], space.nrhs())?;
+        let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
-        space.descend(from, sums, out, curvature, norm2, behind)
+        space.cg_step(step, sums, out, curvature, norm2, overlap)
     }
     fn narrow(&self, sides: usize) -> bool {
         self.staggered.sides.narrow(sides, self.other.borrow().nrhs())

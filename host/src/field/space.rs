@@ -14,7 +14,7 @@ use gpu_kernels::per_side::ComplexPerSide;
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
-use solvers::{Behind, ConvertFrom, Descent, Dots, ShiftStep, VectorSpace};
+use solvers::{CgStep, ConvertFrom, Dots, Overlap, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
@@ -112,25 +112,25 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// The step of [`LinearOperator::descend`](solvers::LinearOperator::descend) from where t = (A + σ) p is known, and its
+    /// The step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) from where t = (A + σ) p is known, and its
     /// curvature to the device.
-    pub(crate) fn descend(
+    pub(crate) fn cg_step(
         &self,
-        from: &Descent<'_, DeviceField>,
+        step: &CgStep<'_, DeviceField>,
         sums: DeviceSums,
         t: &mut DeviceField,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
-        behind: [Behind<'_, DeviceError>; 2],
+        overlap: [Overlap<'_, DeviceError>; 2],
     ) -> Result {
         self.launch_each(&DESCENT, 2, |sides| blas::Descent {
-            r: sides.of(from.r),
+            r: sides.of(step.r),
             t: sides.of(t),
-            rho: sides.real(from.rho),
+            rho: sides.real(step.rho),
             sums,
             first: sides.first() as u32,
         })?;
-        behind.into_iter().try_for_each(|behind| behind())?;
+        overlap.into_iter().try_for_each(|overlap| overlap())?;
         self.take_sums(|j, [new, dot]| {
             curvature[j] = dot.into();
             norm2[j] = new;
@@ -334,7 +334,7 @@ impl VectorSpace for FieldSpace {
     }
     /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
     /// precision, while 16 bits with a norm per site are rounded again.
-    fn swap_sides(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
+    fn swap_rhs(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.expect(x, i.max(j) + 1)?;
         self.expect(scratch, 1)?;
         let side = |x: &Self::Vector, k: usize| x.view_from(k);
@@ -344,7 +344,7 @@ impl VectorSpace for FieldSpace {
     }
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
-    fn comfortable_norm(&self) -> Option<f64> {
+    fn target_norm(&self) -> Option<f64> {
         self.precision
             .has_range()
             .then(|| 0.25 * ((6 * self.kind.spins()) as f64 * self.domain.global().half_volume() as f64).sqrt())
@@ -388,10 +388,10 @@ impl VectorSpace for FieldSpace {
         a: &[f64],
         y: &mut Self::Vector,
         out: &mut [f64],
-        behind: Behind<'_, DeviceError>,
+        overlap: Overlap<'_, DeviceError>,
     ) -> Result {
         self.launch_each(&XPAY_NORM2, 1, |sides| XpayNorm2 { x: sides.of(x), y: sides.of(y), a: sides.real(a) })?;
-        behind()?;
+        overlap()?;
         self.take_sums(|j, [norm2]| out[j] = norm2)
     }
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result {
@@ -415,7 +415,7 @@ impl VectorSpace for FieldSpace {
     }
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
     /// than the wait.
-    fn updates_behind(&self) -> usize {
+    fn overlapped_updates(&self) -> usize {
         let update =
             5 * DeviceField::bytes_for(self.kind, self.precision, self.domain.half_sites() as usize, self.nrhs());
         let hidden = self.domain.backend().bytes_while_waiting();
@@ -423,14 +423,14 @@ impl VectorSpace for FieldSpace {
     }
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
         // Most systems go on for all right-hand sides, which then share a launch.
-        let goes = |step: &ShiftStep<'_, _>, j: usize| !step.rests(j) && step.z[j] != 0.0;
+        let goes = |step: &ShiftStep<'_, _>, j: usize| !step.is_identity(j) && step.z[j] != 0.0;
         let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs()).all(|j| goes(step, j)));
         self.advance(&whole, r, 0..self.nrhs())?;
         for j in 0..self.nrhs() {
             let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
             self.advance(&going, r, j..j + 1)?;
             // Those that were dropped just now get their last contribution and no direction.
-            for step in others.iter().filter(|step| !step.rests(j) && step.z[j] == 0.0) {
+            for step in others.iter().filter(|step| !step.is_identity(j) && step.z[j] == 0.0) {
                 let a: Vec<_> = step.a.iter().map(Complex64::from).collect();
                 self.add_for(j..j + 1, &a, step.p, step.x)?;
             }
@@ -448,7 +448,7 @@ impl VectorSpace for FieldSpace {
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {
         self.add_all(a, &xs.iter().collect::<Vec<_>>(), y)
     }
-    fn mixes_sides(&self) -> bool {
+    fn mixes_rhs(&self) -> bool {
         true
     }
     fn gram(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {

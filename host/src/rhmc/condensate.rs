@@ -7,7 +7,7 @@ use crate::field::{DeviceField, FieldSpace, FullField};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{MultiShiftParams, MultiShiftWorkspace, VectorSpace, multishift_cg, worse_residual};
+use solvers::{MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg, worse_residual};
 
 /// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
 /// grid. `which` is the number of the first vector.
@@ -63,7 +63,7 @@ pub fn condensate(
         normal.staggered().dslash(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;
         let mut x = vec![space.allocate()?];
-        let params = MultiShiftParams { tol: &[tol], max_iterations: 100_000, stagnation_window: 0, check: true };
+        let params = SolverParams { tol, max_iterations: 100_000, ..Default::default() }.into();
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
         let info = multishift_cg(&space, &normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
             .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;

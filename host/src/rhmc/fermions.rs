@@ -14,7 +14,8 @@ use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{
-    ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, VectorSpace, multishift_cg, worse_residual,
+    ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, SolverParams, VectorSpace, multishift_cg,
+    worse_residual,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -228,8 +229,8 @@ impl Pseudofermions {
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-        let params =
-            MultiShiftParams { tol: &solver.tol, max_iterations: solver.max_iterations, stagnation_window: 0, check };
+        let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
+        let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
             .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());

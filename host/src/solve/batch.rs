@@ -220,8 +220,8 @@ fn beside(first: Info, next: Info) -> Info {
         restarts: first.restarts + next.restarts,
         precise_applications: first.precise_applications + next.precise_applications,
         sloppy_applications: first.sloppy_applications + next.sloppy_applications,
-        precise_sides: first.precise_sides + next.precise_sides,
-        sloppy_sides: first.sloppy_sides + next.sloppy_sides,
+        precise_rhs: first.precise_rhs + next.precise_rhs,
+        sloppy_rhs: first.sloppy_rhs + next.sloppy_rhs,
         preconditioner: work,
         flops: first.flops + next.flops,
     }

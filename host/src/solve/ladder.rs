@@ -7,10 +7,10 @@ use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
-    BicgstabParams, BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace,
-    CgParams, CgWorkspace, Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, Kind,
-    Mixed, Observer, Precise, SolveError, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg, block_cgnr, cg,
-    cgne, cgnr, defect_correction, gcr,
+    BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
+    Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
+    Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
+    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -233,7 +233,9 @@ impl Levels {
                 return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
             };
             let Request { max_iterations, stagnation_window, schwarz: Schwarz { k_max, .. }, .. } = *request;
-            let params = GcrParams { tol, max_iterations, delta, k_max, stagnation_window, ..Default::default() };
+            let stagnation_window = Some(stagnation_window);
+            let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let params = GcrParams { k_max, ..solver.into() };
             let converted = Converted::new(&*space, &**inner).map_err(SolveError::Backend)?;
             let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
             return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
@@ -257,10 +259,11 @@ impl Levels {
             Correction::Defect { inner_tol } => {
                 let inner = Uniform::new(sloppy_space, &**sloppy);
                 let max_iterations = request.max_iterations;
-                let params = DefectParams { tol, inner_tol, max_iterations, max_corrections: 1000, max_stalls: 3 };
+                let solver = SolverParams { tol, max_iterations, max_stalls: 3, ..Default::default() };
+                let params = DefectParams { solver, inner_tol, max_corrections: 1000 };
                 let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
                 let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
-                let solve = |r: &DeviceField, e: &mut DeviceField, asked: &solvers::InnerRequest| {
+                let solve = |r: &DeviceField, e: &mut DeviceField, asked: &SolverParams| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
                     let terms = Terms { tol: asked.tol, delta: Some(0.0), dependent, positive };
@@ -291,7 +294,7 @@ impl Nested<'_> {
         self.residuals.clear();
         self.residuals.extend(event.residuals.iter().map(|r| r * self.level));
         let iteration = self.iterations + event.iteration;
-        self.observer.iteration(&Iteration { iteration, residuals: &self.residuals, kind: Kind::Iterate })
+        self.observer.iteration(&Iteration { iteration, residuals: &self.residuals, kind: IterationKind::Iterate })
     }
 }
 
@@ -316,21 +319,19 @@ fn krylov<Y: System<Error = DeviceError>>(
     observer: &mut dyn Observer,
 ) -> std::result::Result<Info, SolverError> {
     let Terms { tol, delta, dependent, positive } = terms;
-    let Request { max_iterations, stagnation_window, .. } = *request;
+    let (max_iterations, stagnation_window) = (request.max_iterations, Some(request.stagnation_window));
+    let params = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
     match request.method {
         Method::Bicgstab => {
-            let params = BicgstabParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
             bicgstab(system, rhs, x, &params, &mut workspace, observer)
         }
         Method::GcrDd => unreachable!("it is not one of those that take reliable updates"),
         Method::Cg | Method::Cgne if positive => {
-            let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
             let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
             cg(system, rhs, x, &params, &mut workspace, observer)
         }
         Method::Cg | Method::Cgne => {
-            let params = CgParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
             let mut workspace = CgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
             match request.method {
                 Method::Cg => cgnr(system, rhs, x, &params, &mut workspace, observer),
@@ -338,9 +339,7 @@ fn krylov<Y: System<Error = DeviceError>>(
             }
         }
         Method::BlockCg => {
-            let dependent = Some(dependent);
-            let params =
-                BlockCgParams { tol, max_iterations, delta, stagnation_window, dependent, ..Default::default() };
+            let params = BlockCgParams { solver: params, dependent: Some(dependent) };
             if positive {
                 let mut workspace = BlockCgWorkspace::new(system).map_err(SolveError::Backend)?;
                 block_cg(system, rhs, x, &params, &mut workspace, observer)

@@ -15,7 +15,8 @@ use crate::field::{DeviceField, FieldSpace, FullField};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
-    Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, Unsolved, VectorSpace, multishift_cg,
+    Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, SolverParams, Unsolved, VectorSpace,
+    multishift_cg,
 };
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -328,12 +329,13 @@ impl<'c, 'g> Shifts<'c, 'g> {
         space.convert_from(self.sources.parity(parity), &mut b)?;
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<DeviceField>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-        let params = MultiShiftParams {
-            tol: &[tol],
+        let solver = SolverParams {
+            tol,
             max_iterations: self.request.max_iterations,
-            stagnation_window: self.request.stagnation_window,
-            check: false,
+            stagnation_window: Some(self.request.stagnation_window),
+            ..Default::default()
         };
+        let params = MultiShiftParams { check: false, ..solver.into() };
         self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
         let start = Instant::now();
         match multishift_cg(&space, &*operator, &shifts, &b, &mut x, &params, &mut workspace, observer) {

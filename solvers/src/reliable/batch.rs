@@ -1,46 +1,45 @@
 //! Batches that become smaller, and are whole again in the end.
 
-use super::{Outer, Run, relative};
-use crate::compact::Plan;
+use super::{ReliableSolve, relative};
+use crate::compact::Compaction;
 use crate::operator::System;
 
-impl<Y: System> Run<'_, Y> {
+impl<Y: System> ReliableSolve<'_, Y> {
     /// Lets right-hand sides that are finished leave the batch, and narrows the system, where the last iteration ended in
-    /// an update, it pays and everybody concerned can do it. The plan is for the solver's own vectors and numbers.
+    /// an update, it pays and everybody concerned can do it. The answer is for the solver's own vectors and scalars.
     ///
     /// In the precise space x, the best x and b are rearranged. x̂ is zero now, and the residual is scratch until the next
     /// update.
-    pub fn compact(&mut self) -> Result<Option<Plan>, Y::Error> {
-        let o = &mut *self.outer;
-        let width = o.active.len();
+    pub fn compact(&mut self) -> Result<Option<Compaction>, Y::Error> {
+        let state = &mut *self.state;
+        let width = state.active.len();
         if !self.settled || width == 1 {
             return Ok(None);
         }
         // One that was given up only now may have to go back to its best x, which the next update does.
-        let stays = |o: &Outer<_, _>, j: usize| {
-            let better = o.x_is_best[j] || o.verified[j] <= o.best[j];
-            o.active[j] || self.troubles[self.slots[j]].is_some() && !better
-        };
-        let Some(plan) = Plan::new(width, |j| stays(o, j)) else { return Ok(None) };
-        let judge_can = self.claim.judge.as_ref().is_none_or(|(_, judge)| judge.can_move());
-        if !(self.b.can_move() && judge_can && self.width.can_change()) {
+        let stays: Vec<bool> = (0..width)
+            .map(|j| state.active[j] || self.failures.contains(self.slots[j]) && !state.has_best(j))
+            .collect();
+        let Some(compaction) = Compaction::new(width, |j| stays[j]) else { return Ok(None) };
+        let check_can = self.criterion.check.as_ref().is_none_or(|(_, check)| check.can_move());
+        if !(self.b.can_move() && check_can && self.width.can_change()) {
             return Ok(None);
         }
-        for j in (0..width).filter(|&j| !stays(o, j)) {
-            self.left[self.slots[j]] = Some((o.verified[j], o.reference[j]));
-            self.shown[self.slots[j]] = relative(o.iterated[j], o.reference[j]);
+        for j in (0..width).filter(|&j| !stays[j]) {
+            self.left[self.slots[j]] = Some((state.true_residual[j], state.reference[j]));
+            self.shown[self.slots[j]] = relative(state.recurrence[j], state.reference[j]);
         }
         let space = self.system.precise();
-        plan.vectors(space, self.x, &mut o.residual)?;
-        plan.vectors(space, &mut o.best_x, &mut o.residual)?;
-        self.b.follow(space, &plan, &mut o.residual)?;
-        if let Some((_, judge)) = &mut self.claim.judge {
-            judge.follow(&plan, &mut o.residual)?;
+        compaction.vectors(space, self.x, &mut state.residual)?;
+        compaction.vectors(space, &mut state.best_x, &mut state.residual)?;
+        self.b.follow(space, &compaction, &mut state.residual)?;
+        if let Some((_, check)) = &mut self.criterion.check {
+            check.follow(&compaction, &mut state.residual)?;
         }
-        o.rearrange(&plan);
-        self.slots.follow(&plan);
-        self.width.set(plan.width());
-        Ok(Some(plan))
+        state.rearrange(&compaction);
+        self.slots.follow(&compaction);
+        self.width.set(compaction.width());
+        Ok(Some(compaction))
     }
 
     /// All right-hand sides in the caller's order again, for the report and for the caller.
@@ -48,21 +47,21 @@ impl<Y: System> Run<'_, Y> {
         if !self.width.restore() {
             return Ok(());
         }
-        let o = &mut *self.outer;
+        let state = &mut *self.state;
         let space = self.system.precise();
-        self.slots.put_back(space, self.x, &mut o.residual)?;
-        let mut active = vec![false; o.full];
-        for j in 0..o.active.len() {
-            self.left[self.slots[j]] = Some((o.verified[j], o.reference[j]));
-            active[self.slots[j]] = o.active[j];
+        self.slots.put_back(space, self.x, &mut state.residual)?;
+        let mut active = vec![false; state.full];
+        for j in 0..state.active.len() {
+            self.left[self.slots[j]] = Some((state.true_residual[j], state.reference[j]));
+            active[self.slots[j]] = state.active[j];
         }
-        o.widen();
-        o.active = active;
-        for (side, left) in self.left.iter().enumerate() {
-            (o.verified[side], o.reference[side]) = left.unwrap_or((f64::NAN, f64::NAN));
+        state.widen();
+        state.active = active;
+        for (rhs, left) in self.left.iter().enumerate() {
+            (state.true_residual[rhs], state.reference[rhs]) = left.unwrap_or((f64::NAN, f64::NAN));
         }
-        if let Some((_, judge)) = &mut self.claim.judge {
-            judge.restore();
+        if let Some((_, check)) = &mut self.criterion.check {
+            check.restore();
         }
         Ok(())
     }

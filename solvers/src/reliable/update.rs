@@ -1,44 +1,45 @@
 //! The reliable update.
 
-use super::outer::set_masks;
-use super::{FALSE_CLAIMS, Outer, PROGRESS, Run, Trouble, relative};
+use super::{ReliableSolve, UpdatePolicy, relative};
 use crate::error::SolveError;
-use crate::observer::Kind;
+use crate::observer::IterationKind;
 use crate::operator::{Sloppy, System};
+use crate::stopping::RhsFailure;
 use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
-impl<Y: System> Run<'_, Y> {
+impl<Y: System> ReliableSolve<'_, Y> {
     /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.
     pub(super) fn accumulate(&mut self) -> Result<(), Y::Error> {
-        let o = &mut *self.outer;
-        if o.x_is_best.iter().all(|best| *best) {
-            self.system.precise().copy(self.x, &mut o.best_x)?;
+        let state = &mut *self.state;
+        if state.x_is_best.iter().all(|best| *best) {
+            self.system.precise().copy(self.x, &mut state.best_x)?;
         } else {
-            set_masks(o, |o, j| o.x_is_best[j]);
-            self.system.precise().axpby(&o.mask, self.x, &o.unmask, &mut o.best_x)?;
+            state.set_masks(|state, j| state.x_is_best[j]);
+            self.system.precise().axpby(&state.mask, self.x, &state.unmask, &mut state.best_x)?;
         }
-        o.x_is_best.fill(false);
-        self.system.accumulate(&o.unscale, &o.correction, self.x)?;
-        self.system.sloppy().zero(&mut o.correction)?;
+        state.x_is_best.fill(false);
+        self.system.accumulate(&state.unscale, &state.correction, self.x)?;
+        self.system.sloppy().zero(&mut state.correction)?;
         self.true_residual()
     }
 
-    /// Goes back to the best x_j for those marked in `relative` by infinity, if any, and recomputes the residuals.
+    /// Goes back to the best x_j for those marked in `revert`, if any, and recomputes the residuals.
     pub(super) fn go_back(&mut self) -> Result<(), Y::Error> {
-        let o = &mut *self.outer;
-        if o.relative.iter().any(|mark| mark.is_infinite()) {
-            set_masks(o, |o, j| o.relative[j].is_infinite());
-            self.system.precise().axpby(&o.mask, &o.best_x, &o.unmask, self.x)?;
+        let state = &mut *self.state;
+        if state.revert.contains(&true) {
+            state.set_masks(|state, j| state.revert[j]);
+            self.system.precise().axpby(&state.mask, &state.best_x, &state.unmask, self.x)?;
             self.true_residual()?;
         }
-        let o = &mut *self.outer;
-        for j in 0..o.active.len() {
+        let state = &mut *self.state;
+        for j in 0..state.active.len() {
+            let best = state.progress[j].best;
             // An operator that has begun to give NaN does so for the best x, too, of which more is known.
-            if o.relative[j].is_infinite() && o.verified[j].is_nan() {
-                o.verified[j] = o.best[j];
+            if state.revert[j] && state.true_residual[j].is_nan() {
+                state.true_residual[j] = best;
             }
-            o.x_is_best[j] = o.relative[j].is_infinite() || o.verified[j] <= o.best[j];
+            state.x_is_best[j] = state.revert[j] || state.true_residual[j] <= best;
         }
         Ok(())
     }
@@ -49,83 +50,87 @@ impl<Y: System> Run<'_, Y> {
     /// says otherwise, it was wrong altogether, and x_j goes back to the best one before. Where both agree there was no
     /// descent to check: another right-hand side wanted the update. (In GCR none can want it for another.)
     ///
-    /// Afterwards `outer.restart` marks those that have to begin anew: those marked before, those that went back, and
-    /// those that claimed convergence twice without progress in between and were wrong.
+    /// Afterwards `state.restart` marks those that have to begin anew: those marked before, those that went back, and
+    /// those that seemed to have converged twice without progress in between.
     pub fn refresh(&mut self, r: &mut Sloppy<Y>) -> Result<(), SolveError<Y::Error>> {
         self.accumulate()?;
         self.info.reliable_updates += 1;
-        self.kind = Kind::ReliableUpdate;
+        self.kind = IterationKind::ReliableUpdate;
         self.settled = true;
-        let o = &mut *self.outer;
-        for j in 0..o.active.len() {
-            // "Not less" instead of "at least": NaN goes back too.
-            // After a breakdown the recurrence promised nothing.
-            let wrong = o.active[j]
-                && !o.restart[j]
-                && (self.control.restarting || !o.agrees(j))
-                && o.verified[j].partial_cmp(&o.maximum[j]) != Some(Ordering::Less);
-            // What moved it last may be what it was given up for.
-            let worse = self.troubles[self.slots[j]].is_some() && o.verified[j] > o.best[j];
-            o.relative[j] = if wrong && o.verified[j] > o.target[j] || worse || !o.verified[j].is_finite() {
-                o.restart[j] = true;
-                f64::INFINITY
-            } else {
-                0.0
-            };
-            if o.active[j] {
-                // Counted as long as there is no progress.
-                let claimed = o.iterated[j] <= o.level(j) && o.verified[j] > o.target[j];
-                let before = if o.verified[j] < PROGRESS * o.best[j] { 0 } else { o.false_claims[j] };
-                o.false_claims[j] = before + usize::from(claimed);
-            }
-        }
-        let finite = |o: &Outer<_, _>, j: usize| o.verified[j].is_finite();
-        let lost: Vec<usize> = (0..o.active.len()).filter(|&j| o.active[j] && !finite(o, j)).collect();
+        self.mark_reverts();
+        let state = &*self.state;
+        let lost = |j: &usize| state.active[*j] && !state.true_residual[*j].is_finite();
+        let lost: Vec<usize> = (0..state.active.len()).filter(lost).collect();
         self.go_back()?;
         for rhs in lost {
-            self.give_up(rhs, Trouble::NotANumber)?;
+            self.give_up(rhs, RhsFailure::NotANumber)?;
         }
         self.accept()?;
-        let mut stuck = Vec::new();
-        let o = &mut *self.outer;
-        for j in 0..o.active.len() {
-            // Those that have not moved since the last update have the same residual again.
-            if let Some(last) = self.info.history[self.slots[j]].last_mut() {
-                *last = relative(o.verified[j], o.reference[j]);
-            }
-            o.waiting[j] = false;
-            let forced = o.restart[j] && o.relative[j].is_finite();
-            o.restart[j] = o.active[j] && (o.restart[j] || o.false_claims[j] > 1 || self.control.restarting);
-            if o.restart[j] {
-                self.info.restarts += 1;
-                self.kind = Kind::Restart;
-            }
-            // An honest way down from a peak is no stall, and neither is a slow one that was announced as slow.
-            let slow = o.verified[j] > 0.5 * o.maximum[j];
-            o.deceived[j] = o.active[j] && !forced && (slow && !o.agrees(j) || o.relative[j].is_infinite());
-            o.progressed[j] = o.verified[j] < PROGRESS * o.best[j];
-            if o.progressed[j] {
-                o.stalls[j] = 0;
-            } else if o.active[j] {
-                o.stalls[j] += usize::from(o.deceived[j]);
-                if o.stalls[j] >= self.control.max_stalls || o.false_claims[j] >= FALSE_CLAIMS {
-                    stuck.push(j);
-                }
-            }
-            o.best[j] = o.best[j].min(o.verified[j]);
-            o.iterated[j] = o.verified[j];
-            o.maximum[j] = o.verified[j];
-        }
-        if !stuck.is_empty() {
-            let better = |o: &Outer<_, _>, j: usize| o.x_is_best[j] || o.verified[j] <= o.best[j];
-            for j in 0..o.active.len() {
-                o.relative[j] = if stuck.contains(&j) && !better(o, j) { f64::INFINITY } else { 0.0 };
+        let stagnating = self.record_true_residuals();
+        if !stagnating.is_empty() {
+            let state = &mut *self.state;
+            for j in 0..state.active.len() {
+                state.revert[j] = stagnating.contains(&j) && !state.has_best(j);
             }
             self.go_back()?;
-            for rhs in stuck {
-                self.give_up(rhs, Trouble::Stagnation)?;
+            for rhs in stagnating {
+                self.give_up(rhs, RhsFailure::Stagnation)?;
             }
         }
         Ok(self.demote(r)?)
+    }
+
+    /// Marks the right-hand sides whose x_j the last steps have made worse, and counts false convergence.
+    fn mark_reverts(&mut self) {
+        let state = &mut *self.state;
+        for j in 0..state.active.len() {
+            let residual = state.true_residual[j];
+            // "Not less" instead of "at least": NaN goes back too.
+            // After a breakdown the recurrence was not expected to be right.
+            let wrong = state.active[j]
+                && !state.restart[j]
+                && (self.policy == UpdatePolicy::Restart || !state.agrees(j))
+                && residual.partial_cmp(&state.maximum[j]) != Some(Ordering::Less);
+            // What moved it last may be what it was given up for.
+            let worse = self.failures.contains(self.slots[j]) && residual > state.progress[j].best;
+            state.revert[j] = wrong && residual > state.target[j] || worse || !residual.is_finite();
+            state.restart[j] |= state.revert[j];
+            if state.active[j] {
+                let seemed = state.recurrence[j] <= state.recurrence_target(j) && residual > state.target[j];
+                state.progress[j].false_convergence(residual, seemed);
+            }
+        }
+    }
+
+    /// Takes the true residuals, and finds those right-hand sides that begin anew. Answers with those that stagnate.
+    fn record_true_residuals(&mut self) -> Vec<usize> {
+        let mut stagnating = Vec::new();
+        let state = &mut *self.state;
+        for j in 0..state.active.len() {
+            let residual = state.true_residual[j];
+            // Those that have not moved since the last update have the same residual again.
+            if let Some(last) = self.info.history[self.slots[j]].last_mut() {
+                *last = relative(residual, state.reference[j]);
+            }
+            state.waiting[j] = false;
+            let forced = state.restart[j] && !state.revert[j];
+            let anew = state.restart[j]
+                || state.progress[j].repeats_false_convergence()
+                || self.policy == UpdatePolicy::Restart;
+            state.restart[j] = state.active[j] && anew;
+            if state.restart[j] {
+                self.info.restarts += 1;
+                self.kind = IterationKind::Restart;
+            }
+            // An honest way down from a peak is no stall, and neither is a slow one that the recurrence saw as slow.
+            let slow = residual > 0.5 * state.maximum[j];
+            state.inaccurate[j] = state.active[j] && !forced && (slow && !state.agrees(j) || state.revert[j]);
+            let (converged, stalled) = (!state.active[j], state.inaccurate[j]);
+            if self.rule.true_residual(&mut state.progress[j], residual, converged, stalled).is_some() {
+                stagnating.push(j);
+            }
+            (state.recurrence[j], state.maximum[j]) = (residual, residual);
+        }
+        stagnating
     }
 }

@@ -9,7 +9,7 @@ const N: usize = 160;
 type Answer = Result<Info, SolveError<Broken>>;
 
 fn block<Y: System<Error = Broken>>(system: &Y, b: &Precise<Y>, x: &mut Precise<Y>, tol: f64) -> Answer {
-    let params = BlockCgParams { tol, max_iterations: 2000, ..Default::default() };
+    let params = BlockCgParams::from(SolverParams { tol, max_iterations: 2000, ..Default::default() });
     block_cg(system, b, x, &params, &mut BlockCgWorkspace::new(system)?, &mut ())
 }
 
@@ -19,7 +19,7 @@ fn both(a: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answ
     let operator = Dense::new(&space, a);
     let system = Uniform::new(&space, &operator);
     let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
-    let params = CgParams { tol, max_iterations: 2000, ..Default::default() };
+    let params = SolverParams { tol, max_iterations: 2000, ..Default::default() };
     let answers = [
         block(&system, b, &mut xs[0], tol),
         cg(&system, b, &mut xs[1], &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()),
@@ -168,7 +168,7 @@ fn updates_keep_directions() {
     let system = Uniform::new(&space, &operator);
     let b = Random(18).vector(8 * N);
     let run = |delta: Option<f64>| {
-        let params = BlockCgParams { delta, ..Default::default() };
+        let params = BlockCgParams::from(SolverParams { delta, ..Default::default() });
         let mut x = space.allocate().unwrap();
         block_cg(&system, &b, &mut x, &params, &mut BlockCgWorkspace::new(&system).unwrap(), &mut ()).unwrap()
     };
@@ -233,7 +233,7 @@ fn limits_parameters_and_workspaces() {
         (block_cg(&system, &b, &mut x, params, &mut workspace, &mut ()), x)
     };
     for most in [0, 7] {
-        let (answer, x) = run(&BlockCgParams { max_iterations: most, ..Default::default() });
+        let (answer, x) = run(&BlockCgParams::from(SolverParams { max_iterations: most, ..Default::default() }));
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == most), "{error}");
         check(&a, &b, &x, error.info().unwrap(), 1e-10);
@@ -241,7 +241,7 @@ fn limits_parameters_and_workspaces() {
     for dependent in [Some(0.0), Some(1.0), Some(f64::NAN)] {
         assert!(matches!(run(&BlockCgParams { dependent, ..Default::default() }).0, Err(SolveError::Invalid(_))));
     }
-    let below = run(&BlockCgParams { tol: 0.0, max_iterations: 2000, ..Default::default() }).0;
+    let below = run(&BlockCgParams::from(SolverParams { tol: 0.0, max_iterations: 2000, ..Default::default() })).0;
     assert!(below.unwrap_err().info().unwrap().worst_residual() < 1e-10);
     // The same memory, the same bits.
     let (first, x) = run(&BlockCgParams::default());
@@ -255,8 +255,8 @@ fn on_normal_equations(m: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<C
     let operator = Dense::new(&space, m);
     let system = Uniform::new(&space, &operator);
     let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
-    let params = BlockCgParams { tol, max_iterations: 2000, ..Default::default() };
-    let plain = CgParams { tol, max_iterations: 2000, ..Default::default() };
+    let params = BlockCgParams::from(SolverParams { tol, max_iterations: 2000, ..Default::default() });
+    let plain = SolverParams { tol, max_iterations: 2000, ..Default::default() };
     let mut workspace = BlockCgNormalWorkspace::new(&system).unwrap();
     let answers = [
         block_cgnr(&system, b, &mut xs[0], &params, &mut workspace, &mut ()),

@@ -108,11 +108,11 @@ impl VectorSpace for Space {
         }
         fits
     }
-    fn swap_sides(&self, x: &mut Vec<Complex64>, (i, j): (usize, usize), _: &mut Vec<Complex64>) -> Result<(), Broken> {
+    fn swap_rhs(&self, x: &mut Vec<Complex64>, (i, j): (usize, usize), _: &mut Vec<Complex64>) -> Result<(), Broken> {
         (0..self.n).for_each(|k| x.swap(i * self.n + k, j * self.n + k));
         Ok(())
     }
-    fn comfortable_norm(&self) -> Option<f64> {
+    fn target_norm(&self) -> Option<f64> {
         (self.precision == Precision::Narrow).then(|| 0.25 * (2.0 * self.n as f64).sqrt())
     }
     fn allocate(&self) -> Result<Vec<Complex64>, Broken> {
@@ -160,10 +160,10 @@ impl VectorSpace for Space {
         Ok(())
     }
     /// So that some updates of a multi-shift solve are late, as they are on a device.
-    fn updates_behind(&self) -> usize {
+    fn overlapped_updates(&self) -> usize {
         1
     }
-    fn mixes_sides(&self) -> bool {
+    fn mixes_rhs(&self) -> bool {
         true
     }
     fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 const N: usize = 160;
-const SIDES: usize = 8;
+const NRHS: usize = 8;
 
 /// A block-diagonal matrix, one block for each right-hand side, that counts how often each is applied to something. It
 /// knows a right-hand side by where it is not zero, so it may be moved.
@@ -25,22 +25,16 @@ struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     fn new(space: &'a Space, a: &[Complex64]) -> Self {
-        Self {
-            dense: Dense::new(space, a),
-            counts: RefCell::new(vec![0; SIDES]),
-            movable: true,
-            nan: None,
-            fails: None,
-        }
+        Self { dense: Dense::new(space, a), counts: RefCell::new(vec![0; NRHS]), movable: true, nan: None, fails: None }
     }
     fn count(&self, x: &[Complex64], out: &mut [Complex64]) -> Result<(), Broken> {
         for (x, out) in x.chunks(N).zip(out.chunks_mut(N)).take(self.dense.space.nrhs()) {
-            let blocks = x.chunks(N / SIDES).enumerate().filter(|(_, block)| norm(block) > 0.0);
+            let blocks = x.chunks(N / NRHS).enumerate().filter(|(_, block)| norm(block) > 0.0);
             for (side, _) in blocks {
                 let count = &mut self.counts.borrow_mut()[side];
                 *count += 1;
                 if self.nan.is_some_and(|(which, from)| side == which && *count >= from) {
-                    out[side * (N / SIDES)] = c(f64::NAN, 0.0);
+                    out[side * (N / NRHS)] = c(f64::NAN, 0.0);
                 }
                 if self.fails == Some((side, *count)) {
                     return Err(Broken);
@@ -70,13 +64,13 @@ impl LinearOperator<Space> for Counting<'_> {
 
 /// Condition numbers of the blocks: neither sorted, nor the finished ones at the end. The first three are finished in the
 /// same iteration, so that one of them fills a batch of six, which is for five.
-const KAPPA: [f64; SIDES] = [1.5, 900.0, 1.5, 60.0, 4000.0, 1.5, 200.0, 10.0];
+const KAPPA: [f64; NRHS] = [1.5, 900.0, 1.5, 60.0, 4000.0, 1.5, 200.0, 10.0];
 
 /// Blocks of [`KAPPA`], Hermitian and positive, and right-hand sides in one block each.
 fn blocks() -> (Vec<Complex64>, Vec<Complex64>) {
-    let size = N / SIDES;
-    let (mut a, mut b) = (vec![Complex64::ZERO; N * N], vec![Complex64::ZERO; N * SIDES]);
-    for side in 0..SIDES {
+    let size = N / NRHS;
+    let (mut a, mut b) = (vec![Complex64::ZERO; N * N], vec![Complex64::ZERO; N * NRHS]);
+    for side in 0..NRHS {
         let alike = if KAPPA[side] == KAPPA[0] { 0 } else { side as u64 };
         let block = positive(size, KAPPA[side], 3 + alike);
         let rhs = Random(40 + alike).vector(size);
@@ -113,17 +107,17 @@ fn solve<Y: System<Error = Broken>>(
     tol: f64,
     observer: &mut impl Observer,
 ) -> Result<Info, SolveError<Broken>> {
-    let params = CgParams { tol, max_iterations: 4000, ..Default::default() };
+    let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
     match method {
         Method::Cg => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, observer),
         Method::Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
         Method::Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
         Method::Bicgstab => {
-            let params = BicgstabParams { tol, max_iterations: 4000, ..Default::default() };
+            let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
             bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, observer)
         }
         Method::Gcr(k_max) => {
-            let params = GcrParams { tol, max_iterations: 4000, k_max, ..Default::default() };
+            let params = GcrParams { k_max, ..SolverParams { tol, max_iterations: 4000, ..Default::default() }.into() };
             gcr(system, &Identity, b, x, &params, &mut GcrWorkspace::new(system, k_max)?, observer)
         }
     }
@@ -131,8 +125,8 @@ fn solve<Y: System<Error = Broken>>(
 
 /// The report is about the caller's right-hand sides, in their order.
 fn check_report(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64], info: &Info) {
-    assert_eq!(space.nrhs(), SIDES, "the space has its width again");
-    for j in 0..SIDES {
+    assert_eq!(space.nrhs(), NRHS, "the space has its width again");
+    for j in 0..NRHS {
         let truth = residual(a, space.rhs(b, j), space.rhs(x, j));
         assert!((truth - info.true_residual[j]).abs() <= 1e-13 + 1e-6 * truth, "{j}: {truth:e} {info:?}");
         assert_eq!(info.history[j].len(), info.iterations_per_rhs[j] + 1, "{j}");
@@ -143,13 +137,13 @@ fn check_report(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64]
 fn finished_right_hand_sides_are_no_longer_computed() {
     let (a, b) = blocks();
     for method in ALL {
-        let space = Space::double(N, SIDES);
+        let space = Space::double(N, NRHS);
         let operator = Counting::new(&space, &a);
         let system = Uniform::new(&space, &operator);
         let mut x = space.allocate().unwrap();
-        let mut narrowest = SIDES;
+        let mut narrowest = NRHS;
         let mut watch = |event: &Iteration<'_>| {
-            assert_eq!(event.residuals.len(), SIDES);
+            assert_eq!(event.residuals.len(), NRHS);
             narrowest = narrowest.min(space.nrhs());
             ControlFlow::Continue(())
         };
@@ -158,7 +152,7 @@ fn finished_right_hand_sides_are_no_longer_computed() {
         assert_eq!(narrowest, 1, "{method:?}");
         let mut own = info.iterations_per_rhs.clone();
         println!("{method:?}: {own:?}, applications {:?}", operator.counts.borrow());
-        for j in 0..SIDES {
+        for j in 0..NRHS {
             // Applications of its iterations and of checks. One may have to wait for two more, or fill a batch.
             let mut later: Vec<usize> = own.iter().copied().filter(|other| *other > own[j]).collect();
             later.sort_unstable();
@@ -181,15 +175,15 @@ fn finished_right_hand_sides_are_no_longer_computed() {
         let fixed = Counting { movable: false, ..Counting::new(&space, &a) };
         let mut y = space.allocate().unwrap();
         let wide = solve(method, &Uniform::new(&space, &fixed), &b, &mut y, 1e-10, &mut ()).unwrap();
-        assert_eq!(wide.sloppy_sides, SIDES * wide.sloppy_applications);
+        assert_eq!(wide.sloppy_rhs, NRHS * wide.sloppy_applications);
         assert!(x == y && wide.history == info.history && wide.true_residual == info.true_residual, "{method:?}");
         // All applications are in the report, and no more.
-        let full = SIDES * info.iterations * per_iteration(method);
-        assert!(info.sloppy_sides < 3 * full / 4, "{method:?}: {} of {full}", info.sloppy_sides);
-        let all = (info.sloppy_sides + info.precise_sides) as f64 * operator.flops();
+        let full = NRHS * info.iterations * per_iteration(method);
+        assert!(info.sloppy_rhs < 3 * full / 4, "{method:?}: {} of {full}", info.sloppy_rhs);
+        let all = (info.sloppy_rhs + info.precise_rhs) as f64 * operator.flops();
         assert_eq!(info.flops, all, "{method:?}");
         own.sort_unstable();
-        assert!(3 * own[0] < own[SIDES - 1], "{own:?}");
+        assert!(3 * own[0] < own[NRHS - 1], "{own:?}");
     }
 }
 
@@ -198,7 +192,7 @@ fn two_precisions_and_dense_matrices() {
     // Each right-hand side lies in an invariant space of its own difficulty, spread over all elements.
     let values: Vec<_> = (0..N).map(|i| c(10f64.powf(-1.3 * (i as f64) / N as f64), 0.0)).collect();
     let a = with_spectrum(&values, 8);
-    let mut b = Random(9).vector(N * SIDES);
+    let mut b = Random(9).vector(N * NRHS);
     for (side, b) in b.chunks_mut(N).enumerate() {
         // A^k leaves little of the small eigenvalues.
         for _ in 0..[8, 0, 12, 3, 1, 6, 8, 2][side] {
@@ -208,14 +202,14 @@ fn two_precisions_and_dense_matrices() {
     }
     for method in ALL {
         for precision in [Precision::Single, Precision::Half, Precision::Narrow] {
-            let (space, small) = (Space::double(N, SIDES), Space::new(N, SIDES, precision));
+            let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, precision));
             let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
             let system = Mixed::new(&space, &operator, &small, &sloppy);
-            let mut x = Random(10).vector(N * SIDES);
+            let mut x = Random(10).vector(N * NRHS);
             let info = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
             check_report(&a, &space, &b, &x, &info);
-            assert!(info.worst_residual() <= 1e-10 && small.nrhs() == SIDES);
-            assert!(info.sloppy_sides < SIDES * info.sloppy_applications, "{method:?} {precision:?}");
+            assert!(info.worst_residual() <= 1e-10 && small.nrhs() == NRHS);
+            assert!(info.sloppy_rhs < NRHS * info.sloppy_applications, "{method:?} {precision:?}");
         }
     }
 }
@@ -226,7 +220,7 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
     for method in ALL {
         // Before anybody else has left, and after.
         for at in [2, 25] {
-            let space = Space::double(N, SIDES);
+            let space = Space::double(N, NRHS);
             let mut operator = Counting::new(&space, &a);
             operator.nan = Some((3, at));
             let system = Uniform::new(&space, &operator);
@@ -235,13 +229,13 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
             assert!(matches!(error, SolveError::NotANumber { rhs: 3, .. }), "{method:?} {error}");
             let info = error.info().unwrap();
             assert_eq!(info.failed, [3], "{method:?}");
-            for j in (0..SIDES).filter(|j| *j != 3) {
+            for j in (0..NRHS).filter(|j| *j != 3) {
                 let truth = residual(&a, space.rhs(&b, j), space.rhs(&x, j));
                 assert!(truth <= 1.001e-10, "{method:?} {j}: {truth:e}");
             }
             // The last M†y of CGNE, made for all, meets the NaN too.
             assert!(method == Method::Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
-            assert!(info.sloppy_sides < SIDES * info.sloppy_applications && space.nrhs() == SIDES, "{method:?}");
+            assert!(info.sloppy_rhs < NRHS * info.sloppy_applications && space.nrhs() == NRHS, "{method:?}");
         }
     }
 }
@@ -250,7 +244,7 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
 fn a_preconditioner_becomes_smaller_with_its_batch() {
     let (a, b) = blocks();
     for movable in [true, false] {
-        let (space, small) = (Space::double(N, SIDES), Space::new(N, SIDES, Precision::Single));
+        let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, Precision::Single));
         let (operator, inside) = (Dense::new(&space, &a), Counting { movable, ..Counting::new(&small, &a) });
         let system = Uniform::new(&space, &operator);
         let params = MrParams { steps: 4, ..Default::default() };
@@ -263,18 +257,18 @@ fn a_preconditioner_becomes_smaller_with_its_batch() {
             let params = GcrParams { k_max: 8, ..Default::default() };
             let info = gcr(&system, &k, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
             check_report(&a, &space, &b, &x, &info);
-            assert_eq!(small.nrhs(), SIDES);
+            assert_eq!(small.nrhs(), NRHS);
             let counts = inside.counts.borrow();
             let all = 4 * info.preconditioner.calls;
             assert!(info.worst_residual() <= 1e-10 && *counts.iter().max().unwrap() == all, "{counts:?} {all}");
-            let sides = (info.sloppy_sides + info.precise_sides + counts.iter().sum::<usize>()) as f64;
+            let sides = (info.sloppy_rhs + info.precise_rhs + counts.iter().sum::<usize>()) as f64;
             assert_eq!(info.flops, sides * operator.flops());
             if movable {
-                assert!(info.sloppy_sides < SIDES * info.sloppy_applications, "{info:?}");
+                assert!(info.sloppy_rhs < NRHS * info.sloppy_applications, "{info:?}");
                 assert!(2 * counts[2] < all, "{counts:?}");
             } else {
-                assert_eq!(info.sloppy_sides, SIDES * info.sloppy_applications);
-                assert_eq!(*counts, [all; SIDES]);
+                assert_eq!(info.sloppy_rhs, NRHS * info.sloppy_applications);
+                assert_eq!(*counts, [all; NRHS]);
             }
         }
     }
@@ -287,14 +281,14 @@ fn zero_leaves_at_once() {
     for (method, gone) in ALL.into_iter().flat_map(|method| [(method, &[0, 2, 3, 5][..]), (method, &[0, 3, 5])]) {
         let mut b = b.clone();
         gone.iter().for_each(|j| b[j * N..(j + 1) * N].fill(Complex64::ZERO));
-        let left = (SIDES - gone.len()).next_multiple_of(2);
-        let space = Space::double(N, SIDES);
+        let left = (NRHS - gone.len()).next_multiple_of(2);
+        let space = Space::double(N, NRHS);
         let operator = Counting::new(&space, &a);
         let system = Uniform::new(&space, &operator);
-        let mut x = Random(3).vector(N * SIDES);
+        let mut x = Random(3).vector(N * NRHS);
         let info = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
-        assert!(info.sloppy_sides <= left * info.sloppy_applications, "{method:?} {info:?}");
-        for j in 0..SIDES {
+        assert!(info.sloppy_rhs <= left * info.sloppy_applications, "{method:?} {info:?}");
+        for j in 0..NRHS {
             let (b, x) = (space.rhs(&b, j), space.rhs(&x, j));
             assert!(if norm(b) == 0.0 { norm(x) == 0.0 } else { residual(&a, b, x) <= 1.001e-10 }, "{method:?} {j}");
         }
@@ -306,7 +300,7 @@ fn zero_leaves_at_once() {
 fn the_width_comes_back_however_a_solve_ends() {
     let (a, b) = blocks();
     for method in ALL {
-        let space = Space::double(N, SIDES);
+        let space = Space::double(N, NRHS);
         let mut operator = Counting::new(&space, &a);
         let mut x = space.allocate().unwrap();
         // Stopped by the observer, at the limit, and by the backend.
@@ -325,15 +319,15 @@ fn the_width_comes_back_however_a_solve_ends() {
         operator.fails = Some((4, per_iteration(method) * (easy + 5)));
         let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, 1e-13, &mut ()).unwrap_err();
         assert!(matches!(error, SolveError::Backend(Broken)), "{method:?} {error}");
-        assert_eq!(space.nrhs(), SIDES, "{method:?}");
+        assert_eq!(space.nrhs(), NRHS, "{method:?}");
     }
     // A workspace that was left in the middle of a batch is as good as new.
-    let space = Space::double(N, SIDES);
+    let space = Space::double(N, NRHS);
     let mut operator = Counting::new(&space, &a);
     operator.fails = Some((4, 35));
     let mut workspace = CgWorkspace::new(&Uniform::new(&space, &operator)).unwrap();
     let mut x = space.allocate().unwrap();
-    let params = CgParams::default();
+    let params = SolverParams::default();
     let error = cg(&Uniform::new(&space, &operator), &b, &mut x, &params, &mut workspace, &mut ());
     assert!(matches!(error, Err(SolveError::Backend(Broken))), "{error:?}");
     operator.fails = None;
@@ -342,7 +336,7 @@ fn the_width_comes_back_however_a_solve_ends() {
     check_report(&a, &space, &b, &x, &info);
     // The limit on iterations.
     x.fill(Complex64::ZERO);
-    let params = CgParams { max_iterations: 30, ..params };
+    let params = SolverParams { max_iterations: 30, ..params };
     let error = cg(&Uniform::new(&space, &operator), &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 30, .. }), "{error}");
     check_report(&a, &space, &b, &x, error.info().unwrap());
@@ -351,19 +345,19 @@ fn the_width_comes_back_however_a_solve_ends() {
 #[test]
 fn a_shift_for_each_right_hand_side_keeps_them_in_their_places() {
     let (a, b) = blocks();
-    let space = Space::double(N, SIDES);
+    let space = Space::double(N, NRHS);
     let operator = Counting::new(&space, &a);
-    let shifts: Vec<_> = (0..SIDES).map(|j| c(0.01 * j as f64, 0.0)).collect();
+    let shifts: Vec<_> = (0..NRHS).map(|j| c(0.01 * j as f64, 0.0)).collect();
     let shifted = Shifted::per_rhs(&space, &operator, &shifts);
     let system = Uniform::new(&space, &shifted);
     let mut x = space.allocate().unwrap();
     let info = solve(Method::Cg, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
-    assert_eq!(info.sloppy_sides, SIDES * info.sloppy_applications);
+    assert_eq!(info.sloppy_rhs, NRHS * info.sloppy_applications);
     // The same shift for all is no hindrance, and holds for whoever is left.
     let same = Shifted::new(&space, &operator, c(0.001, 0.0));
     x.fill(Complex64::ZERO);
     let info = solve(Method::Cg, &Uniform::new(&space, &same), &b, &mut x, 1e-10, &mut ()).unwrap();
-    assert!(info.sloppy_sides < SIDES * info.sloppy_applications);
+    assert!(info.sloppy_rhs < NRHS * info.sloppy_applications);
     let mut a = a;
     (0..N).for_each(|i| a[i * N + i] += 0.001);
     check_report(&a, &space, &b, &x, &info);
@@ -373,30 +367,30 @@ fn a_shift_for_each_right_hand_side_keeps_them_in_their_places() {
 fn they_leave_multi_shift_solves_too() {
     let (a, b) = blocks();
     let shifts = [0.3, 0.0, 0.01];
-    let params = MultiShiftParams { tol: &[1e-10], check: true, ..Default::default() };
-    let space = Space::double(N, SIDES);
+    let params = MultiShiftParams { tolerances: &[1e-10], check: true, ..Default::default() };
+    let space = Space::double(N, NRHS);
     let mut workspace = MultiShiftWorkspace::new(&space, shifts.len() + 1).unwrap();
     let mut solve = |operator: &Counting<'_>| {
-        let mut x = vec![Random(8).vector(N * SIDES); shifts.len()];
-        let mut narrowest = SIDES;
+        let mut x = vec![Random(8).vector(N * NRHS); shifts.len()];
+        let mut narrowest = NRHS;
         let mut watch = |event: &Iteration<'_>| {
-            assert_eq!(event.residuals.len(), SIDES);
+            assert_eq!(event.residuals.len(), NRHS);
             narrowest = narrowest.min(space.nrhs());
             ControlFlow::Continue(())
         };
         let answer = multishift_cg(&space, operator, &shifts, &b, &mut x, &params, &mut workspace, &mut watch);
-        assert_eq!(space.nrhs(), SIDES, "the space has its width again");
+        assert_eq!(space.nrhs(), NRHS, "the space has its width again");
         (x, answer, narrowest)
     };
     // To the last bit what a batch does that stays as wide as it is.
     let (x, info, narrowest) = solve(&Counting::new(&space, &a));
     let (y, wide, widest) = solve(&Counting { movable: false, ..Counting::new(&space, &a) });
     let (info, wide) = (info.unwrap(), wide.unwrap());
-    assert_eq!((narrowest, widest), (1, SIDES));
+    assert_eq!((narrowest, widest), (1, NRHS));
     assert!(x == y && info.shifts == wide.shifts && info.whole.history == wide.whole.history);
-    assert_eq!(wide.whole.sloppy_sides, SIDES * wide.whole.sloppy_applications);
-    assert!(4 * info.whole.sloppy_sides < 3 * wide.whole.sloppy_sides, "{info:?}");
-    let mut longest = [0; SIDES];
+    assert_eq!(wide.whole.sloppy_rhs, NRHS * wide.whole.sloppy_applications);
+    assert!(4 * info.whole.sloppy_rhs < 3 * wide.whole.sloppy_rhs, "{info:?}");
+    let mut longest = [0; NRHS];
     for (shift, x) in info.shifts.iter().zip(&x) {
         let mut a = a.clone();
         (0..N).for_each(|i| a[i * N + i] += shift.shift);
@@ -407,14 +401,14 @@ fn they_leave_multi_shift_solves_too() {
         }
     }
     assert_eq!(info.whole.iterations_per_rhs, longest);
-    assert!((0..SIDES).all(|j| info.whole.history[j].len() == longest[j] + 1));
+    assert!((0..NRHS).all(|j| info.whole.history[j].len() == longest[j] + 1));
     // One that fails is named by its own number, before anybody has left and after.
     for at in [2, 20] {
         let (x, answer, _) = solve(&Counting { nan: Some((3, at)), ..Counting::new(&space, &a) });
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NotANumber { rhs: 3, .. }), "{error}");
         assert_eq!(error.info().unwrap().failed, [3]);
-        for j in (0..SIDES).filter(|j| *j != 3) {
+        for j in (0..NRHS).filter(|j| *j != 3) {
             let truth = residual(&a, space.rhs(&b, j), space.rhs(&x[1], j));
             assert!(truth <= 1.01e-10, "{j}: {truth:e}");
         }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 pub type Answer = Result<Info, SolveError<Broken>>;
 
 /// What an observer saw of every iterate.
-pub type Course = Vec<(Kind, f64)>;
+pub type Course = Vec<(IterationKind, f64)>;
 
 pub fn solve<Y, K>(system: &Y, k: &K, b: &Precise<Y>, x: &mut Precise<Y>, params: &GcrParams) -> Answer
 where

@@ -130,8 +130,8 @@ impl VectorSpace for Extended {
     fn nrhs(&self) -> usize {
         self.domains.nrhs / self.windows.len()
     }
-    fn comfortable_norm(&self) -> Option<f64> {
-        self.domains.comfortable_norm()
+    fn target_norm(&self) -> Option<f64> {
+        self.domains.target_norm()
     }
     fn allocate(&self) -> Result<Vec<Complex64>, Broken> {
         self.domains.allocate()

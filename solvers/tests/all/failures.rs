@@ -11,7 +11,7 @@ fn run_cg(
     a: &[Complex64],
     b: &Vec<Complex64>,
     x: &mut Vec<Complex64>,
-    params: &CgParams,
+    params: &SolverParams,
 ) -> Result<Info, SolveError<Broken>> {
     let space = Space::double(N, b.len() / N);
     let operator = Dense::new(&space, a);
@@ -23,7 +23,7 @@ fn run_bicgstab(a: &[Complex64], b: &Vec<Complex64>, x: &mut Vec<Complex64>) -> 
     let space = Space::double(N, b.len() / N);
     let operator = Dense::new(&space, a);
     let system = Uniform::new(&space, &operator);
-    let params = BicgstabParams { max_iterations: 2000, ..Default::default() };
+    let params = SolverParams { max_iterations: 2000, ..Default::default() };
     bicgstab(&system, b, x, &params, &mut BicgstabWorkspace::new(&system)?, &mut ())
 }
 
@@ -37,7 +37,7 @@ fn indefinite_matrices_are_named() {
         let a = with_spectrum(&spectrum(|i| if i % 2 == 0 { 1.0 + i as f64 } else { -1.0 - i as f64 }), seed);
         let b = Random(seed + 100).vector(N);
         let mut x = vec![Complex64::ZERO; N];
-        let error = run_cg(&a, &b, &mut x, &CgParams::default()).unwrap_err();
+        let error = run_cg(&a, &b, &mut x, &SolverParams::default()).unwrap_err();
         assert!(matches!(error, SolveError::NotPositiveDefinite { curvature, .. } if curvature <= 0.0), "{error}");
         let info = error.info().unwrap();
         assert!((residual(&a, &b, &x) - info.true_residual[0]).abs() < 1e-12);
@@ -54,7 +54,7 @@ fn singular_matrices_never_count_as_solved() {
         let space = Space::double(N, 1);
         let operator = Dense::new(&space, &a);
         let system = Uniform::new(&space, &operator);
-        let params = CgParams { max_iterations: 2000, ..Default::default() };
+        let params = SolverParams { max_iterations: 2000, ..Default::default() };
         let mut normal = CgNormalWorkspace::new(&system).unwrap();
         let zero = vec![Complex64::ZERO; N];
         let mut xs = [zero.clone(), zero.clone(), zero.clone(), zero.clone()];
@@ -77,7 +77,7 @@ fn singular_matrices_never_count_as_solved() {
     let b = Random(3).vector(N);
     let mut x = vec![Complex64::ZERO; N];
     assert!(matches!(
-        run_cg(&zero, &b, &mut x, &CgParams::default()),
+        run_cg(&zero, &b, &mut x, &SolverParams::default()),
         Err(SolveError::NotPositiveDefinite { curvature: 0.0, iteration: 0, rhs: 0, .. })
     ));
     assert!(matches!(run_bicgstab(&zero, &b, &mut x), Err(SolveError::Breakdown { .. })));
@@ -85,10 +85,10 @@ fn singular_matrices_never_count_as_solved() {
     let operator = Dense::new(&space, &zero);
     let system = Uniform::new(&space, &operator);
     let mut workspace = CgNormalWorkspace::new(&system).unwrap();
-    let error = cgnr(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut ()).unwrap_err();
+    let error = cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).unwrap_err();
     assert!(matches!(error, SolveError::Stagnation { .. }), "{error}");
     assert_eq!(error.info().unwrap().true_residual, [1.0]);
-    assert!(cgne(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut ()).is_err());
+    assert!(cgne(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).is_err());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn bicgstab_breaks_down_on_a_rotation() {
     let operator = Dense::new(&space, &a);
     let system = Uniform::new(&space, &operator);
     let mut workspace = CgNormalWorkspace::new(&system).unwrap();
-    assert_eq!(cgnr(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut ()).unwrap().iterations, 1);
+    assert_eq!(cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).unwrap().iterations, 1);
 }
 
 #[test]
@@ -150,16 +150,17 @@ fn one_that_has_no_solution_does_not_hold_up_the_others() {
         let b = [image(100 + seed), Random(200 + seed).vector(N), image(300 + seed)].concat();
         let operator = Dense::new(&space, &a);
         let system = Uniform::new(&space, &operator);
-        let params = CgParams { stagnation_window: 200, ..Default::default() };
+        let params = SolverParams { stagnation_window: Some(200), ..Default::default() };
         let mut x = space.allocate().unwrap();
         let error = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap_err();
         only_one_fails(&a, &space, &b, &x, &error);
-        let params = BicgstabParams { stagnation_window: 500, ..Default::default() };
+        let params = SolverParams { stagnation_window: Some(500), ..Default::default() };
         let mut workspace = BicgstabWorkspace::new(&system).unwrap();
         x.fill(Complex64::ZERO);
         let error = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
         only_one_fails(&a, &space, &b, &x, &error);
-        let params = GcrParams { k_max: 16, stagnation_window: 500, ..Default::default() };
+        let params =
+            GcrParams { k_max: 16, ..SolverParams { stagnation_window: Some(500), ..Default::default() }.into() };
         let mut workspace = GcrWorkspace::new(&system, params.k_max).unwrap();
         x.fill(Complex64::ZERO);
         let error = gcr(&system, &Identity, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
@@ -171,7 +172,7 @@ fn one_that_has_no_solution_does_not_hold_up_the_others() {
 fn all_that_were_given_up_are_named() {
     let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), 90);
     let b = Random(91).vector(3 * N);
-    let params = CgParams { stagnation_window: 100, ..Default::default() };
+    let params = SolverParams { stagnation_window: Some(100), ..Default::default() };
     let error = run_cg(&a, &b, &mut vec![Complex64::ZERO; 3 * N], &params).unwrap_err();
     assert_eq!(error.info().unwrap().failed, [0, 1, 2]);
     let message = error.to_string();
@@ -191,7 +192,8 @@ fn a_nan_is_reported_with_its_right_hand_side() {
         operator.nan = Some((1, from));
         let system = Uniform::new(&space, &operator);
         let mut x = space.allocate().unwrap();
-        let error = cg(&system, &clean, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
+        let error =
+            cg(&system, &clean, &mut x, &SolverParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
         assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
         assert!(x.iter().all(|v| v.is_finite()));
         only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
@@ -199,7 +201,7 @@ fn a_nan_is_reported_with_its_right_hand_side() {
         let system = Uniform::new(&space, &operator);
         let mut workspace = BicgstabWorkspace::new(&system).unwrap();
         x.fill(Complex64::ZERO);
-        let error = bicgstab(&system, &clean, &mut x, &BicgstabParams::default(), &mut workspace, &mut ());
+        let error = bicgstab(&system, &clean, &mut x, &SolverParams::default(), &mut workspace, &mut ());
         assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
         assert!(x.iter().all(|v| v.is_finite()));
         only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
@@ -215,15 +217,15 @@ fn a_nan_is_reported_with_its_right_hand_side() {
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
     let mut x = vec![Complex64::ZERO; 3 * N];
-    let error = run_cg(&a, &b, &mut x, &CgParams::default()).unwrap_err();
+    let error = run_cg(&a, &b, &mut x, &SolverParams::default()).unwrap_err();
     assert!(matches!(error, SolveError::NotANumber { rhs: 2, iteration: 0, .. }), "{error}");
     let space = Space::double(N, 3);
     let operator = Dense::new(&space, &a);
     let system = Uniform::new(&space, &operator);
     let mut workspace = CgNormalWorkspace::new(&system).unwrap();
     for answer in [
-        cgnr(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut ()),
-        cgne(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut ()),
+        cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()),
+        cgne(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()),
     ] {
         assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 2, .. })), "{answer:?}");
     }
@@ -254,10 +256,10 @@ fn observers_see_every_iterate_and_can_stop() {
     let mut watch = |event: &Iteration<'_>| {
         assert_eq!(event.iteration, seen.len() + 1);
         seen.push(event.worst());
-        updates += usize::from(event.kind != Kind::Iterate);
+        updates += usize::from(event.kind != IterationKind::Iterate);
         ControlFlow::Continue(())
     };
-    let info = cg(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut watch).unwrap();
+    let info = cg(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut watch).unwrap();
     assert_eq!(seen, info.history[0][1..]);
     assert_eq!(updates, info.reliable_updates);
 
@@ -265,7 +267,7 @@ fn observers_see_every_iterate_and_can_stop() {
     let mut stop = |event: &Iteration<'_>| {
         if event.iteration == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let error = cg(&system, &b, &mut x, &CgParams::default(), &mut workspace, &mut stop).unwrap_err();
+    let error = cg(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut stop).unwrap_err();
     assert!(matches!(error, SolveError::Cancelled { iteration: 7, .. }), "{error}");
     // What was done until then is in x.
     let info = error.info().unwrap();
@@ -277,26 +279,26 @@ fn limits_and_parameters() {
     let a = positive(N, 1e6, 9);
     let b = Random(10).vector(2 * N);
     let mut x = vec![Complex64::ZERO; 2 * N];
-    let error = run_cg(&a, &b, &mut x, &CgParams { max_iterations: 5, ..Default::default() }).unwrap_err();
+    let error = run_cg(&a, &b, &mut x, &SolverParams { max_iterations: 5, ..Default::default() }).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 5, .. }), "{error}");
     // The residual of CG may rise at first: then the guess is the best iterate.
     assert!(error.info().unwrap().true_residual.iter().all(|r| *r <= 1.0));
-    let error = run_cg(&a, &b, &mut x, &CgParams { max_iterations: 0, ..Default::default() }).unwrap_err();
+    let error = run_cg(&a, &b, &mut x, &SolverParams { max_iterations: 0, ..Default::default() }).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 0, .. }), "{error}");
     // Below what double precision can reach: no claim, and no endless loop.
     for tol in [0.0, 1e-18] {
         x.fill(Complex64::ZERO);
-        let error = run_cg(&a, &b, &mut x, &CgParams { tol, ..Default::default() }).unwrap_err();
+        let error = run_cg(&a, &b, &mut x, &SolverParams { tol, ..Default::default() }).unwrap_err();
         assert!(matches!(error, SolveError::Stagnation { .. } | SolveError::NoConvergence { .. }), "{error}");
         assert!(error.info().unwrap().worst_residual() < 1e-10, "{error}");
     }
-    let error = run_cg(&a, &b, &mut x, &CgParams { stagnation_window: 20, tol: 0.0, ..Default::default() });
+    let error = run_cg(&a, &b, &mut x, &SolverParams { stagnation_window: Some(20), tol: 0.0, ..Default::default() });
     assert!(matches!(error, Err(SolveError::Stagnation { .. })));
     for params in [
-        CgParams { tol: f64::NAN, ..Default::default() },
-        CgParams { tol: -1.0, ..Default::default() },
-        CgParams { delta: Some(1.5), ..Default::default() },
-        CgParams { max_stalls: 0, ..Default::default() },
+        SolverParams { tol: f64::NAN, ..Default::default() },
+        SolverParams { tol: -1.0, ..Default::default() },
+        SolverParams { delta: Some(1.5), ..Default::default() },
+        SolverParams { max_stalls: 0, ..Default::default() },
     ] {
         assert!(matches!(run_cg(&a, &b, &mut x, &params), Err(SolveError::Invalid(_))));
     }
@@ -311,7 +313,7 @@ fn errors_of_the_backend_pass_through() {
     let system = Uniform::new(&space, &operator);
     let b = Random(12).vector(N);
     let mut x = space.allocate().unwrap();
-    let error = cg(&system, &b, &mut x, &CgParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
+    let error = cg(&system, &b, &mut x, &SolverParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
     assert!(matches!(error.unwrap_err().unsolved(), Err(Broken)));
 }
 
@@ -326,8 +328,8 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     let mut inner_workspace = BicgstabWorkspace::new(&system).unwrap();
     let mut x = space.allocate().unwrap();
     // Two iterations are never enough for the inner solver, but each pass helps.
-    let weak = |r: &Vec<Complex64>, e: &mut Vec<Complex64>, request: &InnerRequest| {
-        let params = BicgstabParams { tol: request.tol, max_iterations: 2, ..Default::default() };
+    let weak = |r: &Vec<Complex64>, e: &mut Vec<Complex64>, request: &SolverParams| {
+        let params = SolverParams { tol: request.tol, max_iterations: 2, ..Default::default() };
         bicgstab(&system, r, e, &params, &mut inner_workspace, &mut ())
     };
     let info = defect_correction(&system, &b, &mut x, &DefectParams::default(), &mut workspace, weak, &mut ()).unwrap();
@@ -338,7 +340,7 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     // One that answers nonsense: the guess survives.
     let guess = Random(15).vector(2 * N);
     let mut x = guess.clone();
-    let nonsense = |r: &Vec<Complex64>, e: &mut Vec<Complex64>, _: &InnerRequest| {
+    let nonsense = |r: &Vec<Complex64>, e: &mut Vec<Complex64>, _: &SolverParams| {
         e.iter_mut().zip(r).for_each(|(e, r)| *e = -10.0 * r);
         Ok(Info::default())
     };
@@ -347,7 +349,7 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     assert!(distance(&x, &guess) < 1e-12);
     // One that answers NaN: the guess survives, too.
     let mut x = guess.clone();
-    let poison = |_: &Vec<Complex64>, e: &mut Vec<Complex64>, _: &InnerRequest| {
+    let poison = |_: &Vec<Complex64>, e: &mut Vec<Complex64>, _: &SolverParams| {
         e[N + 1] = c(f64::NAN, 0.0);
         Ok(Info::default())
     };
@@ -368,7 +370,7 @@ fn updates_of_others_are_no_stalls() {
         let system = Mixed::new(&space, &operator, &small, &sloppy);
         let b = Random(60 + seed).vector(n * nrhs);
         let mut x = space.allocate().unwrap();
-        let params = BicgstabParams { tol: 1e-11, delta: Some(0.5), ..Default::default() };
+        let params = SolverParams { tol: 1e-11, delta: Some(0.5), ..Default::default() };
         let mut workspace = BicgstabWorkspace::new(&system).unwrap();
         let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
         assert!(info.restarts == 0 && info.reliable_updates > 15, "{seed}: {info:?}");
@@ -384,7 +386,7 @@ fn a_batch_has_hardly_more_updates_than_each_by_itself() {
     for seed in 0..6 {
         let a = general(n, 0.93, 40 + seed);
         let b = Random(60 + seed).vector(n * nrhs);
-        let params = BicgstabParams { tol: 1e-11, ..Default::default() };
+        let params = SolverParams { tol: 1e-11, ..Default::default() };
         let updates = |b: &[Complex64], nrhs: usize| {
             let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Precision::Single));
             let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));

@@ -17,7 +17,11 @@ fn solutions_agree_with_elimination() {
         for k_max in [1, 2, 3, 8, 16, 32] {
             for nrhs in 1..4 {
                 let b = Random(k_max as u64).vector(nrhs * n);
-                let (x, info, _) = solve_double(&a, &b, &GcrParams { tol: 1e-12, k_max, ..Default::default() });
+                let (x, info, _) = solve_double(
+                    &a,
+                    &b,
+                    &GcrParams { k_max, ..SolverParams { tol: 1e-12, ..Default::default() }.into() },
+                );
                 check_claims(&a, &b, &x, &info, 1e-12);
                 assert!(info.converged && info.iterations_per_rhs.iter().max() <= Some(&info.iterations));
                 for j in 0..nrhs {
@@ -42,7 +46,7 @@ fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
         let mut rounded = b.clone();
         space.round(&mut rounded);
         let mut x = space.allocate().unwrap();
-        let params = GcrParams { tol, ..Default::default() };
+        let params = GcrParams::from(SolverParams { tol, ..Default::default() });
         let plain = solve(&Uniform::new(&space, &operator), &Identity, &rounded, &mut x, &params).unwrap();
         for krylov in [Precision::Single, Precision::Half, Precision::Narrow] {
             let small = Space::new(N, 2, krylov);
@@ -51,7 +55,11 @@ fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
             for delta in [0.3, 0.1, 0.01] {
                 for orthogonalisation in WAYS {
                     x.fill(Complex64::ZERO);
-                    let params = GcrParams { delta: Some(delta), orthogonalisation, ..params };
+                    let params = GcrParams {
+                        solver: SolverParams { delta: Some(delta), ..params.solver },
+                        orthogonalisation,
+                        ..params
+                    };
                     let info = solve(&system, &Identity, &rounded, &mut x, &params).unwrap();
                     println!("{precise:?} {krylov:?} {delta} {orthogonalisation:?}: {}", info.iterations);
                     // Single: A and x have been rounded, 1e-7 each, and the sum over a row has 96 terms.
@@ -80,9 +88,9 @@ fn without_delta_low_precision_works_for_nothing() {
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let iterations = |delta: f64| {
         let mut x = space.allocate().unwrap();
-        let params = GcrParams { delta: Some(delta), k_max: 32, ..Default::default() };
+        let params = GcrParams { k_max: 32, ..SolverParams { delta: Some(delta), ..Default::default() }.into() };
         let info = solve(&system, &Identity, &b, &mut x, &params).unwrap();
-        check_claims(&a, &b, &x, &info, params.tol);
+        check_claims(&a, &b, &x, &info, params.solver.tol);
         info.iterations
     };
     let (with, without) = (iterations(0.1), iterations(0.0));
@@ -107,7 +115,7 @@ fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() 
     b.iter_mut().enumerate().for_each(|(i, b)| *b *= factors[i / N]);
     x.fill(Complex64::ZERO);
     let info = solve(&system, &Identity, &b, &mut x, &params).unwrap();
-    check_claims(&a, &b, &x, &info, params.tol);
+    check_claims(&a, &b, &x, &info, params.solver.tol);
     assert_eq!(info.iterations, middle.iterations);
     assert!((0..2 * N).all(|i| x[i] == solution[i] * factors[i / N]));
 }
@@ -126,7 +134,7 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
     guess[4 * N..].copy_from_slice(&direct(&a, &b[4 * N..]));
     for krylov in [Precision::Double, Precision::Single, Precision::Half] {
         for (delta, k_max) in [(0.0, 8), (0.1, 16), (0.3, 32)] {
-            let params = GcrParams { delta: Some(delta), k_max, ..Default::default() };
+            let params = GcrParams { k_max, ..SolverParams { delta: Some(delta), ..Default::default() }.into() };
             let run = |b: &[Complex64], guess: &[Complex64]| {
                 let space = Space::double(N, b.len() / N);
                 let small = Space::new(N, b.len() / N, krylov);
@@ -134,7 +142,7 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
                 let mut x = guess.to_vec();
                 let system = Mixed::new(&space, &operator, &small, &sloppy);
                 let info = solve(&system, &Identity, &b.to_vec(), &mut x, &params).unwrap();
-                check_claims(&a, b, &x, &info, params.tol);
+                check_claims(&a, b, &x, &info, params.solver.tol);
                 (x, info)
             };
             let (block, info) = run(&b, &guess);
@@ -181,7 +189,7 @@ fn zero_gives_zero_at_once_and_guesses_are_used() {
     let mut near: Vec<_> = exact.iter().zip(Random(21).vector(2 * N)).map(|(x, e)| x + 1e-6 * e).collect();
     let from_near = solve(&system, &Identity, &b, &mut near, &params).unwrap();
     assert!(from_near.iterations < from_zero.iterations);
-    check_claims(&a, &b, &near, &from_near, params.tol);
+    check_claims(&a, &b, &near, &from_near, params.solver.tol);
 }
 
 #[test]

@@ -67,9 +67,10 @@ fn residuals_are_the_minima_over_krylov_spaces() {
                 continue; // one step does not get away from b
             }
             for orthogonalisation in WAYS {
-                let params = GcrParams { tol: 1e-9, k_max, orthogonalisation, ..Default::default() };
+                let params =
+                    GcrParams { k_max, orthogonalisation, ..SolverParams { tol: 1e-9, ..Default::default() }.into() };
                 let (x, info, _) = solve_double(a, b, &params);
-                check_claims(a, b, &x, &info, params.tol);
+                check_claims(a, b, &x, &info, params.solver.tol);
                 let expected = minima(a, b, k_max, info.iterations);
                 for (k, (mine, best)) in info.history[0].iter().zip(&expected).enumerate() {
                     // Condition numbers below 100, and some ten roundings of each ‖r‖.
@@ -77,7 +78,7 @@ fn residuals_are_the_minima_over_krylov_spaces() {
                     assert!((mine - best).abs() <= rounding, "{name} {k_max} {orthogonalisation:?} {k}: {mine} {best}");
                 }
                 // Nothing is done after the minimum is small enough.
-                assert!(expected[info.iterations - 1] > 0.999 * params.tol, "{name} {k_max}");
+                assert!(expected[info.iterations - 1] > 0.999 * params.solver.tol, "{name} {k_max}");
                 assert_eq!(info.restarts, (info.iterations - 1) / k_max, "{name} {k_max}");
             }
         }
@@ -116,9 +117,9 @@ fn a_fixed_preconditioner_gives_the_minima_of_the_preconditioned_matrix() {
         let system = Uniform::new(&space, &operator);
         for k_max in [4, 32] {
             let mut x = space.allocate().unwrap();
-            let params = GcrParams { tol: 1e-10, k_max, ..Default::default() };
+            let params = GcrParams { k_max, ..SolverParams { tol: 1e-10, ..Default::default() }.into() };
             let info = solve(&system, &k, &b, &mut x, &params).unwrap();
-            check_claims(&a, &b, &x, &info, params.tol);
+            check_claims(&a, &b, &x, &info, params.solver.tol);
             for (mine, best) in info.history[0].iter().zip(minima(&product, &b, k_max, info.iterations)) {
                 assert!((mine - best).abs() <= 1e-12 + 1e-6 * best, "{mine} {best}");
             }
@@ -138,19 +139,26 @@ fn restarts_follow_the_rule_of_delta() {
     let mut updates = Vec::new();
     for delta in [0.0, 1e-4, 0.01, 0.1, 0.5, 0.9] {
         for k_max in [1, 4, 32] {
-            let (_, info, course) =
-                solve_double(&a, &b, &GcrParams { tol, delta: Some(delta), k_max, ..Default::default() });
+            let (_, info, course) = solve_double(
+                &a,
+                &b,
+                &GcrParams { k_max, ..SolverParams { tol, delta: Some(delta), ..Default::default() }.into() },
+            );
             let (mut start, mut k) = (1.0, 0);
             for (kind, residual) in &course {
                 k += 1;
                 let due = k == k_max || *residual < delta * start || *residual <= tol;
-                assert_eq!(due, *kind != Kind::Iterate, "δ = {delta}, k_max = {k_max}: {k} {residual:e} of {start:e}");
+                assert_eq!(
+                    due,
+                    *kind != IterationKind::Iterate,
+                    "δ = {delta}, k_max = {k_max}: {k} {residual:e} of {start:e}"
+                );
                 if due {
                     (start, k) = (*residual, 0);
                 }
             }
-            assert_eq!(course.iter().filter(|(kind, _)| *kind == Kind::Restart).count(), info.restarts);
-            assert_eq!(course.last().unwrap().0, Kind::ReliableUpdate);
+            assert_eq!(course.iter().filter(|(kind, _)| *kind == IterationKind::Restart).count(), info.restarts);
+            assert_eq!(course.last().unwrap().0, IterationKind::ReliableUpdate);
             assert_eq!(info.restarts + 1, info.reliable_updates);
             if k_max == 32 {
                 updates.push(info.reliable_updates);
@@ -164,7 +172,7 @@ fn restarts_follow_the_rule_of_delta() {
         let operator = Dense::new(&space, &a);
         let system = Mixed::new(&space, &operator, &space, &operator);
         let mut x = space.allocate().unwrap();
-        let params = GcrParams { delta, k_max: 32, ..Default::default() };
+        let params = GcrParams { k_max: 32, ..SolverParams { delta, ..Default::default() }.into() };
         solve(&system, &Identity, &b, &mut x, &params).unwrap().reliable_updates
     };
     assert!(count(None) == count(Some(0.1)) && count(None) == updates[3] && count(Some(0.0)) == updates[0]);
@@ -204,7 +212,10 @@ fn a_cycle_ends_where_little_is_left_of_an_image() {
     let smallest = table.iter().map(|row| row.0).fold(1.0, f64::min);
     println!("{table:?}");
     for limit in [0.99 * smallest, 0.5 * (1.0 + smallest), 0.9, 0.8, 0.7, 0.6] {
-        let params = GcrParams { breakdown: limit, k_max: 20, max_iterations: 20, ..Default::default() };
+        let params = GcrParams {
+            k_max: 20,
+            ..SolverParams { breakdown: limit, max_iterations: 20, ..Default::default() }.into()
+        };
         let space = Space::double(N, 1);
         let operator = Dense::new(&space, &a);
         let mut x = space.allocate().unwrap();
@@ -285,7 +296,7 @@ fn lost_orthogonality_costs_iterations_and_no_truth() {
     let (space, careless) = (Space::double(N, 2), Careless(Space::double(N, 2)));
     let operator = Dense::new(&space, &a);
     // Ends in the middle of a cycle, where the recurrence has not yet been replaced by the truth.
-    let params = GcrParams { k_max: 32, max_iterations: 30, ..Default::default() };
+    let params = GcrParams { k_max: 32, ..SolverParams { max_iterations: 30, ..Default::default() }.into() };
     let run = |answer: Answer, x: &[Complex64]| {
         let error = answer.unwrap_err();
         let info = error.info().unwrap();

@@ -58,7 +58,7 @@ fn singular_matrices_never_count_as_solved() {
         let b = Random(seed + 50).vector(N);
         for k_max in [1, 4, 16, 60] {
             let mut x = zeros();
-            let params = GcrParams { k_max, max_iterations: 3000, ..Default::default() };
+            let params = GcrParams { k_max, ..SolverParams { max_iterations: 3000, ..Default::default() }.into() };
             let error = run(&a, &b, &mut x, &params).unwrap_err();
             println!("{k_max}: {error}");
             check_report(&error, &a, &b, &x);
@@ -72,7 +72,8 @@ fn singular_matrices_never_count_as_solved() {
     let y = Random(4).vector(N);
     let b: Vec<_> = (0..N).map(|i| (0..N).map(|k| a[i * N + k] * y[k]).sum()).collect();
     let mut x = zeros();
-    let info = run(&a, &b, &mut x, &GcrParams { k_max: N, tol: 1e-9, ..Default::default() }).unwrap();
+    let info = run(&a, &b, &mut x, &GcrParams { k_max: N, ..SolverParams { tol: 1e-9, ..Default::default() }.into() })
+        .unwrap();
     assert!(info.converged && residual(&a, &b, &x) <= 1.01e-9);
 
     // The zero matrix, and one that b is not seen by.
@@ -105,7 +106,7 @@ fn a_breakdown_of_one_right_hand_side_is_named_and_does_no_harm_to_the_others() 
         }
     });
     let mut x = vec![Complex64::ZERO; 3 * N];
-    let params = GcrParams { max_breakdowns: 3, ..Default::default() };
+    let params = GcrParams::from(SolverParams { max_breakdowns: 3, ..Default::default() });
     let error = run(&a, &b, &mut x, &params).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Gamma, rhs: 1, .. }), "{error}");
     check_report(&error, &a, &b, &x);
@@ -129,7 +130,8 @@ fn an_exhausted_space_leads_to_a_restart_and_not_to_an_error() {
             for k_max in [2, 8, 32] {
                 let b = Random(10).vector(N);
                 let mut x = space.allocate().unwrap();
-                let params = GcrParams { delta: Some(delta), k_max, tol: 1e-13, ..Default::default() };
+                let params =
+                    GcrParams { k_max, ..SolverParams { delta: Some(delta), tol: 1e-13, ..Default::default() }.into() };
                 let info = solve(&Mixed::new(&space, &operator, &small, &sloppy), &Identity, &b, &mut x, &params);
                 let info = info.unwrap_or_else(|error| panic!("{precision:?} {delta} {k_max}: {error}"));
                 println!("{precision:?} {delta} {k_max}: {} {}", info.iterations, info.reliable_updates);
@@ -150,12 +152,15 @@ fn a_cycle_that_was_wrong_is_undone_and_followed_by_shorter_ones() {
     let system = Mixed::new(&space, &operator, &space, &sloppy);
     let b = Random(13).vector(N);
     let mut x = space.allocate().unwrap();
-    let params = GcrParams { k_max: 32, delta: Some(0.0), tol: 1e-6, max_iterations: 3000, ..Default::default() };
+    let params = GcrParams {
+        k_max: 32,
+        ..SolverParams { delta: Some(0.0), tol: 1e-6, max_iterations: 3000, ..Default::default() }.into()
+    };
     let mut worst = 0.0f64;
     let mut lengths = vec![0];
     let mut watch = |event: &Iteration<'_>| {
         *lengths.last_mut().unwrap() += 1;
-        if event.kind != Kind::Iterate {
+        if event.kind != IterationKind::Iterate {
             worst = worst.max(event.worst());
             lengths.push(0);
         }
@@ -194,7 +199,11 @@ fn each_right_hand_side_has_cycles_of_its_own_length() {
     let mut x = space.allocate().unwrap();
     // Waiting for seven iterations is no stagnation.
     let (delta, stagnation_window) = (Some(1e-3), 6);
-    let params = GcrParams { k_max: 10, delta, max_iterations: 20, stagnation_window, ..Default::default() };
+    let params = GcrParams {
+        k_max: 10,
+        ..SolverParams { delta, max_iterations: 20, stagnation_window: Some(stagnation_window), ..Default::default() }
+            .into()
+    };
     let system = Mixed::new(&space, &operator, &space, &sloppy);
     let error = solve(&system, &Identity, &b, &mut x, &params).unwrap_err();
     let info = error.info().unwrap();
@@ -207,7 +216,7 @@ fn each_right_hand_side_has_cycles_of_its_own_length() {
 
     // Memory in which a solve ended while one was waiting is as good as new.
     let mut used = GcrWorkspace::new(&system, 10).unwrap();
-    let short = GcrParams { max_iterations: 5, ..params };
+    let short = GcrParams { solver: SolverParams { max_iterations: 5, ..params.solver }, ..params };
     gcr(&system, &Identity, &b, &mut x, &short, &mut used, &mut ()).unwrap_err();
     let sound = Uniform::new(&space, &operator);
     let mut again = |workspace: &mut GcrWorkspace<Space, Space>| {
@@ -226,7 +235,7 @@ fn slow_but_honest_convergence_is_no_stagnation() {
     let b = Random(15).vector(N);
     for k_max in [1, 2] {
         let mut x = vec![Complex64::ZERO; N];
-        let params = GcrParams { k_max, tol: 1e-4, ..Default::default() };
+        let params = GcrParams { k_max, ..SolverParams { tol: 1e-4, ..Default::default() }.into() };
         let info = run(&a, &b, &mut x, &params).unwrap();
         println!("{k_max}: {} iterations", info.iterations);
         assert!(info.iterations > [5000, 60][k_max - 1] && residual(&a, &b, &x) <= 1.01e-4);
@@ -236,7 +245,7 @@ fn slow_but_honest_convergence_is_no_stagnation() {
     let operator = Dense::new(&space, &a);
     let system = Uniform::new(&space, &operator);
     let mut workspace = GcrWorkspace::new(&system, 1).unwrap();
-    let params = GcrParams { k_max: 1, tol: 1e-3, max_breakdowns: 2, ..Default::default() };
+    let params = GcrParams { k_max: 1, ..SolverParams { tol: 1e-3, max_breakdowns: 2, ..Default::default() }.into() };
     let mut x = space.allocate().unwrap();
     let zero = Custom::new(|_, _: &[Complex64], z: &mut [Complex64]| z.fill(Complex64::ZERO));
     let error = gcr(&system, &zero, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
@@ -249,7 +258,8 @@ fn slow_but_honest_convergence_is_no_stagnation() {
     assert!(info.iterations > 1000 && info.iterations_per_rhs[0] == info.iterations - 4);
     // With a short window it is given up, and what was reached is kept.
     let mut x = vec![Complex64::ZERO; N];
-    let params = GcrParams { k_max: 1, tol: 1e-4, stagnation_window: 3, ..Default::default() };
+    let params =
+        GcrParams { k_max: 1, ..SolverParams { tol: 1e-4, stagnation_window: Some(3), ..Default::default() }.into() };
     let error = run(&a, &b, &mut x, &params).unwrap_err();
     assert!(matches!(error, SolveError::Stagnation { rhs: 0, .. }), "{error}");
     check_report(&error, &a, &b, &x);
@@ -311,7 +321,7 @@ fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
     let zero = Custom::new(|_, _: &[Complex64], z: &mut [Complex64]| z.fill(Complex64::ZERO));
     let error = solve(&system, &zero, &b, &mut x, &params).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Gamma, .. }), "{error}");
-    assert_eq!(error.info().unwrap().preconditioner.calls, params.max_breakdowns);
+    assert_eq!(error.info().unwrap().preconditioner.calls, params.solver.max_breakdowns);
     assert_eq!(norm(&x), 0.0);
 
     // From the twelfth call on: the fourth of the second cycle gives that one's progress, and then come seven in vain.
@@ -319,7 +329,14 @@ fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
         let factor = if call < 12 { 1.0 } else { 0.0 };
         z.iter_mut().zip(r).for_each(|(z, r)| *z = factor * r);
     });
-    let error = solve(&system, &late, &b, &mut x, &GcrParams { max_breakdowns: 7, ..params }).unwrap_err();
+    let error = solve(
+        &system,
+        &late,
+        &b,
+        &mut x,
+        &GcrParams { solver: SolverParams { max_breakdowns: 7, ..params.solver }, ..params },
+    )
+    .unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Gamma, iteration: 19, .. }), "{error}");
     check_report(&error, &a, &b, &x);
     assert_eq!(error.info().unwrap().iterations_per_rhs, [11]);
@@ -381,7 +398,7 @@ fn observers_see_every_iterate_and_what_was_done_until_they_stop_is_kept() {
         }
         // No more iterations than allowed, with the same outcome.
         let mut y = space.allocate().unwrap();
-        let params = GcrParams { max_iterations: at, ..params };
+        let params = GcrParams { solver: SolverParams { max_iterations: at, ..params.solver }, ..params };
         let error = gcr(&system, &Identity, &b, &mut y, &params, &mut workspace, &mut ()).unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == at), "{error}");
         assert_eq!(x, y);
@@ -393,13 +410,15 @@ fn limits_and_parameters() {
     let a = general(N, 0.8, 22);
     let b = Random(23).vector(N);
     let mut x = vec![Complex64::ZERO; N];
-    let error = run(&a, &b, &mut x, &GcrParams { max_iterations: 0, ..Default::default() }).unwrap_err();
+    let error =
+        run(&a, &b, &mut x, &GcrParams::from(SolverParams { max_iterations: 0, ..Default::default() })).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 0, .. }), "{error}");
     // Below what double precision can reach: no claim, and no endless loop.
     for tol in [0.0, 1e-18] {
         for k_max in [1, 16] {
             x.fill(Complex64::ZERO);
-            let error = run(&a, &b, &mut x, &GcrParams { tol, k_max, ..Default::default() }).unwrap_err();
+            let error = run(&a, &b, &mut x, &GcrParams { k_max, ..SolverParams { tol, ..Default::default() }.into() })
+                .unwrap_err();
             assert!(matches!(error, SolveError::Stagnation { .. }), "{error}");
             assert!(error.info().unwrap().worst_residual() < 1e-14, "{error}");
         }
@@ -415,12 +434,12 @@ fn limits_and_parameters() {
     assert!(error.info().unwrap().true_residual[0] <= 1.0 && error.info().unwrap().iterations < 200, "{error}");
 
     for params in [
-        GcrParams { tol: f64::NAN, ..Default::default() },
-        GcrParams { tol: -1.0, ..Default::default() },
-        GcrParams { delta: Some(1.5), ..Default::default() },
-        GcrParams { delta: Some(f64::NAN), ..Default::default() },
-        GcrParams { max_stalls: 0, ..Default::default() },
-        GcrParams { max_breakdowns: 0, ..Default::default() },
+        GcrParams::from(SolverParams { tol: f64::NAN, ..Default::default() }),
+        GcrParams::from(SolverParams { tol: -1.0, ..Default::default() }),
+        GcrParams::from(SolverParams { delta: Some(1.5), ..Default::default() }),
+        GcrParams::from(SolverParams { delta: Some(f64::NAN), ..Default::default() }),
+        GcrParams::from(SolverParams { max_stalls: 0, ..Default::default() }),
+        GcrParams::from(SolverParams { max_breakdowns: 0, ..Default::default() }),
         GcrParams { k_max: 0, ..Default::default() },
     ] {
         assert!(matches!(run(&a, &b, &mut x, &params), Err(SolveError::Invalid(_))), "{params:?}");

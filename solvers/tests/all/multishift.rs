@@ -55,8 +55,19 @@ fn solve(
     (x, answer)
 }
 
-const TIGHT: MultiShiftParams<'_> =
-    MultiShiftParams { tol: &[1e-15], max_iterations: 1000, stagnation_window: 0, check: true };
+const TIGHT: MultiShiftParams<'_> = MultiShiftParams {
+    solver: SolverParams {
+        tol: 1e-15,
+        max_iterations: 1000,
+        delta: None,
+        max_stalls: 5,
+        stagnation_window: None,
+        breakdown: 1e-14,
+        max_breakdowns: 5,
+    },
+    tolerances: &[],
+    check: true,
+};
 
 #[test]
 fn each_shift_equals_its_direct_solve() {
@@ -88,7 +99,7 @@ fn shifts_over_twenty_orders_of_magnitude() {
     let shifts = [1e-14, 1e6, 1e-8, 1e-3, 1.0, 1e12, 1e-10, 1e3, 1e100];
     let a = positive(N, 100.0, 3);
     let b = Random(4).vector(2 * N);
-    let params = MultiShiftParams { tol: &[1e-13], ..TIGHT };
+    let params = MultiShiftParams { tolerances: &[1e-13], ..TIGHT };
     let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &params);
     let info = answer.unwrap();
     assert!(info.whole.iterations > 30);
@@ -115,7 +126,7 @@ fn differences_far_below_the_base_shift_are_kept() {
     let a = positive(N, 1e8, 5);
     let b = Random(6).vector(N);
     let delta = 1e-15;
-    let params = MultiShiftParams { tol: &[1e-9], ..TIGHT };
+    let params = MultiShiftParams { tolerances: &[1e-9], ..TIGHT };
     let (x, answer) = solve(&a, Precision::Double, &[0.0, delta], &b, &params);
     answer.unwrap();
     // dx/dσ = −A⁻¹ x. The second order is δ/λ = 10⁻⁷ of it, as are the roundings of x, 10⁻¹⁶ over 10⁻⁷, and a few more.
@@ -233,7 +244,7 @@ impl VectorSpace for Watched<'_> {
     fn dot_norm2(&self, x: &Block, y: &Block, dot: &mut [Complex64], norm2: &mut [f64]) -> Result<(), Broken> {
         self.wait(self.inner.dot_norm2(x, y, dot, norm2))
     }
-    fn updates_behind(&self) -> usize {
+    fn overlapped_updates(&self) -> usize {
         self.late
     }
     fn shift_update(&self, r: &Block, steps: &mut [ShiftStep<'_, Block>]) -> Result<(), Broken> {
@@ -246,7 +257,7 @@ impl VectorSpace for Watched<'_> {
         // As a backend would: nothing is read or written where a right-hand side rests.
         for step in steps {
             for j in 0..self.inner.nrhs {
-                if step.rests(j) {
+                if step.is_identity(j) {
                     continue;
                 }
                 let part = j * self.inner.n..(j + 1) * self.inner.n;
@@ -292,7 +303,7 @@ fn tolerances_hold_for_each_shift_and_dropped_ones_are_left_alone() {
         let mut x = blocks(&space, shifts.len());
         *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
         let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
-        let params = MultiShiftParams { tol: &tol, ..Default::default() };
+        let params = MultiShiftParams { tolerances: &tol, ..Default::default() };
         let info = multishift_cg(&watched, &operator, &shifts, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
         assert!(info.whole.converged);
         let updates = watched.updates.borrow();
@@ -350,7 +361,7 @@ fn a_solve_that_ends_early_leaves_its_last_iterates() {
         let mut x = blocks(&space, shifts.len());
         *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
         let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
-        let params = MultiShiftParams { max_iterations: 5, ..Default::default() };
+        let params = MultiShiftParams::from(SolverParams { max_iterations: 5, ..Default::default() });
         let error = multishift_cg(&watched, &operator, &shifts, &b, &mut x, &params, &mut workspace, &mut ());
         assert!(matches!(error, Err(SolveError::NoConvergence { iterations: 5, .. })), "{error:?}");
         answers.push(x);
@@ -400,9 +411,9 @@ fn iterations_are_those_of_plain_cg_on_the_base_shift() {
         let plain = Shifted::new(&space, &operator, base.into());
         let system = Uniform::new(&space, &plain);
         let mut x = space.allocate().unwrap();
-        let params = CgParams { tol: 1e-9, ..Default::default() };
+        let params = SolverParams { tol: 1e-9, ..Default::default() };
         let one = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap();
-        let params = MultiShiftParams { tol: &[1e-9], ..Default::default() };
+        let params = MultiShiftParams { tolerances: &[1e-9], ..Default::default() };
         let (xs, answer) = solve(&a, Precision::Double, shifts, &b, &params);
         let info = answer.unwrap();
         assert_eq!(info.whole.iterations, one.iterations);
@@ -443,7 +454,7 @@ fn the_step_of_the_default_is_what_it_says() {
         ShiftStep { a: &a, z: &z, b: &b, x: &mut x0, p: &mut p0 },
         ShiftStep { a: &rest.0, z: &rest.1, b: &rest.2, x: &mut x1, p: &mut p1 },
     ];
-    assert!((0..nrhs).all(|j| steps[0].rests(j) == (j == 7) && steps[1].rests(j)));
+    assert!((0..nrhs).all(|j| steps[0].is_identity(j) == (j == 7) && steps[1].is_identity(j)));
     space.shift_update(&r, &mut steps).unwrap();
     for k in 0..3 * nrhs {
         let j = k / 3;
@@ -476,11 +487,11 @@ fn the_operator_adds_its_shift_in_one_reduction() {
     for shift in [0.0, -0.7, 3.0] {
         let by_reference: &dyn LinearOperator<Space> = &&operator;
         let mut times = 0;
-        let mut behind = || {
+        let mut overlap = || {
             times += 1;
             Ok(())
         };
-        by_reference.apply_curvature(&space, shift, &x, &mut out, &mut dot, &mut scratch, &mut behind).unwrap();
+        by_reference.apply_curvature(&space, shift, &x, &mut out, &mut dot, &mut scratch, &mut overlap).unwrap();
         assert_eq!(times, 1);
         let full = shifted(&a, shift);
         for (j, dot) in dot.iter().enumerate() {
@@ -505,7 +516,7 @@ fn observers_see_the_base_and_can_stop() {
     let params = MultiShiftParams::default();
     let mut seen = Vec::new();
     let mut watch = |event: &Iteration<'_>| {
-        assert_eq!((event.iteration, event.kind), (seen.len() + 1, Kind::Iterate));
+        assert_eq!((event.iteration, event.kind), (seen.len() + 1, IterationKind::Iterate));
         seen.push(event.residuals[1]);
         ControlFlow::Continue(())
     };
@@ -594,7 +605,7 @@ fn a_nan_is_reported_with_its_right_hand_side() {
     let mut operator = Dense::new(&space, &a);
     operator.nan = Some((1, 3));
     let (mut x, mut workspace) = (blocks(&space, 2), MultiShiftWorkspace::new(&space, 2).unwrap());
-    let params = MultiShiftParams { max_iterations: 6, ..MultiShiftParams::default() };
+    let params = MultiShiftParams::from(SolverParams { max_iterations: 6, ..Default::default() });
     let answer = multishift_cg(&space, &operator, &[0.0, 1.0], &clean, &mut x, &params, &mut workspace, &mut ());
     let Err(SolveError::NoConvergence { info, .. }) = answer else { panic!("{answer:?}") };
     assert_eq!(info.failed, [1]);
@@ -625,7 +636,7 @@ fn limits_parameters_and_backends() {
     let b = Random(28).vector(2 * N);
     let shifts = [0.0, 0.5];
     for max_iterations in [0, 5] {
-        let params = MultiShiftParams { max_iterations, ..Default::default() };
+        let params = MultiShiftParams::from(SolverParams { max_iterations, ..Default::default() });
         let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &params);
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == max_iterations));
@@ -641,24 +652,27 @@ fn limits_parameters_and_backends() {
     let space = Space::double(N, 2);
     let operator = Dense::new(&space, &easy);
     let mut workspace = MultiShiftWorkspace::new(&space, 2).unwrap();
-    let params = MultiShiftParams { stagnation_window: 30, ..Default::default() };
+    let params = MultiShiftParams::from(SolverParams { stagnation_window: Some(30), ..Default::default() });
     for _ in 0..3 {
         let mut x = blocks(&space, 2);
         let info = multishift_cg(&space, &operator, &shifts, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
         assert!(info.whole.iterations > 40 && info.whole.history[0][1] > 1.0);
     }
     // A tolerance of one and more is fulfilled by zero.
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams { tol: &[1.0], ..TIGHT });
+    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams { tolerances: &[1.0], ..TIGHT });
     assert_eq!((answer.unwrap().whole.iterations, norm(&x[1])), (0, 0.0));
 
     let invalid = |shifts: &[f64], tol: &[f64]| {
-        let (_, answer) = solve(&a, Precision::Double, shifts, &b, &MultiShiftParams { tol, ..Default::default() });
+        let (_, answer) =
+            solve(&a, Precision::Double, shifts, &b, &MultiShiftParams { tolerances: tol, ..Default::default() });
         matches!(answer, Err(SolveError::Invalid(_)))
     };
     assert!(invalid(&[], &[1e-8]));
-    assert!(invalid(&shifts, &[]));
     assert!(invalid(&shifts, &[1e-8; 3]));
     for tol in [0.0, -1.0, 1e-19, f64::NAN, f64::INFINITY] {
+        let params = SolverParams { tol, ..Default::default() };
+        let (_, answer) = solve(&a, Precision::Double, &shifts, &b, &params.into());
+        assert!(matches!(answer, Err(SolveError::Invalid(_))), "{tol}");
         assert!(invalid(&shifts, &[tol]) && invalid(&shifts, &[1e-8, tol]), "{tol}");
     }
     for shift in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX] {
@@ -696,13 +710,13 @@ fn low_precision_claims_nothing_false_and_stagnates_by_name() {
     };
     // Within reach: found so, and by the same residual that double precision sees.
     let a: Block = positive(N, 100.0, 30).iter().map(|v| c(v.re as f32 as f64, v.im as f32 as f64)).collect();
-    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tol: &[1e-5], ..TIGHT });
+    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-5], ..TIGHT });
     assert!(answer.unwrap().whole.converged);
     for (x, shift) in x.iter().zip(shifts) {
         assert!(residual(&shifted(&a, shift), &b, x) < 1.1e-5);
     }
     // Below single precision the recurrence goes on to claim anything; the check says what is true.
-    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tol: &[1e-12], ..TIGHT });
+    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-12], ..TIGHT });
     let info = answer.unwrap();
     assert!(!info.whole.converged);
     for (i, (x, shift)) in x.iter().zip(shifts).enumerate() {
@@ -713,13 +727,17 @@ fn low_precision_claims_nothing_false_and_stagnates_by_name() {
     }
     // One shift that fails is enough.
     let tol = [1e-12, 1e-5, 1e-5];
-    let (_, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tol: &tol, ..TIGHT });
+    let (_, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &tol, ..TIGHT });
     let info = answer.unwrap();
     let holds: Vec<_> = info.shifts.iter().zip(tol).map(|(s, tol)| s.true_residual[0] <= tol).collect();
     assert!(holds == [false, true, true] && !info.whole.converged);
     // Where not even the recurrence comes down, the window ends it.
     let a = positive(N, 1e10, 31);
-    let params = MultiShiftParams { tol: &[1e-12], max_iterations: 100_000, stagnation_window: 100, check: true };
+    let params = MultiShiftParams {
+        tolerances: &[1e-12],
+        check: true,
+        ..SolverParams { max_iterations: 100_000, stagnation_window: Some(100), ..Default::default() }.into()
+    };
     for precision in [Precision::Single, Precision::Half] {
         let (x, answer) = solve(&a, precision, &[0.5, 0.0], &b, &params);
         let error = answer.unwrap_err();
@@ -747,14 +765,14 @@ fn refinement_from_single_to_double_precision() {
     ConvertFrom::<Space>::convert(&small, &[1.0; 2], &b, &mut rough).unwrap();
     let mut x = blocks(&small, 4);
     let mut workspace = MultiShiftWorkspace::new(&small, 4).unwrap();
-    let params = MultiShiftParams { tol: &[1e-5], check: false, ..Default::default() };
+    let params = MultiShiftParams { tolerances: &[1e-5], check: false, ..Default::default() };
     multishift_cg(&small, &sloppy, &shifts, &rough, &mut x, &params, &mut workspace, &mut ()).unwrap();
     for (x, shift) in x.iter_mut().zip(shifts) {
         let (precise, sloppy) =
             (Shifted::new(&space, &operator, shift.into()), Shifted::new(&small, &sloppy, shift.into()));
         let system = Mixed::new(&space, &precise, &small, &sloppy);
         let mut memory = CgWorkspace::new(&system).unwrap();
-        let params = CgParams { tol: 1e-12, ..Default::default() };
+        let params = SolverParams { tol: 1e-12, ..Default::default() };
         let mut cold = space.allocate().unwrap();
         let from_zero = cg(&system, &b, &mut cold, &params, &mut memory, &mut ()).unwrap();
         let refined = cg(&system, &b, x, &params, &mut memory, &mut ()).unwrap();

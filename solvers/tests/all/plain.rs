@@ -35,7 +35,7 @@ fn solves_agree_with_elimination_for_each_right_hand_side() {
     let system = Uniform::new(&space, &matrix);
     let b = Random(5).vector(n * nrhs);
     let mut x = space.allocate().unwrap();
-    let params = CgParams { tol: 1e-12, ..Default::default() };
+    let params = SolverParams { tol: 1e-12, ..Default::default() };
     let info = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap();
     assert!(info.converged && info.true_residual.len() == nrhs);
     for (x, b) in x.chunks(n).zip(b.chunks(n)) {
@@ -86,6 +86,6 @@ fn a_wrong_length_is_an_error() {
     let matrix = Matrix { n: 4, a: positive(4, 2.0, 1) };
     let system = Uniform::new(&space, &matrix);
     let answer =
-        cg(&system, &short, &mut right, &CgParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
+        cg(&system, &short, &mut right, &SolverParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
     assert!(matches!(answer, Err(SolveError::Backend(error)) if error == wrong));
 }

@@ -41,7 +41,7 @@ use ferrite::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{Behind, Descent, Dots, LinearOperator};
+use solvers::{CgStep, Dots, LinearOperator, Overlap};
 
 /// Right-hand sides of a block.
 pub const NRHS: usize = 3;
@@ -190,7 +190,7 @@ fn apply_dot<F: Kind>(
 /// A step of CG from r along ψ against sums on the host, and against the step with two reductions, which has to be the same
 /// to the bit. `image` is M̂ ψ as the operator gave it, within `tol`. The last of several right-hand sides stays where it is.
 /// For operators with a step of their own; solves see to that of all others.
-fn descend<F: Kind>(
+fn cg_step<F: Kind>(
     (operator, parity): (&impl LinearOperator<FieldSpace>, usize),
     (psi, stored_psi): Stored<F>,
     (r, stored_r): Stored<F>,
@@ -202,7 +202,7 @@ fn descend<F: Kind>(
     let space = FieldSpace::new(domain, F::KIND, precision, n);
     let rho = |j: usize| if n > 1 && j + 1 == n { 0.0 } else { (0.25 + j as f64) * norm2(&stored_psi[j]) };
     let rho: Vec<f64> = (0..n).map(rho).collect();
-    let from = Descent { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
+    let from = CgStep { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
     let step = |in_two: bool, report: &mut Report| {
         let mut out = FullField::zero(domain, F::KIND, precision, n)?;
         let (mut curvature, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
@@ -214,11 +214,11 @@ fn descend<F: Kind>(
             }
         });
         let [before, after] = &mut count;
-        let (to, behind): (_, [Behind<'_, DeviceError>; 2]) = (out.parity_mut(parity), [before, after]);
+        let (to, overlap): (_, [Overlap<'_, DeviceError>; 2]) = (out.parity_mut(parity), [before, after]);
         if in_two {
-            from.in_two(&space, operator, to, &mut curvature, &mut norms, behind)?;
+            from.with_two_reductions(&space, operator, to, &mut curvature, &mut norms, overlap)?;
         } else {
-            operator.descend(&space, &from, to, &mut curvature, &mut norms, behind)?;
+            operator.cg_step(&space, &from, to, &mut curvature, &mut norms, overlap)?;
         }
         report.holds(scope, &format!("{name}, a step, work behind it"), (first, second) == (1, 1));
         Result::Ok((out.download()?, curvature, norms))

@@ -406,7 +406,7 @@ fn operators(
             let tol = budget.tolerance(&budget.hop(0.25, &between, Some(&first)), &expected);
             let compared = (&result[..], &expected[..], tol);
             super::apply_dot((&operator, parity), (psi, stored), (x, stored_x), compared, (scope, &what), report)?;
-            super::descend((&operator, parity), (psi, stored), (x, stored_x), (&result, tol), (scope, &what), report)?;
+            super::cg_step((&operator, parity), (psi, stored), (x, stored_x), (&result, tol), (scope, &what), report)?;
             report.fields(scope, &what, result, &expected, tol);
         }
 

@@ -23,7 +23,7 @@ use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure};
 use ferrite::{FermionKind, Format, LinkStorage, Precision, generate};
 use ferrite_tests::cut;
 use num_complex::Complex64;
-use solvers::{Behind, ConvertFrom, Descent, LinearOperator, VectorSpace};
+use solvers::{CgStep, ConvertFrom, LinearOperator, Overlap, VectorSpace};
 use std::sync::{Arc, Barrier};
 
 /// A solve on a backend of its own.
@@ -183,9 +183,9 @@ fn device_fields_that_do_not_fit_are_errors() {
         refused("a staggered summand", staggered.dslash_add(0, (1.0, &colours), (1.0, &c), &mut image));
         refused("a staggered complement", even_odd.apply(&c, &mut colours));
         for (p, r) in [(&c, &colours), (&colours, &c)] {
-            let from = Descent { shift: 0.0, p, r, rho: &[1.0; 2] };
-            let behind: [Behind<'_, DeviceError>; 2] = [&mut || Ok(()), &mut || Ok(())];
-            let step = even_odd.descend(&of_colours, &from, &mut image, &mut dots[..2], &mut norms, behind);
+            let from = CgStep { shift: 0.0, p, r, rho: &[1.0; 2] };
+            let overlap: [Overlap<'_, DeviceError>; 2] = [&mut || Ok(()), &mut || Ok(())];
+            let step = even_odd.cg_step(&of_colours, &from, &mut image, &mut dots[..2], &mut norms, overlap);
             refused("a step", step);
         }
         refused("axpby", space.axpby(&ones[..2], &bad, &ones[..2], &mut out));
@@ -203,7 +203,7 @@ fn device_fields_that_do_not_fit_are_errors() {
         refused("block_scale", space.block_scale(&ones, &bad, &mut out));
         refused("multi_dot", space.multi_dot(std::slice::from_ref(&bad), &x, &mut dots[..2], &mut norms));
         refused("multi_axpy", space.multi_axpy(&ones[..2], std::slice::from_ref(&bad), &mut out));
-        refused("swap_sides", space.swap_sides(&mut bad, (0, 1), &mut out));
+        refused("swap_rhs", space.swap_rhs(&mut bad, (0, 1), &mut out));
         let mut half = short.allocate().unwrap();
         refused("convert", short.convert(&[1.0; 2], &bad, &mut half));
     }

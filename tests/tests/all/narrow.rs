@@ -13,7 +13,7 @@ use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;
-use solvers::{BicgstabParams, BicgstabWorkspace, LinearOperator, Mixed, VectorSpace, bicgstab};
+use solvers::{BicgstabWorkspace, LinearOperator, Mixed, SolverParams, VectorSpace, bicgstab};
 use std::sync::Arc;
 
 const SIDES: usize = 5;
@@ -99,14 +99,14 @@ fn swapped<F: Fermion + PartialEq>(precision: Precision, same_bits: bool) -> Res
     expected.swap(1, 4);
     // Also beyond the width.
     assert!(space.narrow(2));
-    space.swap_sides(&mut x.even, (1, 4), &mut scratch.even)?;
-    space.swap_sides(&mut x.odd, (4, 1), &mut scratch.odd)?;
+    space.swap_rhs(&mut x.even, (1, 4), &mut scratch.even)?;
+    space.swap_rhs(&mut x.odd, (4, 1), &mut scratch.odd)?;
     let after = x.download()?;
     assert!(after[1] != before[1] && after[4] != before[4] && after[0] == before[0] && after[2..4] == before[2..4]);
     assert!(!same_bits || after == expected, "{precision} {}", F::KIND);
     // And back. In 16 bits each of up to four copies moves the 24 numbers of a site by half a step at most, 1/65534 of the
     // largest, which is no larger than the norm of the site.
-    space.swap_sides(&mut x.even, (1, 4), &mut scratch.even)?;
+    space.swap_rhs(&mut x.even, (1, 4), &mut scratch.even)?;
     space.narrow(SIDES);
     let (mut off, mut norms) = (vec![0.0; SIDES], vec![0.0; SIDES]);
     let mut there = fields(5)?.even;
@@ -137,7 +137,7 @@ fn right_hand_sides_leave_a_solve() {
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let b = fields::<Spinor>(&domain, Precision::Double, 40).unwrap().even;
     let mut x = space.allocate().unwrap();
-    let params = BicgstabParams { tol: 1e-10, ..Default::default() };
+    let params = SolverParams { tol: 1e-10, ..Default::default() };
     let mut workspace = BicgstabWorkspace::new(&system).unwrap();
     bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
     // From guesses that are good, none, and in between: the best ones are finished first, or at once.
@@ -148,7 +148,7 @@ fn right_hand_sides_leave_a_solve() {
     println!("{info:?}");
     let own = &info.iterations_per_rhs;
     assert!(own[0] == 0 && own[2] <= own[4] && own[4] < own[3] && own[3] < own[1], "{own:?}");
-    assert!(info.sloppy_sides < 3 * info.sloppy_applications, "{info:?}");
+    assert!(info.sloppy_rhs < 3 * info.sloppy_applications, "{info:?}");
     // In their places, by an application to all.
     assert_eq!((space.nrhs(), small.nrhs()), (SIDES, SIDES));
     let mut image = space.allocate().unwrap();

@@ -389,7 +389,7 @@ fn right_hand_sides_leave_their_domains() {
             let (solutions, report) = configuration.solve(&sources, Some(&guess), &request, &mut ()).unwrap();
             let (info, own) = (&report.info, &report.info.iterations_per_rhs);
             assert!(own[1] == 0 && own[3] == 0 && own[0] > 4 && own[2] > 4, "{own:?}");
-            assert!(info.sloppy_sides <= 2 * info.sloppy_applications, "{info:?}");
+            assert!(info.sloppy_rhs <= 2 * info.sloppy_applications, "{info:?}");
             assert!(wide.converged && report.converged && report.climbs.is_empty());
             for (j, (got, expected)) in solutions.iter().zip(&good).enumerate() {
                 let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();

@@ -1,0 +1,145 @@
+//! CGNE: conjugate gradients for operators that are not positive, on M M† y = b.
+
+use crate::cg::cg_on;
+use crate::cgnr::CgNormalWorkspace;
+use crate::compact::Rhs;
+use crate::error::SolveError;
+use crate::info::Info;
+use crate::normal::count_flops;
+use crate::observer::{Iteration, Observer};
+use crate::operator::{Precise, System};
+use crate::params::SolverParams;
+use crate::reliable::Criterion;
+use crate::stopping::{RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
+///
+/// The residual that CG iterates is that of the original system, b − M x, so the tolerance needs no translation. x is
+/// the solution next to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that
+/// of [`cgnr`](crate::cgnr()). Applications of M and M† count one each.
+///
+/// # Errors
+/// As [`cg`](crate::cg()).
+pub fn cgne<Y: System>(
+    system: &Y,
+    b: &Precise<Y>,
+    x: &mut Precise<Y>,
+    params: &SolverParams,
+    workspace: &mut CgNormalWorkspace<Y::Precise, Y::Sloppy>,
+    observer: &mut dyn Observer,
+) -> Result<Info, SolveError<Y::Error>> {
+    let rule = StoppingRule::new(params, 0)?;
+    let CgNormalWorkspace { cg, normal, .. } = workspace;
+    let (normal_system, r, y, norms) = normal.error_equations(system, b)?;
+    let space = system.precise();
+    let mut run = Cgne::new(system, b, norms);
+    // b_j = 0 gives x_j = 0, whatever the guess.
+    let (zeros, ones) = (vec![Complex64::ZERO; norms.len()], vec![Complex64::ONE; norms.len()]);
+    let mask: Vec<_> = norms.iter().map(|b| if *b == 0.0 { Complex64::ZERO } else { Complex64::ONE }).collect();
+    space.axpby(&zeros, b, &mask, x)?;
+    let mut smallest = f64::INFINITY;
+    loop {
+        // r = b − M x: before the first pass from the guess, after each pass the check of what it found
+        let residual = run.residual(x, r)?;
+        run.info.converged = StoppingRule::converged(residual, params.tol);
+        if run.info.converged {
+            return Ok(run.info);
+        }
+        let spent = run.info.iterations;
+        if spent > 0 && rule.exhausted(spent) {
+            return Err(run.stopped(StopReason::IterationLimit));
+        }
+        if residual >= smallest {
+            return Err(run.stopped(StopReason::Stagnation));
+        }
+        smallest = residual;
+        // M M† y = r from y = 0
+        space.zero(y)?;
+        let pass = SolverParams { max_iterations: params.max_iterations - spent, ..*params };
+        let criterion = Criterion { reference: Some(norms), check: None };
+        let mut counted =
+            |event: &Iteration<'_>| observer.iteration(&Iteration { iteration: event.iteration + spent, ..*event });
+        let mut result = cg_on(&normal_system, Rhs::Own(r), y, &pass, cg, &mut counted, criterion);
+        let info = match &mut result {
+            Ok(info) => info,
+            Err(error) => match error.info_mut() {
+                Some(info) => info,
+                None => return result,
+            },
+        };
+        // x ← x + M† y
+        system.apply_dagger(y, r)?;
+        space.axpby(&ones, r, &ones, x)?;
+        run.add(info);
+        if let Err(mut error) = result {
+            run.residual(x, r)?;
+            error.replace_info(run.info);
+            return Err(error);
+        }
+    }
+}
+
+/// A solve by passes of CG under way.
+struct Cgne<'a, Y: System> {
+    system: &'a Y,
+    b: &'a Precise<Y>,
+    norms: &'a [f64],
+    /// Of all passes so far, as one solve of M x = b.
+    info: Info,
+}
+
+impl<'a, Y: System> Cgne<'a, Y> {
+    fn new(system: &'a Y, b: &'a Precise<Y>, norms: &'a [f64]) -> Self {
+        // The norms are one reduction.
+        Self { system, b, norms, info: Info { reductions: 1, ..Info::begin(norms.len(), 0) } }
+    }
+
+    /// r ← b − M x, with its norms, relative to those of b, in the report. Answers with the largest; NaN where there is one,
+    /// so that the next pass reports it.
+    fn residual(&mut self, x: &Precise<Y>, r: &mut Precise<Y>) -> Result<f64, Y::Error> {
+        self.system.apply(x, r)?;
+        self.system.precise().sub_norm2(self.b, r, &mut self.info.true_residual)?;
+        self.info.precise_applications += 1;
+        self.info.precise_rhs += self.norms.len();
+        self.info.reductions += 1;
+        for (residual, norm) in self.info.true_residual.iter_mut().zip(self.norms) {
+            *residual = if *norm == 0.0 { 0.0 } else { residual.sqrt() / norm };
+        }
+        count_flops(self.system, &mut self.info);
+        Ok(self.info.worst_residual())
+    }
+
+    /// Adds a pass, whose applications were of M and M† each, and M†y.
+    fn add(&mut self, pass: &mut Info) {
+        let info = &mut self.info;
+        info.precise_applications += 1 + 2 * pass.precise_applications;
+        info.precise_rhs += self.norms.len() + 2 * pass.precise_rhs;
+        info.sloppy_applications += 2 * pass.sloppy_applications;
+        info.sloppy_rhs += 2 * pass.sloppy_rhs;
+        info.reductions += pass.reductions;
+        info.reliable_updates += pass.reliable_updates;
+        info.restarts += pass.restarts;
+        info.iterations += pass.iterations;
+        info.failed.clone_from(&pass.failed);
+        for j in 0..self.norms.len() {
+            info.iterations_per_rhs[j] += pass.iterations_per_rhs[j];
+            // A pass begins with what the one before ended with.
+            let again = usize::from(!info.history[j].is_empty()).min(pass.history[j].len());
+            info.history[j].extend(pass.history[j].drain(..).skip(again));
+        }
+    }
+
+    /// The error of a solve that is stopped. Of one that stagnates, it is about the right-hand side with the largest
+    /// residual.
+    fn stopped(self, stop: StopReason) -> SolveError<Y::Error> {
+        let mut failures = RhsFailures::new(self.norms.len());
+        if stop == StopReason::Stagnation {
+            let largest = self.info.worst_residual();
+            let rhs = self.info.true_residual.iter().position(|residual| *residual == largest).unwrap_or(0);
+            failures.record(rhs, RhsFailure::Stagnation, self.info.iterations);
+        }
+        failures.stopped(stop, Box::new(self.info))
+    }
+}

@@ -1,0 +1,300 @@
+//! A solve under way: its beginning, its numbers, and when an update is due.
+
+use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
+use crate::compact::{BatchSlots, BatchWidth, Rhs};
+use crate::error::{BreakdownKind, SolveError};
+use crate::info::Info;
+use crate::observer::IterationKind;
+use crate::operator::{Precise, Sloppy, System};
+use crate::params::SolverParams;
+use crate::preconditioner::Work;
+use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// [`SolverParams::stagnation_window`] of methods that restart, unless they are asked for another.
+const RESTARTED_WINDOW: usize = 500;
+
+/// A solve with reliable updates under way.
+pub(crate) struct ReliableSolve<'a, Y: System> {
+    pub(super) system: &'a Y,
+    pub(super) b: Rhs<'a, Precise<Y>>,
+    pub(super) x: &'a mut Precise<Y>,
+    pub state: &'a mut ReliableState<Y::Precise, Y::Sloppy>,
+    pub(super) rule: StoppingRule,
+    pub(super) policy: UpdatePolicy,
+    delta: f64,
+    pub(super) criterion: Criterion<'a, Y>,
+    pub info: Info,
+    pub(super) kind: IterationKind,
+    pub(super) failures: RhsFailures,
+    pub(super) slots: BatchSlots,
+    /// What is known of all right-hand sides, in the caller's order: relative residuals for the observer; for those that
+    /// have left, true residuals and what they refer to.
+    pub(super) shown: Vec<f64>,
+    pub(super) left: Vec<Option<(f64, f64)>>,
+    pub(super) width: BatchWidth<'a>,
+    /// Whether x has all steps and x̂ none.
+    pub(super) settled: bool,
+    /// Of all right-hand sides.
+    pub(super) preconditioner_flops: f64,
+}
+
+impl<'a, Y: System> ReliableSolve<'a, Y> {
+    /// Computes norms, targets and the first residual. Right-hand sides with b_j = 0 get x_j = 0 and are finished.
+    pub fn begin(
+        system: &'a Y,
+        b: Rhs<'a, Precise<Y>>,
+        x: &'a mut Precise<Y>,
+        state: &'a mut ReliableState<Y::Precise, Y::Sloppy>,
+        params: &SolverParams,
+        policy: UpdatePolicy,
+        criterion: Criterion<'a, Y>,
+    ) -> Result<Self, SolveError<Y::Error>> {
+        let rule = StoppingRule::new(params, if policy == UpdatePolicy::Restart { RESTARTED_WINDOW } else { 0 })?;
+        let n = state.full;
+        if n != system.precise().nrhs() {
+            return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
+        }
+        // What an earlier solve left here must not enter the report of this one.
+        state.widen();
+        state.true_residual.fill(f64::NAN);
+        state.reference.fill(f64::NAN);
+        let mut run = Self {
+            system,
+            b,
+            x,
+            state,
+            rule,
+            policy,
+            delta: params.delta.unwrap_or(if system.is_mixed() { 0.1 } else { 0.0 }),
+            criterion,
+            info: Info::begin(n, params.max_iterations.saturating_add(1).min(HISTORY)),
+            kind: IterationKind::Iterate,
+            failures: RhsFailures::new(n),
+            slots: BatchSlots::new(n),
+            shown: vec![0.0; n],
+            left: vec![None; n],
+            width: BatchWidth::new(n, |nrhs| system.narrow(nrhs)),
+            settled: true,
+            preconditioner_flops: 0.0,
+        };
+        run.first_residual()?;
+        Ok(run)
+    }
+
+    /// An error where not one iteration is allowed.
+    pub fn require_iterations(&mut self) -> Result<(), SolveError<Y::Error>> {
+        if self.rule.exhausted(0) { Err(self.stopped(StopReason::IterationLimit)?) } else { Ok(()) }
+    }
+
+    /// What is being solved.
+    pub fn system(&self) -> &'a Y {
+        self.system
+    }
+
+    fn first_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
+        let space = self.system.precise();
+        let state = &mut *self.state;
+        space.norm2(self.b.get(), &mut state.norm2)?;
+        self.info.reductions += 1;
+        if self.failures.record_not_finite(&state.norm2, 0) {
+            return Err(self.failure()?);
+        }
+        for j in 0..state.norm2.len() {
+            let norm = state.norm2[j].sqrt();
+            state.true_residual[j] = norm;
+            state.reference[j] = self.criterion.reference.map_or(norm, |reference| reference[j]);
+            state.target[j] = self.rule.target(state.reference[j]);
+            state.active[j] = state.reference[j] > 0.0;
+            state.mask[j] = if state.active[j] { Complex64::ONE } else { Complex64::ZERO };
+            (state.restart[j], state.waiting[j]) = (false, false);
+            (state.checked[j], state.x_is_best[j]) = (0.0, true);
+            (state.scale[j], state.unscale[j]) = (1.0, 1.0);
+        }
+        if !state.active.contains(&true) {
+            space.zero(self.x)?;
+        } else {
+            if state.active.contains(&false) {
+                space.axpby(&state.zeros, self.b.get(), &state.mask, self.x)?;
+            }
+            space.norm2(self.x, &mut state.norm2)?;
+            self.info.reductions += 1;
+            if state.norm2.iter().all(|v| *v == 0.0) {
+                // The usual case, and it saves an application: r = b.
+                space.copy(self.b.get(), &mut state.residual)?;
+            } else {
+                self.true_residual()?;
+            }
+        }
+        if self.failures.record_not_finite(&self.state.true_residual, 0) {
+            return Err(self.failure()?);
+        }
+        self.system.sloppy().zero(&mut self.state.correction)?;
+        self.accept()?;
+        let state = &mut *self.state;
+        for j in 0..state.active.len() {
+            let residual = state.true_residual[j];
+            (state.recurrence[j], state.maximum[j]) = (residual, residual);
+            state.progress[j] = Progress::new(residual);
+            self.info.history[j].push(relative(residual, state.reference[j]));
+        }
+        Ok(())
+    }
+
+    /// r ← b − A x and its norms.
+    pub(super) fn true_residual(&mut self) -> Result<(), Y::Error> {
+        let state = &mut *self.state;
+        self.system.apply(self.x, &mut state.residual)?;
+        self.system.precise().sub_norm2(self.b.get(), &mut state.residual, &mut state.norm2)?;
+        self.info.precise_applications += 1;
+        self.info.precise_rhs += state.active.len();
+        self.info.reductions += 1;
+        for (residual, norm2) in state.true_residual.iter_mut().zip(&state.norm2) {
+            *residual = norm2.sqrt();
+        }
+        Ok(())
+    }
+
+    /// Finishes the right-hand sides whose true residuals allow it. Where another residual is checked, the target of
+    /// those that failed is lowered in proportion.
+    pub(super) fn accept(&mut self) -> Result<(), Y::Error> {
+        let state = &mut *self.state;
+        let converged: Vec<usize> = (0..state.active.len())
+            .filter(|&j| state.active[j] && StoppingRule::converged(state.true_residual[j], state.target[j]))
+            .collect();
+        if converged.is_empty() {
+            return Ok(());
+        }
+        let Some((norms, check)) = &mut self.criterion.check else {
+            converged.into_iter().for_each(|j| state.active[j] = false);
+            return Ok(());
+        };
+        check.measure(self.x, &mut state.checked)?;
+        for j in converged {
+            let target = self.rule.target(norms[self.slots[j]]);
+            if StoppingRule::converged(state.checked[j], target) {
+                state.active[j] = false;
+            } else {
+                let lowest = state.target[j].min(state.true_residual[j]);
+                state.target[j] = 0.5 * lowest * (target / state.checked[j]).max(1e-4);
+            }
+        }
+        Ok(())
+    }
+
+    /// The residual in the sloppy format, scaled so that it lies well in its range.
+    pub fn demote(&mut self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
+        let target_norm = self.system.sloppy().target_norm();
+        let state = &mut *self.state;
+        for j in 0..state.scale.len() {
+            let before = state.scale[j];
+            if state.active[j] {
+                state.scale[j] = scale_for(target_norm, state.true_residual[j], before);
+            }
+            state.unscale[j] = 1.0 / state.scale[j];
+            state.rescaled[j] = state.scale[j] / before;
+        }
+        self.system.demote(&state.scale, &state.residual, to)
+    }
+
+    /// Counts applications of the sloppy operator.
+    pub fn applied(&mut self, times: usize) {
+        self.info.sloppy_applications += times;
+        self.info.sloppy_rhs += times * self.state.active.len();
+    }
+
+    /// Counts what a preconditioner did for the right-hand sides that are left.
+    pub fn preconditioned(&mut self, work: Work) {
+        self.info.preconditioner += work;
+        self.preconditioner_flops += work.flops * self.state.active.len() as f64;
+    }
+
+    /// Whether every right-hand side is finished.
+    pub fn finished(&self) -> bool {
+        !self.state.active.contains(&true)
+    }
+
+    /// ‖r_j‖² at the last update, of the sloppy r_j.
+    pub fn sloppy_norm2(&self, j: usize) -> f64 {
+        (self.state.true_residual[j] * self.state.scale[j]).powi(2)
+    }
+
+    /// The factor between the sloppy r_j after the last update and before.
+    pub fn rescaled(&self, j: usize) -> f64 {
+        self.state.rescaled[j]
+    }
+
+    /// Whether right-hand side j has converged as far as the recurrence knows.
+    pub fn seems_converged(&self, j: usize) -> bool {
+        self.state.recurrence[j] <= self.state.recurrence_target(j)
+    }
+
+    /// Whether the last update brought a smaller residual than all before for right-hand side j.
+    pub fn progressed(&self, j: usize) -> bool {
+        self.state.progress[j].progressed
+    }
+
+    /// Whether the last update found a true residual far above that of the recurrence.
+    pub fn inaccurate(&self, j: usize) -> bool {
+        self.state.inaccurate[j]
+    }
+
+    /// Breakdowns in a row, without progress, of right-hand side j.
+    pub fn breakdowns(&self, j: usize) -> usize {
+        self.state.progress[j].breakdowns()
+    }
+
+    /// Counts a breakdown of right-hand side j, whose update has been made, and gives it up after too many. Answers whether
+    /// it goes on.
+    pub fn breakdown(&mut self, j: usize, what: BreakdownKind) -> Result<bool, SolveError<Y::Error>> {
+        let failure = self.rule.breakdown(&mut self.state.progress[j], what);
+        self.unless_failed(j, failure)
+    }
+
+    /// The next breakdown of right-hand side j counts as the first one.
+    pub fn forget_breakdowns(&mut self, j: usize) {
+        self.state.progress[j].forget_breakdowns();
+    }
+
+    /// Gives right-hand side j up where a reduction is not `finite`. Answers whether it goes on.
+    pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
+        self.unless_failed(j, RhsFailure::unless_finite(finite))
+    }
+
+    /// Gives right-hand side j up if it failed. Answers whether it goes on.
+    pub fn unless_failed(&mut self, j: usize, failure: Option<RhsFailure>) -> Result<bool, SolveError<Y::Error>> {
+        failure.map_or(Ok(()), |failure| self.give_up(j, failure))?;
+        Ok(failure.is_none())
+    }
+
+    /// Takes the recurrence's new ‖r_j‖² from `state.norm2` and says whether an update is due. Where directions do not
+    /// survive an update, those that want one wait from now on.
+    pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
+        self.info.iterations += 1;
+        self.kind = IterationKind::Iterate;
+        self.settled = false;
+        let (mut moving, mut wanting, mut urgent) = (0, 0, false);
+        for j in 0..self.state.active.len() {
+            let finite = self.state.norm2[j].is_finite();
+            if !(self.state.moves(j) && self.check_finite(j, finite)?) {
+                continue;
+            }
+            let (state, rhs) = (&mut *self.state, self.slots[j]);
+            let norm = state.norm2[j].sqrt() * state.unscale[j];
+            state.recurrence[j] = norm;
+            state.maximum[j] = state.maximum[j].max(norm);
+            self.info.iterations_per_rhs[rhs] += 1;
+            state.progress[j].recurrence_residual(norm, self.info.iterations_per_rhs[rhs]);
+            let target = state.recurrence_target(j);
+            let wants = norm <= target || norm < self.delta * state.maximum[j];
+            urgent |= norm <= URGENT * target || norm < self.delta.powi(2) * state.maximum[j];
+            moving += 1;
+            wanting += usize::from(wants);
+            state.waiting[j] = wants && self.policy == UpdatePolicy::Restart;
+            self.info.history[rhs].push(relative(norm, state.reference[j]));
+        }
+        let enough = if self.policy == UpdatePolicy::All { wanting == moving } else { 2 * wanting >= moving || urgent };
+        Ok(wanting > 0 && enough)
+    }
+}

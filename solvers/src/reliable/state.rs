@@ -1,0 +1,153 @@
+//! What a solve with reliable updates keeps.
+
+use crate::compact::Compaction;
+use crate::operator::System;
+use crate::stopping::{Progress, StoppingRule};
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// Vectors of the precise space, x̂, and scalars that belong to right-hand sides. The scalars are those of the slots of the
+/// batch as it is at the moment.
+pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
+    /// Right-hand sides that the vectors have memory for.
+    pub(super) full: usize,
+    /// b − A x at the last update.
+    pub(super) residual: P::Vector,
+    /// The x_j with the smallest true residual so far, where x_j itself is not it.
+    pub(super) best_x: P::Vector,
+    pub(super) x_is_best: Vec<bool>,
+    /// x̂.
+    pub correction: S::Vector,
+    /// Results of the last reduction: ‖r_j‖² of the recurrence.
+    pub norm2: Vec<f64>,
+    /// The right-hand sides still worked on.
+    pub active: Vec<bool>,
+    /// Right-hand sides that have to forget their directions at the next update, or just had to.
+    pub restart: Vec<bool>,
+    /// Right-hand sides that do not move until the next update.
+    pub waiting: Vec<bool>,
+    /// Right-hand sides whose recurrence was far below the true residual at the last update.
+    pub(super) inaccurate: Vec<bool>,
+    /// Right-hand sides whose x_j is to be the best one again.
+    pub(super) revert: Vec<bool>,
+    /// The norms that tolerances refer to, and the residuals to be reached.
+    pub(super) reference: Vec<f64>,
+    pub(super) target: Vec<f64>,
+    /// ‖r_j‖ of the recurrence, and its largest value since the last update.
+    pub(super) recurrence: Vec<f64>,
+    pub(super) maximum: Vec<f64>,
+    /// ‖b_j − A x_j‖ at the last update.
+    pub(super) true_residual: Vec<f64>,
+    /// The residuals of the [check](super::ResidualCheck).
+    pub(super) checked: Vec<f64>,
+    pub(super) progress: Vec<Progress>,
+    /// The sloppy residual and x̂ are `scale` times what they stand for.
+    pub(super) scale: Vec<f64>,
+    pub(super) unscale: Vec<f64>,
+    /// `scale` over that before the last update.
+    pub(super) rescaled: Vec<f64>,
+    pub(super) zeros: Vec<Complex64>,
+    pub(super) mask: Vec<Complex64>,
+    pub(super) unmask: Vec<Complex64>,
+}
+
+impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> ReliableState<P, S> {
+    pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
+        let n = system.precise().nrhs();
+        Ok(Self {
+            full: n,
+            residual: system.precise().allocate()?,
+            best_x: system.precise().allocate()?,
+            x_is_best: vec![true; n],
+            correction: system.sloppy().allocate()?,
+            norm2: vec![0.0; n],
+            active: vec![true; n],
+            restart: vec![false; n],
+            waiting: vec![false; n],
+            inaccurate: vec![false; n],
+            revert: vec![false; n],
+            reference: vec![0.0; n],
+            target: vec![0.0; n],
+            recurrence: vec![0.0; n],
+            maximum: vec![0.0; n],
+            true_residual: vec![0.0; n],
+            checked: vec![0.0; n],
+            progress: vec![Progress::new(0.0); n],
+            scale: vec![1.0; n],
+            unscale: vec![1.0; n],
+            rescaled: vec![1.0; n],
+            zeros: vec![Complex64::ZERO; n],
+            mask: vec![Complex64::ZERO; n],
+            unmask: vec![Complex64::ZERO; n],
+        })
+    }
+}
+
+impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
+    /// Right-hand sides that it was made for.
+    pub fn full(&self) -> usize {
+        self.full
+    }
+
+    fn flags(&mut self) -> [&mut Vec<bool>; 6] {
+        let Self { x_is_best, active, restart, waiting, inaccurate, revert, .. } = self;
+        [x_is_best, active, restart, waiting, inaccurate, revert]
+    }
+
+    #[rustfmt::skip]
+    fn reals(&mut self) -> [&mut Vec<f64>; 10] {
+        let Self {
+            norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled, ..
+        } = self;
+        [norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled]
+    }
+
+    fn coefficients(&mut self) -> [&mut Vec<Complex64>; 3] {
+        [&mut self.zeros, &mut self.mask, &mut self.unmask]
+    }
+
+    /// Follows a compaction.
+    pub(super) fn rearrange(&mut self, compaction: &Compaction) {
+        self.flags().into_iter().for_each(|v| compaction.scalars(v));
+        self.reals().into_iter().for_each(|v| compaction.scalars(v));
+        self.coefficients().into_iter().for_each(|v| compaction.scalars(v));
+        compaction.scalars(&mut self.progress);
+    }
+
+    /// Makes room for all right-hand sides again, with scalars that mean nothing.
+    pub(super) fn widen(&mut self) {
+        let n = self.full;
+        self.flags().into_iter().for_each(|v| v.resize(n, false));
+        self.reals().into_iter().for_each(|v| v.resize(n, 0.0));
+        self.coefficients().into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
+        self.progress.resize(n, Progress::new(0.0));
+    }
+
+    /// The residual of the recurrence at which it seems to have converged.
+    pub(super) fn recurrence_target(&self, j: usize) -> f64 {
+        StoppingRule::recurrence_target(self.target[j], self.reference[j])
+    }
+
+    /// Whether the true residual at the last update was about that of the recurrence.
+    pub(super) fn agrees(&self, j: usize) -> bool {
+        self.recurrence[j] >= 0.5 * self.true_residual[j]
+    }
+
+    /// Whether x_j is the best one so far. One with NaN is not.
+    pub(super) fn has_best(&self, j: usize) -> bool {
+        self.x_is_best[j] || self.true_residual[j] <= self.progress[j].best
+    }
+
+    /// Whether right-hand side j takes part in the next iteration.
+    pub fn moves(&self, j: usize) -> bool {
+        self.active[j] && !self.waiting[j]
+    }
+
+    /// `mask`_j = 1 where `choose`, else 0; `unmask`_j = 1 − `mask`_j.
+    pub(super) fn set_masks(&mut self, choose: impl Fn(&Self, usize) -> bool) {
+        for j in 0..self.active.len() {
+            self.mask[j] = if choose(self, j) { Complex64::ONE } else { Complex64::ZERO };
+            self.unmask[j] = Complex64::ONE - self.mask[j];
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The stopping rule of all solvers: when a right-hand side has converged, when it is given up, and when a solve ends.
+//!
+//! | event | what a solver asks | what may come of it |
+//! |---|---|---|
+//! | a reduction | [`RhsFailure::unless_finite`] | `NotANumber` |
+//! | a residual of the recurrence | [`Progress::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
+//! | a true residual | [`StoppingRule::converged`], [`StoppingRule::true_residual`] | convergence, `Stagnation` |
+//! | a breakdown | [`StoppingRule::breakdown`] | `Breakdown` |
+//! | (p, A p) ≤ 0 | [`StoppingRule::not_positive`] | `NotPositiveDefinite` |
+//! | the end of an iteration | [`StoppingRule::stop`] | `Cancelled`, `Stagnation`, `NoConvergence` |
+//!
+//! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`RhsFailures`], which makes the
+//! error of the solve of them.
+
+use crate::error::{BreakdownKind, SolveError};
+use crate::info::Info;
+use crate::params::SolverParams;
+
+/// A residual counts as progress when it is below this fraction of the smallest one so far.
+const PROGRESS: f64 = 0.9;
+/// Times that the recurrence seemed to have converged, wrongly and without progress in between, after which a right-hand
+/// side is given up: the precision is not good enough.
+const FALSE_CONVERGENCES: usize = 4;
+/// In sloppy arithmetic (p, A p) ≤ 0 may be rounding: it has to happen this often before the operator is blamed.
+const CURVATURE_FAILURES: usize = 3;
+/// No residual relative to ‖b‖ below this means anything in double precision.
+pub(crate) const ROUNDING: f64 = 1e-18;
+
+/// When to stop, from the parameters of a solve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoppingRule {
+    tol: f64,
+    max_iterations: usize,
+    max_stalls: usize,
+    /// 0 for no limit.
+    stagnation_window: usize,
+    max_breakdowns: usize,
+}
+
+/// What is known of the way of a right-hand side towards its solution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    /// The smallest residual of the recurrence, as far as it was progress, and the iteration that it is from.
+    lowest: f64,
+    lowest_at: usize,
+    /// The smallest true residual.
+    pub best: f64,
+    /// Whether the last true residual was progress.
+    pub progressed: bool,
+    stalls: usize,
+    false_convergences: usize,
+    breakdowns: usize,
+}
+
+impl Progress {
+    /// At the beginning of a solve, with this residual.
+    pub fn new(residual: f64) -> Self {
+        Self {
+            lowest: residual,
+            lowest_at: 0,
+            best: residual,
+            progressed: false,
+            stalls: 0,
+            false_convergences: 0,
+            breakdowns: 0,
+        }
+    }
+
+    /// Takes the residual of the recurrence after these iterations of the right-hand side.
+    pub fn recurrence_residual(&mut self, residual: f64, iteration: usize) {
+        if residual < PROGRESS * self.lowest {
+            (self.lowest, self.lowest_at) = (residual, iteration);
+        }
+    }
+
+    /// Counts how often the recurrence `seemed` to have converged and had not, as long as there is no progress. To be
+    /// called before [`StoppingRule::true_residual`].
+    pub fn false_convergence(&mut self, residual: f64, seemed: bool) {
+        let before = if residual < PROGRESS * self.best { 0 } else { self.false_convergences };
+        self.false_convergences = before + usize::from(seemed);
+    }
+
+    /// Whether the recurrence seemed to have converged more than once, wrongly and without progress in between.
+    pub fn repeats_false_convergence(&self) -> bool {
+        self.false_convergences > 1
+    }
+
+    /// Breakdowns in a row without progress.
+    pub fn breakdowns(&self) -> usize {
+        self.breakdowns
+    }
+
+    /// A breakdown after this counts as the first one.
+    pub fn forget_breakdowns(&mut self) {
+        self.breakdowns = 0;
+    }
+}
+
+impl StoppingRule {
+    /// From the parameters of a solve; `stagnation_window` is that of the method where they have none.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that make no sense.
+    pub fn new<E: std::error::Error>(params: &SolverParams, stagnation_window: usize) -> Result<Self, SolveError<E>> {
+        if !(params.tol >= 0.0 && params.tol.is_finite()) {
+            return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));
+        }
+        if params.delta.is_some_and(|delta| !(0.0..1.0).contains(&delta)) {
+            return Err(SolveError::Invalid("δ has to be at least 0 (off) and below 1"));
+        }
+        if params.max_stalls == 0 {
+            return Err(SolveError::Invalid("max_stalls has to be at least 1"));
+        }
+        if params.max_breakdowns == 0 {
+            return Err(SolveError::Invalid("max_breakdowns has to be at least 1"));
+        }
+        Ok(Self {
+            tol: params.tol,
+            max_iterations: params.max_iterations,
+            max_stalls: params.max_stalls,
+            stagnation_window: params.stagnation_window.unwrap_or(stagnation_window),
+            max_breakdowns: params.max_breakdowns,
+        })
+    }
+
+    /// The residual to be reached by a right-hand side of this norm: ε ‖b‖.
+    pub fn target(&self, norm: f64) -> f64 {
+        self.tol * norm
+    }
+
+    /// Whether a true residual is small enough. NaN is not.
+    pub fn converged(residual: f64, target: f64) -> bool {
+        residual <= target
+    }
+
+    /// The target of a recurrence at which it seems to have converged. One below rounding, zero for instance, must not make
+    /// it run on until it underflows.
+    pub fn recurrence_target(target: f64, norm: f64) -> f64 {
+        target.max(ROUNDING * norm)
+    }
+
+    /// Whether it is too long since the recurrence's residual was progress.
+    pub fn stagnated(&self, progress: &Progress, iteration: usize) -> bool {
+        self.stagnation_window > 0 && iteration - progress.lowest_at > self.stagnation_window
+    }
+
+    /// Takes a true residual. For a right-hand side that has not `converged` with it, `stalled` says whether it counts as a
+    /// stall if it was no progress. Answers whether the right-hand side is to be given up.
+    pub fn true_residual(
+        &self,
+        progress: &mut Progress,
+        residual: f64,
+        converged: bool,
+        stalled: bool,
+    ) -> Option<RhsFailure> {
+        progress.progressed = residual < PROGRESS * progress.best;
+        progress.best = progress.best.min(residual);
+        if progress.progressed {
+            progress.stalls = 0;
+        } else if !converged {
+            progress.stalls += usize::from(stalled);
+            if progress.stalls >= self.max_stalls || progress.false_convergences >= FALSE_CONVERGENCES {
+                return Some(RhsFailure::Stagnation);
+            }
+        }
+        None
+    }
+
+    /// A breakdown was followed by the true residual that was taken last. Answers whether the right-hand side is to be given
+    /// up.
+    pub fn breakdown(&self, progress: &mut Progress, what: BreakdownKind) -> Option<RhsFailure> {
+        progress.breakdowns = if progress.progressed { 0 } else { progress.breakdowns + 1 };
+        (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
+    }
+
+    /// (p, A p) = `curvature` is not positive. `times` counts how often that was so. It is the operator's fault where it is
+    /// `certain`, or after a few times.
+    pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<RhsFailure> {
+        *times += 1;
+        (certain || *times >= CURVATURE_FAILURES).then_some(RhsFailure::NotPositiveDefinite(curvature))
+    }
+
+    /// Whether no iteration is left.
+    pub fn exhausted(&self, iterations: usize) -> bool {
+        iterations >= self.max_iterations
+    }
+
+    /// Whether a solve that has not converged ends after an iteration, and why: the first of these reasons.
+    pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<StopReason> {
+        let reasons = [
+            (cancelled, StopReason::Cancelled),
+            (stagnated, StopReason::Stagnation),
+            (exhausted, StopReason::IterationLimit),
+        ];
+        reasons.into_iter().find_map(|(applies, stop)| applies.then_some(stop))
+    }
+}
+
+/// Why a solve ends that has not converged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// By the observer.
+    Cancelled,
+    /// No right-hand side moves.
+    Stagnation,
+    /// No iteration is left.
+    IterationLimit,
+}
+
+/// Why a right-hand side is given up while others may go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RhsFailure {
+    NotANumber,
+    Stagnation,
+    Breakdown(BreakdownKind),
+    /// With (p, A p).
+    NotPositiveDefinite(f64),
+}
+
+impl RhsFailure {
+    /// The failure of a right-hand side with a reduction that is not finite.
+    pub fn unless_finite(finite: bool) -> Option<Self> {
+        (!finite).then_some(Self::NotANumber)
+    }
+}
+
+/// The right-hand sides that were given up, why, and in which iteration, in the caller's order.
+#[derive(Debug)]
+pub(crate) struct RhsFailures(Vec<Option<(RhsFailure, usize)>>);
+
+impl RhsFailures {
+    /// None of so many right-hand sides.
+    pub fn new(nrhs: usize) -> Self {
+        Self(vec![None; nrhs])
+    }
+
+    /// Adds a right-hand side.
+    pub fn record(&mut self, rhs: usize, failure: RhsFailure, iteration: usize) {
+        self.0[rhs] = Some((failure, iteration));
+    }
+
+    /// Records the first of these values that is not a finite number. Answers whether there is one.
+    pub fn record_not_finite(&mut self, values: &[f64], iteration: usize) -> bool {
+        let first = values.iter().position(|v| !v.is_finite());
+        first.into_iter().for_each(|rhs| self.record(rhs, RhsFailure::NotANumber, iteration));
+        first.is_some()
+    }
+
+    /// Whether this one was given up.
+    pub fn contains(&self, rhs: usize) -> bool {
+        self.0[rhs].is_some()
+    }
+
+    /// Whether one was.
+    pub fn any(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
+    /// All of them.
+    pub fn list(&self) -> Vec<usize> {
+        (0..self.0.len()).filter(|&rhs| self.contains(rhs)).collect()
+    }
+
+    /// The error of a solve that ended without all of these: about the first of them.
+    pub fn error<E: std::error::Error>(&self, info: Box<Info>) -> SolveError<E> {
+        let first = self.0.iter().enumerate().find_map(|(rhs, failure)| Some((rhs, (*failure)?)));
+        match first {
+            None => self.stopped(StopReason::IterationLimit, info),
+            Some((rhs, (RhsFailure::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
+            Some((rhs, (RhsFailure::Stagnation, iterations))) => {
+                SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
+            }
+            Some((rhs, (RhsFailure::Breakdown(what), iteration))) => {
+                SolveError::Breakdown { what, iteration, rhs, info }
+            }
+            Some((rhs, (RhsFailure::NotPositiveDefinite(curvature), iteration))) => {
+                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
+            }
+        }
+    }
+
+    /// The error of a solve that was stopped. Of one that stagnates, those have been recorded for which it does.
+    pub fn stopped<E: std::error::Error>(&self, stop: StopReason, info: Box<Info>) -> SolveError<E> {
+        match stop {
+            StopReason::Cancelled => SolveError::Cancelled { iteration: info.iterations, info },
+            StopReason::IterationLimit => {
+                SolveError::NoConvergence { iterations: info.iterations, residual: info.worst_residual(), info }
+            }
+            StopReason::Stagnation => self.error(info),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn rule(params: SolverParams) -> StoppingRule {
+        StoppingRule::new::<Infallible>(&params, 0).unwrap()
+    }
+
+    #[test]
+    fn stalls_in_a_row_are_stagnation_and_progress_forgives_them() {
+        let rule = rule(SolverParams { max_stalls: 2, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        let mut after = |residual: f64| rule.true_residual(&mut progress, residual, false, true);
+        assert!(after(0.95).is_none());
+        // Below nine tenths of the best so far.
+        assert!(after(0.8).is_none());
+        assert!(after(0.8).is_none());
+        assert!(matches!(after(f64::NAN), Some(RhsFailure::Stagnation)));
+    }
+
+    #[test]
+    fn wrong_convergence_of_the_recurrence_is_stagnation_after_a_few_times() {
+        let rule = rule(SolverParams { max_stalls: 100, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        for times in 1..=FALSE_CONVERGENCES {
+            progress.false_convergence(1.0, true);
+            assert_eq!(progress.repeats_false_convergence(), times > 1);
+            let failure = rule.true_residual(&mut progress, 1.0, false, false);
+            assert_eq!(failure.is_some(), times == FALSE_CONVERGENCES);
+        }
+    }
+
+    #[test]
+    fn windows_count_from_the_last_progress() {
+        let windowed = rule(SolverParams { stagnation_window: Some(10), ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        progress.recurrence_residual(0.5, 7);
+        progress.recurrence_residual(0.46, 12);
+        assert!(!windowed.stagnated(&progress, 17) && windowed.stagnated(&progress, 18));
+        // Without a window of its own, a solve has that of its method.
+        let of_method = |window| StoppingRule::new::<Infallible>(&SolverParams::default(), window).unwrap();
+        assert!(!of_method(0).stagnated(&progress, 1_000_000) && of_method(500).stagnated(&progress, 508));
+    }
+
+    #[test]
+    fn breakdowns_count_until_there_is_progress() {
+        let rule = rule(SolverParams { max_breakdowns: 2, ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        let mut after = |residual: f64| {
+            let none = rule.true_residual(&mut progress, residual, false, false);
+            assert!(none.is_none());
+            rule.breakdown(&mut progress, BreakdownKind::Rho)
+        };
+        assert!(after(1.0).is_none() && after(0.5).is_none() && after(0.5).is_none());
+        assert!(matches!(after(0.5), Some(RhsFailure::Breakdown(BreakdownKind::Rho))));
+    }
+
+    #[test]
+    fn the_first_reason_and_the_first_right_hand_side_are_told() {
+        let rule = rule(SolverParams { max_iterations: 3, ..Default::default() });
+        assert_eq!(rule.stop(true, true, true), Some(StopReason::Cancelled));
+        assert_eq!(rule.stop(false, true, true), Some(StopReason::Stagnation));
+        assert_eq!(rule.stop(false, false, rule.exhausted(3)), Some(StopReason::IterationLimit));
+        assert_eq!(rule.stop(false, false, rule.exhausted(2)), None);
+        let mut failures = RhsFailures::new(4);
+        failures.record(3, RhsFailure::Stagnation, 5);
+        assert!(failures.record_not_finite(&[1.0, f64::INFINITY, f64::NAN, 1.0], 6));
+        assert_eq!(failures.list(), [1, 3]);
+        let error = failures.error::<Infallible>(Box::default());
+        assert!(matches!(error, SolveError::NotANumber { rhs: 1, iteration: 6, .. }), "{error}");
+    }
+}
