@@ -111,7 +111,8 @@ pub fn wilson(
     input: &Input,
     configuration: &mut Configured,
     what: &str,
-    (device, context): (&Device, &Context),
+    device: &Device,
+    context: &Context,
 ) -> Outcome<Propagator<Spinor>> {
     let world = &context.world;
     let mut settings = input.solve_settings(&configuration.typed);
@@ -123,13 +124,13 @@ pub fn wilson(
     fields::require_host_memory(world, layout.local(), 24 * 192 + 2 * 576, "propagators and links")?;
     let boundary = plan.operator.wilson().boundary;
     let kept = Kept::of(input, configuration);
-    let there = kept.as_ref().map(|kept| kept.read(configuration, (12, &layout), world)).transpose()?.flatten();
+    let there = kept.as_ref().map(|kept| kept.read(configuration, 12, &layout, world)).transpose()?.flatten();
     if let (Some(fields), None) = (&there, input.shell) {
         let fields = fields.clone();
         return Ok(Propagator { fields, layout, boundary, plaquette: None, solved: None });
     }
     let file = fields::read_gauge(&plan.gauge, &plan.read, &layout, world)?;
-    look_at_gauge(input, (&file.gauge, &layout), configuration, world)?;
+    look_at_gauge(input, &file.gauge, &layout, configuration, world)?;
     let links = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
@@ -140,7 +141,7 @@ pub fn wilson(
         let batches = input.batch.on((device, world), 12, needs, (&task, RIGHT_HAND_SIDE))?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let request = solve.request(solve::reconstruction(plan, &file)?);
-        let source = |k| spinor_source(input, &layout, links.as_ref(), (configuration, k));
+        let source = |k| spinor_source(input, &layout, links.as_ref(), configuration, k);
         let sources: Vec<HostSpinor> = (0..12).map(source).collect();
         let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
         let result = {
@@ -162,7 +163,7 @@ pub fn wilson(
         let (solutions, report, error) = solve::ended(result)?;
         finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
         if let Some(kept) = kept {
-            kept.write(configuration, (&solutions, "quark propagator"), &layout, world)?;
+            kept.write(configuration, &solutions, "quark propagator", &layout, world)?;
         }
         (solutions, Some((report, batches)))
     };
@@ -180,7 +181,8 @@ pub fn staggered(
     input: &Input,
     configuration: &mut Configured,
     what: &str,
-    (device, context): (&Device, &Context),
+    device: &Device,
+    context: &Context,
 ) -> Outcome<Propagator<ColourVector>> {
     let world = &context.world;
     let mut settings = input.solve_settings(&configuration.typed);
@@ -190,7 +192,7 @@ pub fn staggered(
     fields::require_host_memory(world, layout.local(), 6 * 48 + 4 * 576, "propagators and links")?;
     let (boundary, plaquette) = (plan.boundary, None);
     let kept = Kept::of(input, configuration);
-    let there = kept.as_ref().map(|kept| kept.read(configuration, (3, &layout), world)).transpose()?.flatten();
+    let there = kept.as_ref().map(|kept| kept.read(configuration, 3, &layout, world)).transpose()?.flatten();
     let smeared = match input.shell {
         Some(shell) if there.is_none() || input.shell_sink => {
             let file = fields::read_gauge(&configuration.typed, &plan.read, &layout, world)?;
@@ -213,9 +215,9 @@ pub fn staggered(
     info!("{}: {}", configuration.typed.display(), batches.describe());
     let (links, reconstruction, u0) = read_links(plan, &layout, world)?;
     if let HostLinks::Thin(gauge) = &links {
-        look_at_gauge(input, (gauge, &layout), configuration, world)?;
+        look_at_gauge(input, gauge, &layout, configuration, world)?;
     }
-    let source = |colour| colour_source(input, &layout, smeared.as_ref(), (configuration, colour));
+    let source = |colour| colour_source(input, &layout, smeared.as_ref(), configuration, colour);
     let sources: Vec<HostColour> = (0..3).map(source).collect();
     let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
     let of_sources = (&batches.sizes[..], &sources[..], None);
@@ -223,7 +225,7 @@ pub fn staggered(
         one_mass(&solve, (device, &layout), (&links, reconstruction, u0), of_sources, &mut watch)?;
     finished(&configuration.typed, error.as_ref(), &report, solve.scheme.tol)?;
     if let Some(kept) = kept {
-        kept.write(configuration, (&fields, "staggered quark propagator"), &layout, world)?;
+        kept.write(configuration, &fields, "staggered quark propagator", &layout, world)?;
     }
     Ok(Propagator { fields: at_sink(fields), layout, boundary, plaquette, solved: Some((report, batches)) })
 }
@@ -251,7 +253,8 @@ fn spinor_source(
     input: &Input,
     layout: &Layout,
     links: Option<&HostGauge>,
-    (configuration, component): (&Configured, usize),
+    configuration: &Configured,
+    component: usize,
 ) -> HostSpinor {
     let (section, time) = (layout.section, input.origin[3]);
     let point = || {
@@ -272,7 +275,8 @@ fn colour_source(
     input: &Input,
     layout: &Layout,
     smeared: Option<&(HostGauge, Shell)>,
-    (configuration, colour): (&Configured, usize),
+    configuration: &Configured,
+    colour: usize,
 ) -> HostColour {
     let (section, origin) = (layout.section, input.origin);
     let point =
@@ -294,7 +298,8 @@ const IN_COULOMB_GAUGE: f64 = 1e-5;
 /// said: the divergence would need the neighbours' links.
 fn look_at_gauge(
     input: &Input,
-    (gauge, layout): (&HostGauge, &Layout),
+    gauge: &HostGauge,
+    layout: &Layout,
     configuration: &Configured,
     world: &World,
 ) -> Outcome {
