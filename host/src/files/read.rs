@@ -17,8 +17,8 @@ use std::path::Path;
 
 /// What a field is read from.
 ///
-/// A path, as `&Path`, `&PathBuf` or `&str`, is a file that this process reads alone and whole, and becomes one by itself:
-/// `read_gauge(&path, &options)`. So does a [`SharedFile`], which many processes read together.
+/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process reads whole: `read_gauge(&path, &options)`. A
+/// [`SharedFile`] converts into one that many processes read together.
 #[derive(Clone, Copy)]
 pub enum ReadFrom<'a> {
     /// A file, read by one process.

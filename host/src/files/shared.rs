@@ -6,7 +6,7 @@ use std::path::Path;
 /// A file that many processes read or write together. Each of them has a section of the field, and the sections make up
 /// the lattice.
 ///
-/// Goes where a path would go for one process: `read_gauge(SharedFile::new(&path, network).part(&section), &options)`.
+/// It takes the place of a path: `read_gauge(SharedFile::new(&path, network).part(&section), &options)`.
 #[derive(Clone, Copy)]
 pub struct SharedFile<'a> {
     pub(super) path: &'a Path,
@@ -16,12 +16,13 @@ pub struct SharedFile<'a> {
 }
 
 impl<'a> SharedFile<'a> {
-    /// A file at a path that is the same on all processes of `network`. To [`inspect`](super::inspect) it takes no more.
+    /// The file at a path, which is the same on all processes of `network`. This is enough for
+    /// [`inspect`](super::inspect).
     pub fn new(path: &'a (impl AsRef<Path> + ?Sized), network: &'a dyn Network) -> Self {
         SharedFile { path: path.as_ref(), network, section: None }
     }
-    /// With the section of the field that this process reads or writes. It fixes the lattice, with which a file has to
-    /// agree.
+    /// With the section of the field that this process reads or writes. A file that is read has to be on its lattice,
+    /// `section.global`.
     #[must_use]
     pub fn part(self, section: &Section) -> Self {
         SharedFile { section: Some(*section), ..self }

@@ -14,14 +14,14 @@ use std::path::Path;
 
 /// What a field is written to.
 ///
-/// A path, as `&Path`, `&PathBuf` or `&str`, is a file that this process writes alone, and becomes one by itself:
-/// `write_gauge(&path, &gauge, &options)`. So does a [`SharedFile`], which many processes write together.
+/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process writes: `write_gauge(&path, &gauge, &options)`.
+/// A [`SharedFile`] converts into one that many processes write together.
 pub enum WriteTo<'a> {
     /// A file, written by one process.
     File(&'a Path),
     /// *Collective.* A file, written by many processes.
     Shared(SharedFile<'a>),
-    /// Anything that takes bytes, such as a `Vec<u8>`. On an error it may have got some.
+    /// Any writer, such as a `Vec<u8>`. After an error it may hold a part of the bytes.
     Writer(&'a mut dyn Write),
 }
 
