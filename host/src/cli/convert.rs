@@ -6,7 +6,7 @@ use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    FileFormat, FilePrecision, Header, WriteOptions, inspect_with, read_fermion_part, write_fermion_part,
+    FileFormat, FilePrecision, Header, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let read = args.read.reading();
-    let header = inspect_with(&args.input, &read.options, &*world.network());
+    let header = inspect(SharedFile::new(&args.input, &*world.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
     let (field, format) = world.agree(args.check(&header))?;
     let layout = choice.layout.cut(world, header.lattice, 1)?;
@@ -125,8 +125,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 
 /// Reads a fermion field and writes it.
 fn copy<T: Fermion>(args: &Arguments, read: &Reading, write: &WriteOptions, layout: &Layout) -> Outcome {
-    let (section, network) = (&layout.section, layout.network());
-    let file = read_fermion_part::<T>(&args.input, section, &read.options, network);
+    let file = read_fermion::<T>(layout.share(&args.input), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
-    write_fermion_part(&args.output, &file.field, section, write, network).map_err(Failure::writing)
+    write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)
 }

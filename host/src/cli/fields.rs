@@ -6,7 +6,7 @@ use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions};
+use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions};
 use ferrite::generate;
 use ferrite::lattice::Lattice;
 use std::path::{Path, PathBuf};
@@ -163,7 +163,7 @@ impl Source {
     }
     /// *Collective.* Makes or reads this process's part of the field.
     pub fn field<T: Fermion>(&self, layout: &Layout) -> Outcome<HostField<T>> {
-        let (section, network) = (layout.section, layout.network());
+        let section = layout.section;
         match self {
             Source::Point(site, component) => generate::point(section, *site, component).ok_or_else(|| {
                 let lattice = section.global;
@@ -172,9 +172,10 @@ impl Source {
             }),
             Source::Random(seed, number) => Ok(generate::noise_source(section, *seed, *number)),
             Source::File(path, number) => {
-                let read = match files::inspect_block_with::<T>(path, network) {
-                    Ok(Some(_)) => files::read_block_part(path, *number, &section, network),
-                    Ok(None) => files::read_fermion_part(path, &section, &ReadOptions::default(), network),
+                let file = layout.share(path);
+                let read = match files::inspect_block::<T>(file) {
+                    Ok(Some(_)) => files::read_block(file, *number),
+                    Ok(None) => files::read_fermion(file, &ReadOptions::default()),
                     Err(error) => Err(error),
                 };
                 // How a file is read is said of links, not of sources.
@@ -262,10 +263,10 @@ pub fn write_block<T: Fermion>(
     // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
     let endian = files::Endian::Little;
     let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
-    let (section, network) = (&layout.section, layout.network());
+    let file = layout.share(path);
     let written = match (fields, axes) {
-        ([field], []) => files::write_fermion_part(path, field, section, &options, network),
-        _ => files::write_block_part(path, fields, axes, section, &options, network),
+        ([field], []) => files::write_fermion(file, field, &options),
+        _ => files::write_block(file, fields, axes, &options),
     };
     written.map_err(Failure::writing)
 }
@@ -294,20 +295,20 @@ pub fn gauge_precision(
 
 /// *Collective.* The lattice of a file.
 pub fn lattice_of(path: &Path, read: &Reading, world: &World) -> Outcome<Lattice> {
-    let header = files::inspect_with(path, &read.options, &*world.network());
+    let header = files::inspect(SharedFile::new(path, &*world.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
 }
 
 /// *Collective.* Reads this process's part of a gauge field, which fits into memory.
 pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
     require_host_memory(world, layout.local(), 576, &path.display().to_string())?;
-    let file = files::read_gauge_part(path, &layout.section, &read.options, layout.network());
+    let file = files::read_gauge(layout.share(path), &read.options);
     file.map_err(|error| Failure::reading(&error, read.by))
 }
 
 /// *Collective.* Writes a gauge field of which each process has its part.
 pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions, layout: &Layout) -> Outcome {
-    files::write_gauge_part(path, gauge, &layout.section, options, layout.network()).map_err(Failure::writing)
+    files::write_gauge(layout.share(path), gauge, options).map_err(Failure::writing)
 }
 
 /// *Collective.* Refuses a field that this machine's memory cannot hold, of which each of its processes has a part: the

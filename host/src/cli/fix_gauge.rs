@@ -107,7 +107,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         Name::Landau => (Gauge::Landau, "Landau"),
     };
     let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
-    let fixed = fix(device.backend(), &args, &file, (kind, omega), &layout, context)?;
+    let fixed = fix(device.backend(), &args, &file, kind, omega, &layout, context)?;
     let [before, after] = fixed.states;
     let title = format!("{name} gauge, theta = {:.3e}, from {}", after.theta, args.input.display());
     let options = WriteOptions { format, precision, title, ..Default::default() };
@@ -154,7 +154,8 @@ fn fix(
     backend: &dyn Backend,
     args: &Arguments,
     file: &GaugeFile,
-    (kind, omega): (Gauge, f64),
+    kind: Gauge,
+    omega: f64,
     layout: &Layout,
     context: &Context,
 ) -> Outcome<Fixed> {

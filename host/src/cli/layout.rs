@@ -6,10 +6,12 @@ use crate::config::Settings;
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
+use ferrite::files::SharedFile;
 use ferrite::halo::{Network, Transport, fastest};
 use ferrite::lattice::{Lattice, Section};
 use serde_json::{Value, json};
 use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::Arc;
 use tracing::info;
 
@@ -127,6 +129,10 @@ impl Layout {
     /// The processes.
     pub fn network(&self) -> &dyn Network {
         &*self.network
+    }
+    /// A file that all processes read or write, each its part.
+    pub fn share<'a>(&'a self, path: &'a Path) -> SharedFile<'a> {
+        SharedFile::new(path, self.network()).part(&self.section)
     }
     /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
     pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {

@@ -278,7 +278,7 @@ pub fn merged<const N: usize>(mut object: Value, more: [Value; N]) -> Value {
 /// The header of the gauge field that a key names.
 pub fn gauge_header(settings: &mut Settings, key: &str, read: &Reading) -> Option<Header> {
     let gauge = settings.get(key)?;
-    let header = inspect(gauge.text().as_ref(), &read.options).map_err(|error| describe(&error, read.by));
+    let header = inspect(gauge.text(), &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => Ok(header),
         n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),

@@ -8,7 +8,7 @@ use super::{Code, Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileError, Header, Problem, ReadOptions, inspect_with, read_fermion_part, read_gauge_part,
+    Checksum, Endian, FileError, Header, Problem, ReadOptions, SharedFile, inspect, read_fermion, read_gauge,
 };
 use ferrite::lattice::Lattice;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let Reading { options, by } = args.read.reading();
-    let read = match inspect_with(&args.file, &options, &*world.network()) {
+    let read = match inspect(SharedFile::new(&args.file, &*world.network()), &options) {
         Ok(header) => {
             let layout = choice.layout.cut(world, header.lattice, 1)?;
             let (bytes, name) = (16 * header.values_per_site(), args.file.display().to_string());
@@ -132,7 +132,7 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
         object["norm2"] = json!(norm2);
         return Ok((object, text));
     }
-    let file = read_gauge_part(path, &layout.section, options, layout.network())?;
+    let file = read_gauge(layout.share(path), options)?;
     let stored = |value: Option<ferrite::files::Printed>| match value {
         Some(printed) => format!("agrees with {} in the header", printed.value),
         None => "none in the header to compare with".into(),
@@ -193,7 +193,7 @@ fn field_name(header: &Header) -> &'static str {
 
 /// Reads a fermion field; its checksum and Σ |ψ|².
 fn fermion<T: Fermion>(path: &Path, options: &ReadOptions, layout: &Layout) -> Result<(Checksum, f64), FileError> {
-    let file = read_fermion_part::<T>(path, &layout.section, options, layout.network())?;
+    let file = read_fermion::<T>(layout.share(path), options)?;
     let mut norm2 = [file.field.norm2()];
     let sum = layout.network().sum(&mut norm2);
     sum.map_err(|why| FileError { path: path.into(), problem: why.into() })?;

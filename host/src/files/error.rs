@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FileError {
-    /// The file.
+    /// The file; `<memory>` or `<writer>` where there is none.
     pub path: PathBuf,
     /// What is wrong with it.
     #[source]

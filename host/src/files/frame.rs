@@ -30,13 +30,18 @@ impl Frame {
     pub fn headed(lattice: Lattice, form: Form, head: impl Fn(Sum) -> Vec<u8> + 'static) -> Self {
         Self { lattice, form, head: Box::new(head), tail: Box::new(|_| Vec::new()) }
     }
-    /// Writes the file from its first byte to the last. The field is encoded twice, first for the checksum, which may
-    /// stand before it.
-    pub fn write_to(&self, writer: &mut impl Write, values: &[Complex64]) -> Result<(), Problem> {
-        let sum = payload::encode(values, &self.form, |_| Ok(()))?;
+    /// Writes the file from its first byte to the last, with fields that stand one after the other. They are encoded
+    /// twice, first for the checksum, which may stand before them. Only formats without a checksum take several.
+    pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
+        let mut sum = Sum::default();
+        for values in fields {
+            sum = payload::encode(values, &self.form, |_| Ok(()))?;
+        }
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
         put(&(self.head)(sum))?;
-        payload::encode(values, &self.form, &mut put)?;
+        for values in fields {
+            payload::encode(values, &self.form, &mut put)?;
+        }
         put(&(self.tail)(sum))
     }
     /// *Collective.* Writes the file, each process its part of the fields, which stand one after the other. Only formats

@@ -1,15 +1,13 @@
 //! What one process read of a file, for the others to read again.
-use super::error::Trouble;
-use std::fs::File;
+use super::source::Opened;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// A file of which all that is read is remembered; or, on other processes, what was remembered of it. The same parser
 /// finds the same in both.
 #[derive(Debug)]
-pub(crate) struct Image {
-    file: Option<File>,
+pub(crate) struct Image<'a> {
+    opened: Option<Opened<'a>>,
+    /// Known once the parser asks for it.
     length: u64,
     /// Place of the next byte.
     at: u64,
@@ -17,15 +15,13 @@ pub(crate) struct Image {
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-impl Image {
-    pub fn open(path: &Path) -> Result<Self, Trouble> {
-        let mut file = File::open(path).map_err(Trouble::io("open"))?;
-        let length = file.seek(SeekFrom::End(0)).map_err(Trouble::io("find the length"))?;
-        Ok(Self { file: Some(file), length, at: 0, pieces: Vec::new() })
+impl<'a> Image<'a> {
+    pub fn new(opened: Opened<'a>) -> Self {
+        Self { opened: Some(opened), length: 0, at: 0, pieces: Vec::new() }
     }
     /// The file, where it was opened.
-    pub fn into_file(self) -> Option<File> {
-        self.file
+    pub fn into_opened(self) -> Option<Opened<'a>> {
+        self.opened
     }
     /// What was read so far, for [`from_bytes`](Self::from_bytes).
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -47,16 +43,16 @@ impl Image {
             pieces.push((u64::from_le_bytes(*offset), piece.to_vec()));
             rest = behind;
         }
-        Self { file: None, length: u64::from_le_bytes(*length), at: 0, pieces }
+        Self { opened: None, length: u64::from_le_bytes(*length), at: 0, pieces }
     }
 }
 
-impl Read for Image {
+impl Read for Image<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let at = self.at;
-        let count = match &self.file {
-            Some(file) => {
-                let count = file.read_at(bytes, at)?;
+        let count = match &self.opened {
+            Some(opened) => {
+                let count = opened.read_at(bytes, at)?;
                 match self.pieces.last_mut() {
                     Some((start, piece)) if *start + piece.len() as u64 == at => piece.extend(&bytes[..count]),
                     _ => self.pieces.push((at, bytes[..count].to_vec())),
@@ -80,8 +76,11 @@ impl Read for Image {
     }
 }
 
-impl Seek for Image {
+impl Seek for Image<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if let (SeekFrom::End(_), Some(opened)) = (to, &self.opened) {
+            self.length = opened.length()?;
+        }
         let place = match to {
             SeekFrom::Start(offset) => Some(offset),
             SeekFrom::End(offset) => self.length.checked_add_signed(offset),
@@ -113,13 +112,14 @@ mod tests {
             image.read_to_end(&mut end).unwrap();
             (length, start, middle, end)
         };
-        let mut first = Image::open(&path).unwrap();
+        let mut first = Image::new(Opened::File(std::fs::File::open(&path).unwrap()));
         let read = parse(&mut first);
         assert_eq!((read.0, &read.3[..]), (5000, &content[4988..]));
         assert_eq!(read.2, content[850..950]);
         let bytes = first.to_bytes();
         assert!(bytes.len() < 1200, "{} bytes for 1062 that were read", bytes.len());
         assert_eq!(parse(&mut Image::from_bytes(&bytes)), read);
+        assert_eq!(parse(&mut Image::new(Opened::Memory(&content))), read);
         // Bytes that are none of ours are no reason to panic.
         for cut in [0, 5, 12, 30] {
             let mut rest = Vec::new();

@@ -14,12 +14,13 @@
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
 //!
-//! Functions that end in `_part` or `_with` are for many processes, which call them together, with the same options. Each
-//! reads or writes its own [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections
-//! have to make up the lattice. Files, and what is said about them, do not depend on how it is cut. The field of an answer
-//! is that of the section; header, checksum, plaquettes and the worst link are those of the whole field. All processes
-//! succeed, or all get the same [`FileError`], so that one of them can print it and all leave. Only a
-//! [`Problem::Comm`] may be one process's own.
+//! [`read_gauge`] and the other functions take a path, which is a file that one process reads or writes whole. Many
+//! processes call them together, with the same options and a [`SharedFile`] in place of the path: each reads or writes its
+//! own [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections have to make up the
+//! lattice. Files, and what is said about them, do not depend on how it is cut. The field of an answer is that of the
+//! section; header, checksum, plaquettes and the worst link are those of the whole field. All processes succeed, or all get
+//! the same [`FileError`], so that one of them can print it and all leave. Only a [`Problem::Comm`] may be one process's
+//! own. Fields are also read from bytes in memory, and written to any writer: [`ReadFrom`], [`WriteTo`].
 //!
 //! ```
 //! use ferrite::field::host::HostGauge;
@@ -50,20 +51,16 @@ pub mod payload;
 mod read;
 mod runs;
 pub mod scidac;
+mod shared;
 mod source;
 mod write;
 mod xml;
 
 pub(crate) use checks::measured_in_parts;
 pub use error::{FileError, Problem};
-pub use read::{
-    fermion_from, field_from, gauge_from, header_from, inspect, inspect_block, inspect_block_with, inspect_with,
-    read_block, read_block_part, read_fermion, read_fermion_part, read_field, read_gauge, read_gauge_part,
-};
-pub use write::{
-    fermion_to, gauge_to, write_block, write_block_part, write_fermion, write_fermion_part, write_gauge,
-    write_gauge_part,
-};
+pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
+pub use shared::SharedFile;
+pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
 use crate::field::host::{HostField, HostGauge};
 use crate::lattice::Lattice;

@@ -2,7 +2,6 @@
 use super::error::{Problem, Trouble};
 use crate::halo::Network;
 use crate::lattice::{Lattice, Section};
-use comms::Solo;
 use std::borrow::Cow;
 use std::io;
 
@@ -14,10 +13,6 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// For one process with the whole field.
-    pub fn alone<T>(lattice: Lattice, work: impl FnOnce(&Parts) -> T) -> T {
-        work(&Parts { network: &Solo::new(), sections: vec![lattice.into()] })
-    }
     /// *Collective.* Each process tells its section, and the lattices of the fields that it has; or its trouble with a
     /// file. Fails on all processes if one has trouble, or if the sections are not those of the fields or do not make
     /// up the lattice.

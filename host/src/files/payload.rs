@@ -2,14 +2,13 @@
 //! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
 use super::error::Trouble;
 use super::runs::Runs;
-use super::source::{ReadAt, Seeking};
+use super::source::ReadAt;
 use super::{Endian, FilePrecision, Header, Problem};
 use crate::measure::third_row;
 use num_complex::Complex64;
 use rayon::prelude::*;
 use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::ops::Range;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes that a task reads or writes at once, where the file has them together: what file systems that are spread over
@@ -94,19 +93,8 @@ impl ChecksumKind {
     }
 }
 
-/// Reads the given sites (lexicographic indices) of the field that `header` describes, as `header.values_per_site()`
-/// complex numbers each, and the checksum of their bytes. Links stored in two rows get their third.
-pub fn read_sites<R: Read + Seek + Send>(
-    reader: &mut R,
-    header: &Header,
-    sites: Range<usize>,
-) -> Result<(Vec<Complex64>, Sum), Problem> {
-    let mut values = vec![Complex64::ZERO; sites.len() * header.values_per_site()];
-    let sum = read(&Seeking::new(reader), header, &Runs::range(header.lattice, sites), &mut values)?;
-    Ok((values, sum))
-}
-
-/// Reads the sites of a box.
+/// Reads the sites of a box, as `header.values_per_site()` complex numbers each, and the checksum of their bytes. Links
+/// stored in two rows get their third.
 pub(crate) fn read(
     source: &dyn ReadAt,
     header: &Header,

@@ -3,144 +3,108 @@ use super::error::Trouble;
 use super::image::Image;
 use super::parts::{Parts, gather};
 use super::payload::{self, LINKS, Sum};
-use super::source::{ReadAt, Seeking};
-use super::{Checksum, FermionFile, FileError, GaugeFile, Header, Problem, RawField, ReadOptions};
+use super::source::{Opened, ReadAt};
+use super::{Checksum, FermionFile, FileError, GaugeFile, Header, Problem, RawField, ReadOptions, SharedFile};
 use super::{checks, lime, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::halo::Network;
 use crate::lattice::Section;
+use comms::Solo;
 use num_complex::Complex64;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
+/// What a field is read from.
+///
+/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process reads whole: `read_gauge(&path, &options)`. A
+/// [`SharedFile`] converts into one that many processes read together.
+#[derive(Clone, Copy)]
+pub enum ReadFrom<'a> {
+    /// A file, read by one process.
+    File(&'a Path),
+    /// *Collective.* A file, read by many processes.
+    Shared(SharedFile<'a>),
+    /// The content of a file, in memory.
+    Memory(&'a [u8]),
+}
+
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ReadFrom<'a> {
+    fn from(path: &'a P) -> Self {
+        Self::File(path.as_ref())
+    }
+}
+
+impl<'a> From<SharedFile<'a>> for ReadFrom<'a> {
+    fn from(file: SharedFile<'a>) -> Self {
+        Self::Shared(file)
+    }
+}
+
+impl<'a> ReadFrom<'a> {
+    /// The name that errors have.
+    fn path(&self) -> &'a Path {
+        match self {
+            Self::File(path) => path,
+            Self::Shared(file) => file.path,
+            Self::Memory(_) => Path::new("<memory>"),
+        }
+    }
+    fn open(&self) -> Result<Opened<'a>, Trouble> {
+        match self {
+            Self::Memory(bytes) => Ok(Opened::Memory(bytes)),
+            _ => File::open(self.path()).map(Opened::File).map_err(Trouble::io("open")),
+        }
+    }
+    fn network(&self) -> Option<&'a dyn Network> {
+        if let Self::Shared(file) = self { Some(file.network) } else { None }
+    }
+    fn section(&self) -> Option<Section> {
+        if let Self::Shared(file) = self { file.section } else { None }
+    }
+}
+
 /// Reads the header only.
-pub fn inspect(path: &Path, options: &ReadOptions) -> Result<Header, FileError> {
-    with_file(path, |file| header_from(file, options))
-}
-
-/// *Collective.* [`inspect`] by many processes.
-pub fn inspect_with(path: &Path, options: &ReadOptions, network: &dyn Network) -> Result<Header, FileError> {
-    let header = shared_header(path, network, |image| header_from(image, options));
-    header.map(|(_, header)| header).map_err(FileError::at(path))
-}
-
-/// Reads and checks a gauge field.
-pub fn read_gauge(path: &Path, options: &ReadOptions) -> Result<GaugeFile, FileError> {
-    with_file(path, |file| {
-        let header = header_from(file, options)?;
-        Parts::alone(header.lattice, |parts| gauge_at(file, header, options, parts))
-    })
-}
-
-/// *Collective.* [`read_gauge`] by many processes, each its own section.
-pub fn read_gauge_part(
-    path: &Path,
-    section: &Section,
-    options: &ReadOptions,
-    network: &dyn Network,
-) -> Result<GaugeFile, FileError> {
-    with_parts(
-        path,
-        section,
-        network,
-        |image| header_of(image, options, section),
-        |file, header, parts| gauge_at(file, header, options, parts),
-    )
-}
-
-/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
-/// [`HostColour`](crate::field::host::HostColour).
-pub fn read_fermion<T: Fermion>(path: &Path, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
-    with_file(path, |file| {
-        let header = header_from(file, options)?;
-        Parts::alone(header.lattice, |parts| fermion_at(file, header, options, parts))
-    })
-}
-
-/// *Collective.* [`read_fermion`] by many processes, each its own section.
-pub fn read_fermion_part<T: Fermion>(
-    path: &Path,
-    section: &Section,
-    options: &ReadOptions,
-    network: &dyn Network,
-) -> Result<FermionFile<T>, FileError> {
-    with_parts(
-        path,
-        section,
-        network,
-        |image| header_of(image, options, section),
-        |file, header, parts| fermion_at(file, header, options, parts),
-    )
+pub fn inspect<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<Header, FileError> {
+    header_with(&from.into(), |image| header(image, options))
 }
 
 /// Reads the header of a block of fields, as [`write_block`](super::write_block) writes it with one axis: that of the
 /// first field, with their number in [`Header::fields`]. `None` if the file is something else.
-pub fn inspect_block<T: Fermion>(path: &Path) -> Result<Option<Header>, FileError> {
-    with_file(path, |file| npy::block_header::<T, _>(file))
+pub fn inspect_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>) -> Result<Option<Header>, FileError> {
+    header_with(&from.into(), |image| npy::block_header::<T, _>(image))
 }
 
-/// *Collective.* [`inspect_block`] by many processes.
-pub fn inspect_block_with<T: Fermion>(path: &Path, network: &dyn Network) -> Result<Option<Header>, FileError> {
-    let header = shared_header(path, network, |image| npy::block_header::<T, _>(image));
-    header.map(|(_, header)| header).map_err(FileError::at(path))
+/// Reads and checks a gauge field.
+pub fn read_gauge<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<GaugeFile, FileError> {
+    read_with(&from.into(), options, header, |source, header, parts| gauge_at(source, header, options, parts))
 }
 
-/// Reads and checks field `number` of a block.
-pub fn read_block<T: Fermion>(path: &Path, number: usize) -> Result<FermionFile<T>, FileError> {
-    with_file(path, |file| {
-        let header = in_block::<T, _>(file, number)?;
-        let (lattice, options) = (header.lattice, ReadOptions::default());
-        let read = Parts::alone(lattice, |parts| fermion_at(file, header, &options, parts));
-        read.map_err(Problem::in_field(number))
-    })
-}
-
-/// *Collective.* [`read_block`] by many processes, each its own section.
-pub fn read_block_part<T: Fermion>(
-    path: &Path,
-    number: usize,
-    section: &Section,
-    network: &dyn Network,
+/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
+/// [`HostColour`](crate::field::host::HostColour).
+pub fn read_fermion<'a, T: Fermion>(
+    from: impl Into<ReadFrom<'a>>,
+    options: &ReadOptions,
 ) -> Result<FermionFile<T>, FileError> {
-    let options = ReadOptions { lattice: Some(section.global), ..Default::default() };
-    let header = |image: &mut Image| in_block::<T, _>(image, number).and_then(|header| checked(header, &options));
-    with_parts(path, section, network, header, |file, header, parts| {
-        fermion_at(file, header, &options, parts).map_err(Problem::in_field(number))
+    read_with(&from.into(), options, header, |source, header, parts| fermion_at(source, header, options, parts))
+}
+
+/// Reads and checks field `number` of a block, counted from 0.
+pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) -> Result<FermionFile<T>, FileError> {
+    let options = ReadOptions::default();
+    let in_block = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, number)?, options);
+    read_with(&from.into(), &options, in_block, |source, header, parts| {
+        fermion_at(source, header, &options, parts).map_err(Problem::in_field(number))
     })
 }
 
 /// Reads a field of any sort and checks its checksum.
-pub fn read_field(path: &Path, options: &ReadOptions) -> Result<RawField, FileError> {
-    with_file(path, |file| {
-        let header = header_from(file, options)?;
-        Parts::alone(header.lattice, |parts| field_at(file, header, options, parts))
-    })
-}
-
-/// [`read_gauge`] from anything that can be read and sought.
-pub fn gauge_from<R: Read + Seek + Send>(reader: &mut R, options: &ReadOptions) -> Result<GaugeFile, Problem> {
-    let header = header_from(reader, options)?;
-    Parts::alone(header.lattice, |parts| gauge_at(&Seeking::new(reader), header, options, parts))
-}
-
-/// [`read_fermion`] from anything that can be read and sought.
-pub fn fermion_from<T: Fermion>(
-    reader: &mut (impl Read + Seek + Send),
-    options: &ReadOptions,
-) -> Result<FermionFile<T>, Problem> {
-    let header = header_from(reader, options)?;
-    Parts::alone(header.lattice, |parts| fermion_at(&Seeking::new(reader), header, options, parts))
-}
-
-/// [`read_field`] from anything that can be read and sought.
-pub fn field_from<R: Read + Seek + Send>(reader: &mut R, options: &ReadOptions) -> Result<RawField, Problem> {
-    let header = header_from(reader, options)?;
-    Parts::alone(header.lattice, |parts| field_at(&Seeking::new(reader), header, options, parts))
+pub fn read_field<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<RawField, FileError> {
+    read_with(&from.into(), options, header, |source, header, parts| field_at(source, header, options, parts))
 }
 
 /// Recognises the format and reads the header.
-pub fn header_from<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
+fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     let mut start = Vec::new();
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     reader.by_ref().take(12).read_to_end(&mut start).map_err(Problem::io("read"))?;
@@ -178,14 +142,9 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     }
 }
 
-/// The header of a field of which `section` is to be read.
-fn header_of(image: &mut Image, options: &ReadOptions, section: &Section) -> Result<Header, Problem> {
-    header_from(image, &ReadOptions { lattice: Some(section.global), ..options.clone() })
-}
-
 /// The header of field `number` of a block.
-fn in_block<T: Fermion, R: Read + Seek>(reader: &mut R, number: usize) -> Result<Header, Problem> {
-    match npy::block_header::<T, R>(reader)? {
+fn header_in_block<T: Fermion>(image: &mut Image, number: usize) -> Result<Header, Problem> {
+    match npy::block_header::<T, _>(image)? {
         Some(mut header) if number < header.fields => {
             // No overflow: the fields end inside the file.
             header.offset += number as u64 * header.needed();
@@ -199,42 +158,49 @@ fn in_block<T: Fermion, R: Read + Seek>(reader: &mut R, number: usize) -> Result
     }
 }
 
-fn with_file<T>(path: &Path, read: impl FnOnce(&mut File) -> Result<T, Problem>) -> Result<T, FileError> {
-    let file = File::open(path).map_err(Problem::io("open"));
-    file.and_then(|mut file| read(&mut file)).map_err(FileError::at(path))
+/// *Collective.* Reads the header with `parse`, which gets `options` on the lattice of the section that is to be read, and
+/// then the data.
+fn read_with<T>(
+    from: &ReadFrom,
+    options: &ReadOptions,
+    parse: impl Fn(&mut Image, &ReadOptions) -> Result<Header, Problem>,
+    data: impl FnOnce(&dyn ReadAt, Header, &Parts) -> Result<T, Problem>,
+) -> Result<T, FileError> {
+    let solo = Solo::new();
+    let (network, section) = (from.network().unwrap_or(&solo), from.section());
+    let lattice = section.map(|section| section.global).or(options.lattice);
+    let expected = ReadOptions { lattice, ..options.clone() };
+    let all = || {
+        let (opened, header) = shared_header(from, network, |image| parse(image, &expected))?;
+        let opened = opened.map_or_else(|| from.open(), Ok);
+        let section = section.unwrap_or_else(|| header.lattice.into());
+        let (opened, parts) = Parts::meet(network, &section, &[], opened)?;
+        data(&opened, header, &parts)
+    };
+    all().map_err(FileError::at(from.path()))
 }
 
-/// *Collective.* The same for many processes.
-fn with_parts<T>(
-    path: &Path,
-    section: &Section,
-    network: &dyn Network,
-    header: impl Fn(&mut Image) -> Result<Header, Problem>,
-    read: impl FnOnce(&File, Header, &Parts) -> Result<T, Problem>,
-) -> Result<T, FileError> {
-    let all = || {
-        let (file, header) = shared_header(path, network, header)?;
-        let file = file.map_or_else(|| File::open(path).map_err(Trouble::io("open")), Ok);
-        let (file, parts) = Parts::meet(network, section, &[], file)?;
-        read(&file, header, &parts)
-    };
-    all().map_err(FileError::at(path))
+/// *Collective.* Reads no more than what `parse` finds.
+fn header_with<H>(from: &ReadFrom, parse: impl Fn(&mut Image) -> Result<H, Problem>) -> Result<H, FileError> {
+    let solo = Solo::new();
+    let header = shared_header(from, from.network().unwrap_or(&solo), parse);
+    header.map(|(_, header)| header).map_err(FileError::at(from.path()))
 }
 
 /// *Collective.* What `parse` finds. Only rank 0 reads; the others parse what it has read. So hundreds of processes do
 /// not ask the file server for the same few bytes, one after the other record, and all of them find the same, be it a
 /// header or a mistake in it, also where a file changes or a server shows it differently to different machines. Returns
 /// the file, too, where it is open.
-fn shared_header<H>(
-    path: &Path,
+fn shared_header<'a, H>(
+    from: &ReadFrom<'a>,
     network: &dyn Network,
     parse: impl Fn(&mut Image) -> Result<H, Problem>,
-) -> Result<(Option<File>, H), Problem> {
+) -> Result<(Option<Opened<'a>>, H), Problem> {
     let read = || {
         if network.rank() != 0 {
             return Ok(None);
         }
-        let mut image = Image::open(path)?;
+        let mut image = Image::new(from.open()?);
         match parse(&mut image) {
             Err(Problem::Io { action, source }) => Err(Trouble { action, source }),
             found => Ok(Some((image, found))),
@@ -243,7 +209,7 @@ fn shared_header<H>(
     let tell = |read: &Option<(Image, _)>| read.as_ref().map_or(Vec::new(), |(image, _)| image.to_bytes());
     let (mine, told) = gather(network, read(), tell)?;
     match mine {
-        Some((image, found)) => Ok((image.into_file(), found?)),
+        Some((image, found)) => Ok((image.into_opened(), found?)),
         None => Ok((None, parse(&mut Image::from_bytes(&told[0]))?)),
     }
 }
@@ -321,7 +287,7 @@ fn require_components(header: &Header, wanted: &'static str, expected: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{WriteOptions, gauge_to};
+    use crate::files::{WriteOptions, WriteTo, write_gauge};
     use crate::generate::weak_field;
     use crate::lattice::Lattice;
     use comms::{Communicator, Threads};
@@ -342,8 +308,8 @@ mod tests {
     fn a_rank_that_cannot_read_stops_all() {
         let gauge = weak_field(Lattice::new([2, 2, 2, 8]).unwrap(), 1, 0.1);
         let mut bytes = Vec::new();
-        gauge_to(&mut bytes, &gauge, &WriteOptions::default()).unwrap();
-        let header = header_from(&mut io::Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+        write_gauge(WriteTo::Writer(&mut bytes), &gauge, &WriteOptions::default()).unwrap();
+        let header = inspect(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
         let read = |unable: Option<usize>| {
             let said = Threads::run(4, |world| {
                 let me = Communicator::rank(&world);

@@ -1,5 +1,5 @@
 //! Where the sites of a box are in a file, which has the sites of the whole lattice in lexicographic order.
-use crate::lattice::{Cuboid, Lattice, Section};
+use crate::lattice::{Cuboid, Section};
 use std::ops::Range;
 
 /// The sites of a box, as runs that lie together in the file: rows in x; whole planes where the box is as long as the
@@ -17,11 +17,6 @@ impl Runs {
         // Up to the first direction that is cut, that one included.
         let cut = (0..3).find(|&mu| sites.size[mu] < whole[mu]).unwrap_or(3);
         Self { whole, sites, length: sites.size[..=cut].iter().product() }
-    }
-    /// Consecutive sites.
-    pub fn range(lattice: Lattice, sites: Range<usize>) -> Self {
-        let line = |length: usize| [length, 1, 1, 1];
-        Self::new(line(lattice.volume()), Cuboid { origin: [sites.start, 0, 0, 0], size: line(sites.len()) })
     }
     /// For sites that are numbered in the order of the box: the pieces that lie together in the file, each as the
     /// number of its first site in the whole lattice, and how many there are.
@@ -49,6 +44,7 @@ impl From<&Section> for Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lattice::Lattice;
 
     fn section(global: [usize; 4], origin: [usize; 4], local: [usize; 4]) -> Section {
         Section { global: Lattice::new(global).unwrap(), origin, local: Lattice::new(local).unwrap() }
@@ -88,7 +84,8 @@ mod tests {
         for range in [0..0, 3..4, 1..30, 17..64] {
             assert_eq!(sites(range.clone()), expected[range]);
         }
-        let line = Runs::range(section.global, 5..300);
+        let line = |length: usize| [length, 1, 1, 1];
+        let line = Runs::new(line(768), Cuboid { origin: [5, 0, 0, 0], size: line(295) });
         assert_eq!(line.pieces(0..295).collect::<Vec<_>>(), [(5, 295)]);
         assert_eq!(line.pieces(10..20).collect::<Vec<_>>(), [(15, 10)]);
     }

@@ -2,7 +2,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
 
 /// Bytes that can be read at any place, by several threads at once.
 pub(crate) trait ReadAt: Sync {
@@ -10,25 +9,40 @@ pub(crate) trait ReadAt: Sync {
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
-impl ReadAt for File {
-    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        FileExt::read_exact_at(self, bytes, offset)
+/// A file that was opened, or bytes in memory.
+#[derive(Debug)]
+pub(crate) enum Opened<'a> {
+    File(File),
+    Memory(&'a [u8]),
+}
+
+impl Opened<'_> {
+    /// Number of bytes.
+    pub fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => (&*file).seek(SeekFrom::End(0)),
+            Self::Memory(memory) => Ok(memory.len() as u64),
+        }
+    }
+    /// Reads some bytes from `offset` on; none at the end.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read_at(bytes, offset),
+            Self::Memory(memory) => behind(memory, offset).read(bytes),
+        }
     }
 }
 
-/// Anything that can be read and sought, by one thread after the other.
-pub(crate) struct Seeking<'a, R>(Mutex<&'a mut R>);
-
-impl<'a, R> Seeking<'a, R> {
-    pub fn new(reader: &'a mut R) -> Self {
-        Self(Mutex::new(reader))
+impl ReadAt for Opened<'_> {
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Self::File(file) => FileExt::read_exact_at(file, bytes, offset),
+            Self::Memory(memory) => behind(memory, offset).read_exact(bytes),
+        }
     }
 }
 
-impl<R: Read + Seek + Send> ReadAt for Seeking<'_, R> {
-    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.seek(SeekFrom::Start(offset))?;
-        reader.read_exact(bytes)
-    }
+/// The bytes from `offset` on.
+fn behind(memory: &[u8], offset: u64) -> &[u8] {
+    usize::try_from(offset).ok().and_then(|offset| memory.get(offset..)).unwrap_or_default()
 }

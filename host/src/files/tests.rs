@@ -1,6 +1,7 @@
 use super::*;
 use crate::field::host::{HostSpinor, Spinor};
-use std::io::{Cursor, Write};
+use crate::lattice::Section;
+use std::io::Write;
 
 /// Numbers from −1 to 1 that look random, the same every time.
 fn noise(seed: u64) -> impl FnMut() -> f64 {
@@ -55,12 +56,16 @@ fn all_options() -> Vec<WriteOptions> {
 
 fn written(gauge: &HostGauge, options: &WriteOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
-    gauge_to(&mut bytes, gauge, options).unwrap();
+    write_gauge(WriteTo::Writer(&mut bytes), gauge, options).unwrap();
     bytes
 }
 
 fn reread(bytes: &[u8], options: &ReadOptions) -> Result<GaugeFile, Problem> {
-    gauge_from(&mut Cursor::new(bytes), options)
+    read_gauge(ReadFrom::Memory(bytes), options).map_err(|error| error.problem)
+}
+
+fn header_of(bytes: &[u8]) -> Header {
+    inspect(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap()
 }
 
 fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
@@ -98,8 +103,8 @@ fn spinors_round_trip() {
             for precision in [FilePrecision::Single, FilePrecision::Double] {
                 let options = WriteOptions { format, endian, precision, ..Default::default() };
                 let mut bytes = Vec::new();
-                fermion_to(&mut bytes, &spinor, &options).unwrap();
-                let read = fermion_from::<Spinor>(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+                write_fermion(WriteTo::Writer(&mut bytes), &spinor, &options).unwrap();
+                let read = read_fermion::<Spinor>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
                 let mut worst = 0.0f64;
                 for (a, b) in
                     read.field.sites().iter().flatten().flatten().zip(spinor.sites().iter().flatten().flatten())
@@ -110,7 +115,8 @@ fn spinors_round_trip() {
             }
         }
     }
-    let links = fermion_to(&mut Vec::new(), &spinor, &WriteOptions { format: FileFormat::Milc, ..Default::default() });
+    let milc = WriteOptions { format: FileFormat::Milc, ..Default::default() };
+    let links = write_fermion(WriteTo::Writer(&mut Vec::new()), &spinor, &milc);
     assert!(links.unwrap_err().to_string().contains("write fermion fields as SciDAC or npy"));
 }
 
@@ -119,11 +125,17 @@ fn parts_add_up_to_the_whole() {
     let gauge = random_gauge([4, 2, 2, 10], 3);
     for options in all_options() {
         let bytes = written(&gauge, &options);
-        let mut reader = Cursor::new(&bytes);
-        let header = header_from(&mut reader, &ReadOptions::default()).unwrap();
-        let (whole, sum) = payload::read_sites(&mut reader, &header, 0..160).unwrap();
-        let (first, first_sum) = payload::read_sites(&mut reader, &header, 0..48).unwrap();
-        let (second, second_sum) = payload::read_sites(&mut reader, &header, 48..160).unwrap();
+        let header = header_of(&bytes);
+        let read = |first: usize, count: usize| {
+            let local = Lattice::new([4, 2, 2, count]).unwrap();
+            let section = Section { global: header.lattice, origin: [0, 0, 0, first], local };
+            let mut values = vec![Complex64::ZERO; local.volume() * header.values_per_site()];
+            let sum = payload::read(&source::Opened::Memory(&bytes), &header, &(&section).into(), &mut values).unwrap();
+            (values, sum)
+        };
+        let (whole, sum) = read(0, 10);
+        let (first, first_sum) = read(0, 4);
+        let (second, second_sum) = read(4, 6);
         assert_eq!([first, second].concat(), whole);
         if let Some((kind, stored)) = header.checksum {
             assert_eq!(first_sum.combine(kind, second_sum), sum);
@@ -306,7 +318,7 @@ fn one_flipped_bit_is_found_by_every_checksum() {
     let gauge = random_gauge([2; 4], 10);
     for options in all_options().into_iter().filter(|o| o.format != FileFormat::Npy) {
         let mut bytes = written(&gauge, &options);
-        let header = header_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+        let header = header_of(&bytes);
         // A bit low in the mantissa, which nothing but the checksum sees.
         let last = if header.endian == Endian::Big { header.precision.bytes() - 1 } else { 0 };
         bytes[header.offset as usize + 5 * header.site_bytes() + last] ^= 1;
@@ -328,14 +340,16 @@ fn links_that_are_none_are_refused_by_name() {
     assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] is off SU(3) by"), "{error}");
     assert!(reread(&bytes, &ReadOptions { allow_non_unitary: true, ..Default::default() }).is_ok());
     let two_rows = WriteOptions { format: FileFormat::Nersc, ..Default::default() };
-    assert!(matches!(gauge_to(&mut Vec::new(), &gauge, &two_rows), Err(Problem::NotUnitary { .. })));
+    let refused = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &two_rows).unwrap_err();
+    assert!(matches!(refused.problem, Problem::NotUnitary { .. }));
 
     gauge.links_mut()[4 * site + 1][0][0].im = f64::INFINITY;
-    let written = gauge_to(&mut Vec::new(), &gauge, &WriteOptions::default()).unwrap_err().to_string();
+    let written = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &WriteOptions::default());
+    let written = written.unwrap_err().to_string();
     assert!(written.contains("link U_y at site (x, y, z, t) = [1, 0, 3, 1] is not finite"), "{written}");
     // A file that holds NaN is refused whatever the options.
     let mut bytes = bytes;
-    let header = header_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap();
+    let header = header_of(&bytes);
     bytes[header.offset as usize..][..8].copy_from_slice(&f64::NAN.to_be_bytes());
     let lenient = ReadOptions { verify: false, allow_non_unitary: true, ..Default::default() };
     let error = reread(&bytes, &lenient).unwrap_err().to_string();
@@ -346,7 +360,7 @@ fn links_that_are_none_are_refused_by_name() {
 fn npy_headers_are_those_of_numpy() {
     let mut bytes = Vec::new();
     let options = WriteOptions { format: FileFormat::Npy, endian: Endian::Little, ..Default::default() };
-    fermion_to(&mut bytes, &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
+    write_fermion(WriteTo::Writer(&mut bytes), &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
     let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (8, 6, 4, 2, 4, 3), }";
     assert_eq!(&bytes[10..10 + text.len()], text.as_bytes());
     assert_eq!((bytes[127], bytes.len()), (b'\n', 128 + 384 * 192));
@@ -359,13 +373,13 @@ fn npy_headers_are_those_of_numpy() {
         ("(8, 6", "(99999999999999999999999998, 6", "shape is"),
         ("'shape'", "'shave'", "shape is missing"),
     ] {
-        let result = fermion_from::<Spinor>(&mut Cursor::new(replaced(&bytes, from, to)), &ReadOptions::default());
+        let result = read_fermion::<Spinor>(ReadFrom::Memory(&replaced(&bytes, from, to)), &ReadOptions::default());
         match result {
             Ok(_) => assert!(says.is_empty()),
             Err(error) => assert!(error.to_string().contains(says) && !says.is_empty(), "{from} → {to}: {error}"),
         }
     }
-    let gauge = gauge_from(&mut Cursor::new(&bytes), &ReadOptions::default()).unwrap_err().to_string();
+    let gauge = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
     assert!(gauge.contains("holds 12 complex numbers per site where a gauge field has 36"), "{gauge}");
 }
 
@@ -378,7 +392,7 @@ fn damaged_files_never_panic() {
     let lenient = ReadOptions { verify: false, allow_non_unitary: true, ..Default::default() };
     for options in all_options() {
         let good = written(&gauge, &options);
-        let header = header_from(&mut Cursor::new(&good), &lenient).unwrap().offset as usize;
+        let header = inspect(ReadFrom::Memory(&good), &lenient).unwrap().offset as usize;
         for round in 0..400 {
             let mut bytes = good.clone();
             // Headers are where parsers go wrong: most damage is done there.
@@ -396,7 +410,7 @@ fn damaged_files_never_panic() {
             }
             for options in [&lenient, &ReadOptions::default()] {
                 let _ = reread(&bytes, options);
-                let _ = field_from(&mut Cursor::new(&bytes), options);
+                let _ = read_field(ReadFrom::Memory(&bytes), options);
             }
             let _ = (nersc::parse(&bytes), milc::parse(&bytes), npy::parse(&bytes), lime::parse(&bytes));
         }
@@ -423,8 +437,8 @@ fn a_full_disk_is_an_error_wherever_it_happens() {
     for options in all_options() {
         let length = written(&gauge, &options).len();
         for room in (0..length).step_by(97).chain([length - 1]) {
-            let error = gauge_to(&mut Full(room), &gauge, &options).unwrap_err().to_string();
-            assert!(error.starts_with("cannot write: "), "{error}");
+            let error = write_gauge(WriteTo::Writer(&mut Full(room)), &gauge, &options).unwrap_err().to_string();
+            assert!(error.starts_with("<writer>: cannot write: "), "{error}");
         }
     }
 }
@@ -456,7 +470,7 @@ fn headers_of_lattices_beyond_32_bits_are_read() {
         ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(Sum::default()), 576),
     ];
     for (head, site_bytes) in heads {
-        match header_from(&mut Cursor::new(head), &ReadOptions::default()).unwrap_err() {
+        match inspect(ReadFrom::Memory(&head), &ReadOptions::default()).unwrap_err().problem {
             Problem::Truncated { needed, .. } => assert_eq!(needed, size * site_bytes),
             other => panic!("{other}"),
         }

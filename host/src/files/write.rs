@@ -3,79 +3,65 @@ use super::error::Trouble;
 use super::frame::Frame;
 use super::parts::Parts;
 use super::payload::LINKS;
-use super::{FileError, FileFormat, Problem, ReadOptions, WriteOptions, checks, milc, nersc, npy, scidac};
+use super::{FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::halo::Network;
-use crate::lattice::Section;
+use crate::lattice::{Lattice, Section};
 use comms::Solo;
 use num_complex::Complex64;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a gauge field. Refuses numbers that are not finite, and to leave out third rows of links off SU(3).
-pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions) -> Result<(), FileError> {
-    write_gauge_part(path, gauge, &gauge.lattice().into(), options, &Solo::new())
+/// What a field is written to.
+///
+/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process writes: `write_gauge(&path, &gauge, &options)`.
+/// A [`SharedFile`] converts into one that many processes write together.
+pub enum WriteTo<'a> {
+    /// A file, written by one process.
+    File(&'a Path),
+    /// *Collective.* A file, written by many processes.
+    Shared(SharedFile<'a>),
+    /// Any writer, such as a `Vec<u8>`. After an error it may hold a part of the bytes.
+    Writer(&'a mut dyn Write),
 }
 
-/// *Collective.* [`write_gauge`] by many processes, each its own section.
-pub fn write_gauge_part(
-    path: &Path,
-    gauge: &HostGauge,
-    section: &Section,
-    options: &WriteOptions,
-    network: &dyn Network,
-) -> Result<(), FileError> {
-    let write = || {
-        let ((), parts) = Parts::meet(network, section, &[gauge.lattice()], Ok::<_, Trouble>(()))?;
-        gauge_frame(gauge, options, &parts)?.write_parts(path, &[bytemuck::cast_slice(gauge.links())], &parts)
-    };
-    write().map_err(FileError::at(path))
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for WriteTo<'a> {
+    fn from(path: &'a P) -> Self {
+        Self::File(path.as_ref())
+    }
+}
+
+impl<'a> From<SharedFile<'a>> for WriteTo<'a> {
+    fn from(file: SharedFile<'a>) -> Self {
+        Self::Shared(file)
+    }
+}
+
+/// Writes a gauge field. Refuses numbers that are not finite, and to leave out third rows of links off SU(3).
+pub fn write_gauge<'a>(to: impl Into<WriteTo<'a>>, gauge: &HostGauge, options: &WriteOptions) -> Result<(), FileError> {
+    let values = bytemuck::cast_slice(gauge.links());
+    write(to.into(), &[(gauge.lattice(), values)], |parts| gauge_frame(gauge, options, parts))
 }
 
 /// Writes a fermion field as SciDAC LIME ([`FileFormat::Scidac`]) or [`FileFormat::Npy`].
-pub fn write_fermion<T: Fermion>(path: &Path, field: &HostField<T>, options: &WriteOptions) -> Result<(), FileError> {
-    write_fermion_part(path, field, &field.lattice().into(), options, &Solo::new())
-}
-
-/// *Collective.* [`write_fermion`] by many processes, each its own section.
-pub fn write_fermion_part<T: Fermion>(
-    path: &Path,
+pub fn write_fermion<'a, T: Fermion>(
+    to: impl Into<WriteTo<'a>>,
     field: &HostField<T>,
-    section: &Section,
     options: &WriteOptions,
-    network: &dyn Network,
 ) -> Result<(), FileError> {
-    let write = || {
-        let ((), parts) = Parts::meet(network, section, &[field.lattice()], Ok::<_, Trouble>(()))?;
-        fermion_frame(field, options, &parts)?.write_parts(path, &[field.numbers()], &parts)
-    };
-    write().map_err(FileError::at(path))
+    write(to.into(), &[(field.lattice(), field.numbers())], |parts| fermion_frame(field, options, parts))
 }
 
 /// Writes several fermion fields into one `.npy` file, with `axes` before those of the lattice: `[12]` for the columns of
 /// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis.
-pub fn write_block<T: Fermion>(
-    path: &Path,
+pub fn write_block<'a, T: Fermion>(
+    to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
     axes: &[usize],
     options: &WriteOptions,
 ) -> Result<(), FileError> {
-    let Some(first) = fields.first() else { return Err(FileError::at(path)(NO_FIELD)) };
-    write_block_part(path, fields, axes, &first.lattice().into(), options, &Solo::new())
-}
-
-/// *Collective.* [`write_block`] by many processes, each its own section of every field.
-pub fn write_block_part<T: Fermion>(
-    path: &Path,
-    fields: &[&HostField<T>],
-    axes: &[usize],
-    section: &Section,
-    options: &WriteOptions,
-    network: &dyn Network,
-) -> Result<(), FileError> {
-    let write = || {
-        let lattices: Vec<_> = fields.iter().map(|field| field.lattice()).collect();
-        let ((), parts) = Parts::meet(network, section, &lattices, Ok::<_, Trouble>(()))?;
+    let values: Vec<_> = fields.iter().map(|field| (field.lattice(), field.numbers())).collect();
+    write(to.into(), &values, |parts| {
         if options.format != FileFormat::Npy {
             return Err(Problem::Unwritable { why: "only npy holds several fields in one file" });
         }
@@ -86,30 +72,38 @@ pub fn write_block_part<T: Fermion>(
             return Err(Problem::Unwritable { why: "there are not as many fields as the axes have places" });
         }
         for (number, field) in fields.iter().enumerate() {
-            checks::fermion(field, &parts).map_err(Problem::in_field(number))?;
+            checks::fermion(field, parts).map_err(Problem::in_field(number))?;
         }
-        let numbers: Vec<&[Complex64]> = fields.iter().map(|field| field.numbers()).collect();
-        npy::frame(section.global, axes, T::SHAPE, options).write_parts(path, &numbers, &parts)
-    };
-    write().map_err(FileError::at(path))
+        Ok(npy::frame(parts.mine().global, axes, T::SHAPE, options))
+    })
 }
 
 const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
 
-/// [`write_gauge`] to anything that can be written.
-pub fn gauge_to(writer: &mut impl Write, gauge: &HostGauge, options: &WriteOptions) -> Result<(), Problem> {
-    let frame = Parts::alone(gauge.lattice(), |parts| gauge_frame(gauge, options, parts))?;
-    frame.write_to(writer, bytemuck::cast_slice(gauge.links()))
-}
-
-/// [`write_fermion`] to anything that can be written.
-pub fn fermion_to<T: Fermion>(
-    writer: &mut impl Write,
-    field: &HostField<T>,
-    options: &WriteOptions,
-) -> Result<(), Problem> {
-    let frame = Parts::alone(field.lattice(), |parts| fermion_frame(field, options, parts))?;
-    frame.write_to(writer, field.numbers())
+/// *Collective.* Writes fields, each as its extents here and its numbers, into the frame that `frame` makes once it has
+/// checked them.
+fn write(
+    to: WriteTo,
+    fields: &[(Lattice, &[Complex64])],
+    frame: impl FnOnce(&Parts) -> Result<Frame, Problem>,
+) -> Result<(), FileError> {
+    let solo = Solo::new();
+    let (path, network, section): (&Path, &dyn Network, Option<Section>) = match &to {
+        WriteTo::File(path) => (path, &solo, None),
+        WriteTo::Shared(file) => (file.path, file.network, file.section),
+        WriteTo::Writer(_) => (Path::new("<writer>"), &solo, None),
+    };
+    let (lattices, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+    let all = || {
+        let section = section.or(lattices.first().map(|lattice| (*lattice).into())).ok_or(NO_FIELD)?;
+        let ((), parts) = Parts::meet(network, &section, &lattices, Ok::<_, Trouble>(()))?;
+        let frame = frame(&parts)?;
+        match to {
+            WriteTo::Writer(writer) => frame.write_to(writer, &values),
+            WriteTo::File(_) | WriteTo::Shared(_) => frame.write_parts(path, &values, &parts),
+        }
+    };
+    all().map_err(FileError::at(path))
 }
 
 /// *Collective.* Checks the field and says what stands around it.

@@ -58,7 +58,7 @@ pub fn condensate(
     let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {
         // M†M x = M† ξ on each parity.
-        let normal = operator.on(links, (Precision::Double, LinkStorage::FULL), parity, mass, n)?;
+        let normal = operator.on(links, Precision::Double, LinkStorage::FULL, parity, mass, n)?;
         let mut rhs = space.allocate()?;
         normal.staggered().dslash(parity, noise.parity(1 - parity), &mut rhs)?;
         space.axpby(&constant(mass), noise.parity(parity), &constant(-0.5), &mut rhs)?;

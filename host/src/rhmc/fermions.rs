@@ -75,7 +75,8 @@ impl QuarkOperator {
     pub(crate) fn on(
         &self,
         links: &MovingLinks,
-        (precision, storage): (Precision, LinkStorage),
+        precision: Precision,
+        storage: LinkStorage,
         parity: usize,
         mass: f64,
         nrhs: usize,
@@ -122,7 +123,8 @@ impl Pseudofermions {
         operator: QuarkOperator,
         functions: RationalFunctions,
         solvers: [ShiftedSolver; 2],
-        (first, count): (u32, usize),
+        first: u32,
+        count: usize,
     ) -> Result<Self> {
         let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
         let mut this = Pseudofermions {
@@ -203,7 +205,7 @@ impl Pseudofermions {
         let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
         b.expect(domain, VECTORS, n)?;
         let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
-        let operator = self.operator.on(links, (solver.precision(), storage), 0, 0.0, n)?;
+        let operator = self.operator.on(links, solver.precision(), storage, 0, 0.0, n)?;
         let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
         let mut rhs = low.allocate()?;
         low.convert_from(b, &mut rhs)?;
@@ -249,7 +251,7 @@ impl Force for RefCell<Pseudofermions> {
         let this = self.borrow();
         let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
         let precision = solver.precision();
-        let operator = this.operator.on(links, (precision, TWO_ROWS), 0, 0.0, n)?;
+        let operator = this.operator.on(links, precision, TWO_ROWS, 0, 0.0, n)?;
         let space = space(domain, precision, n);
         let function = &this.functions.dynamics;
         let mut hops = Hops::new(domain, precision, n * function.poles.len())?;

@@ -247,7 +247,7 @@ pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
     let sites = x / 2 * y * z;
     let mut lines = Vec::with_capacity(2 * sites);
     for parity in 0..2 {
-        lines.extend(time_lines(domain, links.both(), links.bordered(), parity, (sites, t))?);
+        lines.extend(time_lines(domain, links.both(), links.bordered(), parity, sites, t)?);
     }
     // The lines of processes that have the same place in space, one after the other in t, are joined.
     let grid = *domain.grid();
@@ -270,7 +270,8 @@ fn time_lines(
     links: [ThinLinks; 2],
     lattice: Bordered,
     parity: usize,
-    (sites, length): (usize, usize),
+    sites: usize,
+    length: usize,
 ) -> Result<Vec<Line>> {
     let bytes = sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>();
     let buffer = domain.backend().allocate(bytes, "products of links along t")?;

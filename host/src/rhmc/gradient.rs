@@ -83,7 +83,8 @@ impl Hops {
 /// direction that is cut, and failures of the device.
 pub fn hop_force(
     operator: &QuarkOperator,
-    (x, y): (&DeviceField, &DeviceField),
+    x: &DeviceField,
+    y: &DeviceField,
     links: &MovingLinks,
     step: f64,
     momenta: &mut MomentumField,
@@ -219,26 +220,26 @@ impl<'a> Chain<'a> {
                 }
                 self.combine(of_v.views(), g, (0.0, c.three))?;
                 if longer || c.lepage != 0.0 {
-                    self.staple((mu, nu), link, Some(v.views()), (scratch.views(), 0.0))?;
+                    self.staple((mu, nu), link, Some(v.views()), scratch.views(), 0.0)?;
                 }
                 if c.lepage != 0.0 {
                     self.beside((mu, nu), v.views(), g, c.lepage)?;
-                    self.staple((mu, nu), g, None, (of_v.views(), c.lepage))?;
+                    self.staple((mu, nu), g, None, of_v.views(), c.lepage)?;
                 }
                 for rho in others(&[mu, nu]).into_iter().filter(|_| longer) {
                     self.combine(of_w.views(), g, (0.0, c.five))?;
                     if c.seven != 0.0 {
-                        self.staple((mu, rho), v.views(), Some(w.views()), (scratch.views(), 0.0))?;
+                        self.staple((mu, rho), v.views(), Some(w.views()), scratch.views(), 0.0)?;
                         for sigma in others(&[mu, nu, rho]) {
                             self.beside((mu, sigma), w.views(), g, c.seven)?;
-                            self.staple((mu, sigma), g, None, (of_w.views(), c.seven))?;
+                            self.staple((mu, sigma), g, None, of_w.views(), c.seven)?;
                         }
                     }
                     self.beside((mu, rho), v.views(), of_w.views(), 1.0)?;
-                    self.staple((mu, rho), of_w.views(), None, (of_v.views(), 1.0))?;
+                    self.staple((mu, rho), of_w.views(), None, of_v.views(), 1.0)?;
                 }
                 self.beside((mu, nu), link, of_v.views(), 1.0)?;
-                self.staple((mu, nu), of_v.views(), None, (sum, 1.0))?;
+                self.staple((mu, nu), of_v.views(), None, sum, 1.0)?;
             }
         }
         Ok(())
@@ -257,7 +258,8 @@ impl<'a> Chain<'a> {
         (mu, nu): (u32, u32),
         input: [Matrices; 2],
         out: Option<[Matrices; 2]>,
-        (sum, coefficient): ([Matrices; 2], f64),
+        sum: [Matrices; 2],
+        coefficient: f64,
     ) -> Result {
         for parity in 0..2 {
             let kernel = Staple {

@@ -60,7 +60,7 @@ impl MomentumField {
         domain.expect_here("a field of momenta", &self.domain)
     }
     /// The same, and in one precision.
-    fn expect_like(&self, (domain, precision): (&Domain, Precision)) -> Result {
+    fn expect_like(&self, domain: &Domain, precision: Precision) -> Result {
         self.expect_on(domain)?;
         if self.precision == precision {
             return Ok(());
@@ -102,7 +102,7 @@ impl MomentumField {
     }
     /// Takes over other momenta. An error if they are on another lattice or in another precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
-        other.expect_like((&self.domain, self.precision))?;
+        other.expect_like(&self.domain, self.precision)?;
         let bytes = Self::bytes_for(self.precision, self.domain.local().half_volume());
         for (to, from) in self.halves.iter_mut().zip(&other.halves) {
             self.domain.backend().copy(from, to, bytes)?;
@@ -111,7 +111,7 @@ impl MomentumField {
     }
     /// P ← a P + b Q. An error if Q is on another lattice or in another precision.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
-        other.expect_like((&self.domain, self.precision))?;
+        other.expect_like(&self.domain, self.precision)?;
         for parity in 0..2 {
             let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
             self.domain.backend().launch(&ADD_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
@@ -130,7 +130,7 @@ impl MomentumField {
     /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
     /// error if the links are on another lattice or in another precision.
     pub fn move_links(&self, links: &mut ThinGauge, step: f64, unitarise: bool) -> Result {
-        self.expect_like((links.domain(), links.precision()))?;
+        self.expect_like(links.domain(), links.precision())?;
         for parity in 0..2 {
             let kernel = MoveLinks {
                 links: links.links(parity),
@@ -183,7 +183,7 @@ pub fn distance(links: [&ThinGauge; 2], momenta: [&MomentumField; 2]) -> Result<
     let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;
     links[1].expect_in(precision)?;
-    momenta.iter().try_for_each(|momenta| momenta.expect_like((domain, precision)))?;
+    momenta.iter().try_for_each(|momenta| momenta.expect_like(domain, precision))?;
     for parity in 0..2 {
         let kernel = Distance {
             links: links.map(|links| links.links(parity)),

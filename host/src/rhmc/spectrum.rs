@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 1e-3;
 /// *Collective.* What the eigenvalues of A are not above, to a thousandth.
 pub fn largest(links: &MovingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, Error> {
     let domain = links.own().domain();
-    let square = operator.on(links, (Precision::Double, LinkStorage::FULL), 0, 0.0, 1)?;
+    let square = operator.on(links, Precision::Double, LinkStorage::FULL, 0, 0.0, 1)?;
     let mut start = DeviceField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
     let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, 1);

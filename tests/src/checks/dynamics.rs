@@ -92,7 +92,7 @@ fn quarks(domain: &Domain, operator: QuarkOperator, single: bool) -> Result<Pseu
     let functions = functions.expect("these exist");
     let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
     let solvers = [solver(single, if single { 1e-6 } else { 1e-12 }), solver(false, 1e-12)];
-    Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 2))?)
+    Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, 0, 2)?)
 }
 
 fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found> {
@@ -138,7 +138,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     }
     for (name, operator) in operators() {
         let mut pushed = MomentumField::zero(domain, precision)?;
-        hop_force(&operator, (&field.even, &field.odd), &links, 1.0, &mut pushed)?;
+        hop_force(&operator, &field.even, &field.odd, &links, 1.0, &mut pushed)?;
         found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
         for estimate in condensate(&links, &operator, 0.3, &field, 1e-10)? {

@@ -416,7 +416,7 @@ fn paths_beyond_the_border_are_errors() {
         let field = DeviceField::zero(&domain, FermionKind::Staggered, Precision::Double, 1).unwrap();
         let links = MovingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
-        let pushed = hop_force(&operator, (&field, &field), &links, 1.0, &mut momenta);
+        let pushed = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
         assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
         Ok::<_, std::convert::Infallible>(())
     })

@@ -1,7 +1,7 @@
 //! Files of other codes, read with the values that those codes gave, and our own files read back.
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, WriteOptions, gauge_from, inspect,
+    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, Problem, ReadFrom, ReadOptions, WriteOptions, inspect,
     read_fermion, read_field, read_gauge, write_fermion, write_gauge,
 };
 use ferrite::lattice::Lattice;
@@ -10,7 +10,6 @@ use num_complex::Complex64;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 fn manifest(folder: &Path) -> Vec<(PathBuf, Value)> {
@@ -129,7 +128,7 @@ fn truncated_reference_files_are_refused() {
         let options = options_for(&path);
         let cuts = (0..2000).step_by(13).chain((2000..whole.len()).step_by(9973)).chain([whole.len() - 9]);
         for cut in cuts.filter(|&cut| cut < whole.len()) {
-            let Err(error) = gauge_from(&mut Cursor::new(&whole[..cut]), &options) else {
+            let Err(error) = read_gauge(ReadFrom::Memory(&whole[..cut]), &options) else {
                 // Cut exactly between data and checksum, a LIME file is whole but for the optional record.
                 assert!(whole.starts_with(b"\x45\x67\x89\xab"), "{} cut at {cut}", path.display());
                 continue;
@@ -150,7 +149,7 @@ fn flipped_bits_of_reference_files_are_found() {
         for flip in (0..8 * data).step_by(8 * data / 60 + 1) {
             let mut bytes = whole.clone();
             bytes[header.offset as usize + flip / 8] ^= 1 << (flip % 8);
-            let result = gauge_from(&mut Cursor::new(&bytes), &options_for(&path));
+            let result = read_gauge(ReadFrom::Memory(&bytes), &options_for(&path));
             assert!(result.is_err() || expect["checksum_ok"].is_null(), "{} bit {flip}", path.display());
         }
     }
@@ -185,7 +184,7 @@ fn huge_lattices_in_small_files() {
     for (at, word) in [(0, 20103u32), (4, 1 << 10), (8, 1 << 10), (12, 1 << 8), (16, 4)] {
         milc[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
-    let error = gauge_from(&mut Cursor::new(&milc), &ReadOptions::default()).unwrap_err().to_string();
+    let error = read_gauge(ReadFrom::Memory(&milc), &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("takes 309237645312 bytes from byte 96, but only 104 are there"), "{error}");
 }
 

@@ -2,9 +2,8 @@
 use comms::{Communicator, ProcessGrid, Threads};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileError, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, WriteOptions, inspect,
-    inspect_block_with, inspect_with, read_block, read_block_part, read_fermion, read_fermion_part, read_gauge,
-    read_gauge_part, write_block, write_block_part, write_fermion, write_fermion_part, write_gauge, write_gauge_part,
+    Checksum, Endian, FileError, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, SharedFile, WriteOptions,
+    inspect, inspect_block, read_block, read_fermion, read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::generate;
 use ferrite::halo::Network;
@@ -114,8 +113,8 @@ fn sentence<T>(results: Vec<Result<T, FileError>>) -> String {
 fn compare(path: &Path, grid: [usize; 4], options: &ReadOptions) -> GaugeFile {
     let whole = read_gauge(path, options).unwrap();
     let parts = on(grid, whole.header.lattice, |world, section| {
-        assert_eq!(inspect_with(path, options, world).unwrap(), whole.header);
-        (*section, read_gauge_part(path, section, options, world).unwrap())
+        assert_eq!(inspect(SharedFile::new(path, world), options).unwrap(), whole.header);
+        (*section, read_gauge(SharedFile::new(path, world).part(section), options).unwrap())
     });
     for (section, part) in parts {
         assert!(part.gauge == links_of(&section, &whole.gauge), "{} on {grid:?}: {section:?}", path.display());
@@ -134,7 +133,7 @@ fn links_written_and_read_in_parts() {
         write_gauge(&one, &gauge, &options).unwrap();
         for (number, grid) in GRIDS.into_iter().enumerate() {
             on(grid, gauge.lattice(), |world, section| {
-                write_gauge_part(&many, &links_of(section, &gauge), section, &options, world).unwrap();
+                write_gauge(SharedFile::new(&many, world).part(section), &links_of(section, &gauge), &options).unwrap();
             });
             assert!(timeless(&one) == timeless(&many), "{options:?} on {grid:?}");
             assert_eq!(room.files(), ["many", "one"]);
@@ -153,12 +152,14 @@ fn fermions<T: Fermion + PartialEq>() {
         let whole = read_fermion::<T>(&one, &ReadOptions::default()).unwrap();
         for (number, grid) in GRIDS.into_iter().enumerate() {
             on(grid, field.lattice(), |world, section| {
-                write_fermion_part(&many, &field_of(section, &field), section, &options, world).unwrap();
+                write_fermion(SharedFile::new(&many, world).part(section), &field_of(section, &field), &options)
+                    .unwrap();
             });
             assert!(timeless(&one) == timeless(&many), "{options:?} on {grid:?}");
             let other = GRIDS[(number + 3) % GRIDS.len()];
             on(other, field.lattice(), |world, section| {
-                let part = read_fermion_part::<T>(&many, section, &ReadOptions::default(), world).unwrap();
+                let part =
+                    read_fermion::<T>(SharedFile::new(&many, world).part(section), &ReadOptions::default()).unwrap();
                 assert!(part.field == field_of(section, &whole.field), "{options:?} on {other:?}");
                 assert_eq!(part.checksum, whole.checksum);
             });
@@ -185,18 +186,19 @@ fn blocks<T: Fermion + PartialEq>() {
                 on(grid, lattice(), |world, section| {
                     let parts: Vec<_> = fields[..count].iter().map(|field| field_of(section, field)).collect();
                     let parts: Vec<_> = parts.iter().collect();
-                    write_block_part(&room.path("many"), &parts, axes, section, &options, world).unwrap();
+                    write_block(SharedFile::new(&room.path("many"), world).part(section), &parts, axes, &options)
+                        .unwrap();
                 });
                 assert!(fs::read(room.path("one")).unwrap() == fs::read(room.path("many")).unwrap());
                 if axes.len() > 1 {
                     continue;
                 }
                 on(GRIDS[(number + 5) % GRIDS.len()], lattice(), |world, section| {
-                    let header = inspect_block_with::<T>(&room.path("many"), world).unwrap().unwrap();
+                    let header = inspect_block::<T>(SharedFile::new(&room.path("many"), world)).unwrap().unwrap();
                     assert_eq!((header.fields, header.lattice), (count, lattice()));
                     for (number, field) in fields[..count].iter().enumerate() {
                         let path = room.path("many");
-                        let part = read_block_part::<T>(&path, number, section, world).unwrap().field;
+                        let part = read_block::<T>(SharedFile::new(&path, world).part(section), number).unwrap().field;
                         assert!(part == field_of(section, &read_block::<T>(&path, number).unwrap().field));
                         if precision == FilePrecision::Double {
                             assert!(part == field_of(section, field), "{grid:?}, field {number}");
@@ -226,7 +228,7 @@ fn parts_of_several_pieces() {
     // 18432 sites of 576 bytes: more than 5 MB for each of two ranks, and a row of 6 sites does not fit 4 MiB evenly.
     for grid in [[2, 1, 1, 1], [1, 2, 1, 1], [1, 1, 1, 2]] {
         on(grid, lattice, |world, section| {
-            write_gauge_part(&many, &links_of(section, &gauge), section, &options, world).unwrap();
+            write_gauge(SharedFile::new(&many, world).part(section), &links_of(section, &gauge), &options).unwrap();
         });
         assert!(timeless(&one) == timeless(&many), "{grid:?}");
         assert_eq!(compare(&many, grid, &ReadOptions::default()).gauge, gauge);
@@ -245,7 +247,9 @@ fn the_second_field_of_a_lime_file() {
         assert_eq!((read.plaquette.mean == 1.0, read.header.fields), (record == 0, 2));
     }
     let options = ReadOptions { record: 2, ..Default::default() };
-    let said = sentence(on([2, 1, 1, 3], lattice(), |world, section| read_gauge_part(&both, section, &options, world)));
+    let said = sentence(on([2, 1, 1, 3], lattice(), |world, section| {
+        read_gauge(SharedFile::new(&both, world).part(section), &options)
+    }));
     assert_eq!(said, read_gauge(&both, &options).unwrap_err().to_string());
     // Reunitarised links stay each rank's own.
     compare(&both, [1, 3, 2, 1], &ReadOptions { record: 1, reunitarise: true, ..Default::default() });
@@ -270,7 +274,9 @@ fn reference_files_in_parts() {
             if read_gauge(&path, &options).is_ok() {
                 compare(&path, grid, &options);
             } else {
-                let parts = on(grid, lattice, |world, section| read_gauge_part(&path, section, &options, world));
+                let parts = on(grid, lattice, |world, section| {
+                    read_gauge(SharedFile::new(&path, world).part(section), &options)
+                });
                 assert_eq!(sentence(parts), read_gauge(&path, &options).unwrap_err().to_string());
                 compare(&path, grid, &ReadOptions { verify: false, allow_non_unitary: true, ..options.clone() });
             }
@@ -302,7 +308,7 @@ proptest! {
         let (one, many) = (room.path("one"), room.path("many"));
         write_gauge(&one, &gauge, &options).unwrap();
         on(writers, lattice, |world, section| {
-            write_gauge_part(&many, &links_of(section, &gauge), section, &options, world).unwrap();
+            write_gauge(SharedFile::new(&many, world).part(section), &links_of(section, &gauge), &options).unwrap();
         });
         prop_assert!(timeless(&one) == timeless(&many));
         compare(&many, readers, &ReadOptions::default());
@@ -325,7 +331,8 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         let alone = read_gauge(&bad, options).unwrap_err().to_string();
         assert!(alone.contains("bad: ") && alone.contains(says), "{alone}");
         for grid in grids {
-            let parts = on(grid, lattice(), |world, section| read_gauge_part(&bad, section, options, world));
+            let parts =
+                on(grid, lattice(), |world, section| read_gauge(SharedFile::new(&bad, world).part(section), options));
             assert_eq!(sentence(parts), alone, "{grid:?}");
         }
     };
@@ -377,17 +384,19 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
     check(b"Dear Sir".to_vec(), &verified, "44 65 61 72");
     let other = Lattice::new([4, 4, 4, 4]).unwrap();
     write_gauge(&good, &HostGauge::unit(other), &WriteOptions::default()).unwrap();
-    let wrong = |world: &dyn Network, section: &Section| read_gauge_part(&good, section, &verified, world);
+    let wrong =
+        |world: &dyn Network, section: &Section| read_gauge(SharedFile::new(&good, world).part(section), &verified);
     let said = sentence(on([1, 3, 1, 2], lattice(), wrong));
     assert!(said.contains("the lattice is [4, 6, 4, 12] according to the caller but [4, 4, 4, 4]"), "{said}");
     let missing = room.path("missing");
-    let said =
-        sentence(on([1, 3, 1, 2], lattice(), |world, section| read_gauge_part(&missing, section, &verified, world)));
+    let said = sentence(on([1, 3, 1, 2], lattice(), |world, section| {
+        read_gauge(SharedFile::new(&missing, world).part(section), &verified)
+    }));
     assert_eq!(said, read_gauge(&missing, &verified).unwrap_err().to_string());
-    let said = sentence(on([1, 3, 1, 2], lattice(), |world, _| inspect_with(&missing, &verified, world)));
+    let said = sentence(on([1, 3, 1, 2], lattice(), |world, _| inspect(SharedFile::new(&missing, world), &verified)));
     assert_eq!(said, inspect(&missing, &verified).unwrap_err().to_string());
     let spinors = sentence(on([1, 1, 1, 2], other, |world, section| {
-        read_fermion_part::<Spinor>(&good, section, &verified, world)
+        read_fermion::<Spinor>(SharedFile::new(&good, world).part(section), &verified)
     }));
     assert!(spinors.contains("holds 36 complex numbers per site where a spinor field has 12"), "{spinors}");
 }
@@ -407,7 +416,8 @@ fn a_wrong_header_of_a_nersc_file() {
         let alone = read_gauge(&path, &options).unwrap_err().to_string();
         assert!(alone.contains(&format!("{name} of the links is")), "{alone}");
         for grid in GRIDS {
-            let parts = on(grid, lattice(), |world, section| read_gauge_part(&path, section, &options, world));
+            let parts =
+                on(grid, lattice(), |world, section| read_gauge(SharedFile::new(&path, world).part(section), &options));
             assert_eq!(sentence(parts), alone);
         }
     }
@@ -422,8 +432,9 @@ fn bad_blocks() {
     write_block(&path, &fields.iter().collect::<Vec<_>>(), &[3], &options).unwrap();
     let good = fs::read(&path).unwrap();
     let read = |number: usize| {
-        let parts =
-            on([2, 1, 1, 3], lattice(), |world, section| read_block_part::<Spinor>(&path, number, section, world));
+        let parts = on([2, 1, 1, 3], lattice(), |world, section| {
+            read_block::<Spinor>(SharedFile::new(&path, world).part(section), number)
+        });
         let said = sentence(parts);
         assert_eq!(said, read_block::<Spinor>(&path, number).unwrap_err().to_string());
         said
@@ -449,7 +460,7 @@ fn bad_blocks() {
         sentence(on([1, 3, 2, 1], lattice(), |world, section| {
             let parts: Vec<_> = bad[..count].iter().map(|field| field_of(section, field)).collect();
             let options = WriteOptions { format, ..options.clone() };
-            write_block_part(&path, &parts.iter().collect::<Vec<_>>(), &[3], section, &options, world)
+            write_block(SharedFile::new(&path, world).part(section), &parts.iter().collect::<Vec<_>>(), &[3], &options)
         }))
     };
     assert!(write(3, FileFormat::Npy).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
@@ -470,7 +481,8 @@ fn what_cannot_be_written_leaves_no_file() {
         let alone = write_gauge(&path, gauge, &options).unwrap_err();
         for grid in [[2, 1, 1, 1], [1, 3, 2, 2]] {
             let parts = on(grid, lattice(), |world, section| {
-                let result = write_gauge_part(&path, &links_of(section, gauge), section, &options, world);
+                let result =
+                    write_gauge(SharedFile::new(&path, world).part(section), &links_of(section, gauge), &options);
                 // When the call returns, everything is as it was, on every rank.
                 assert_eq!(room.files(), ["old", "taken"]);
                 result
@@ -521,18 +533,20 @@ fn parts_that_do_not_make_up_the_lattice() {
         let said = sentence(on([1, 1, 1, 2], lattice(), |world, section| {
             let section = if world.rank() == 0 { section } else { &second };
             let field = HostGauge::unit(section.local);
-            write_gauge_part(&room.path("new"), &field, section, &WriteOptions::default(), world)
+            write_gauge(SharedFile::new(&room.path("new"), world).part(section), &field, &WriteOptions::default())
         }));
         assert!(said.contains(says), "{said}");
     }
     let said = sentence(on([1, 1, 1, 2], lattice(), |world, section| {
         let section = if world.rank() == 0 { section } else { &halves[0] };
-        read_gauge_part(&path, section, &ReadOptions::default(), world)
+        read_gauge(SharedFile::new(&path, world).part(section), &ReadOptions::default())
     }));
     assert!(said.contains("both have some sites"), "{said}");
     let said = sentence(on([1, 1, 1, 2], lattice(), |world, section| {
         let lattice = if world.rank() == 0 { section.local } else { Lattice::new([2; 4]).unwrap() };
-        write_gauge_part(&room.path("new"), &HostGauge::unit(lattice), section, &WriteOptions::default(), world)
+        let file = room.path("new");
+        let file = SharedFile::new(&file, world).part(section);
+        write_gauge(file, &HostGauge::unit(lattice), &WriteOptions::default())
     }));
     assert!(said.contains("the field of rank 1 has other extents than its part"), "{said}");
     assert_eq!(room.files(), ["links"]);

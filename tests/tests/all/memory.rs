@@ -186,7 +186,7 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
     let functions = rational_functions(&quarks, 2, 60.0, tolerances, rational::approximate_to).unwrap();
     let solver = |single: bool, tol: f64| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
     let solvers = [solver(true, 1e-5), solver(false, 1e-10)];
-    let group = Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, (0, 2)).unwrap();
+    let group = Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, 0, 2).unwrap();
     let level = LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::Leapfrog, steps: 2 };
     let plan = Plan {
         gauge: GaugeAction::one_loop_symanzik(6.5, 0.862),

@@ -128,7 +128,7 @@ fn fermion_forces_are_derivatives() {
             let functions = functions(&two_plus_one(), 2, 1e-3);
             let make = |single| {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
-                let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, (0, 2));
+                let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, 0, 2);
                 let mut quarks = quarks.unwrap();
                 quarks.draw(&MovingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
                 RefCell::new(quarks)
@@ -152,9 +152,9 @@ fn pseudofermions_of_a_group_do_not_mix() {
     let links = MovingLinks::new(&thin, Double).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
     for (name, operator) in operators() {
-        let made = |count: (u32, usize)| {
+        let made = |first: u32, count: usize| {
             let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
-            let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, count);
+            let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, first, count);
             let mut quarks = quarks.unwrap();
             let noise = quarks.draw(&links, 5, 6).unwrap();
             let mut momenta = MomentumField::zero(&domain, Double).unwrap();
@@ -162,8 +162,8 @@ fn pseudofermions_of_a_group_do_not_mix() {
             RefCell::new(quarks).push(&links, 1.0, &mut momenta).unwrap();
             (noise, action, iterations, momenta.download().unwrap())
         };
-        let (noise, action, iterations, force) = made((0, 3));
-        let alone: Vec<_> = (0..3).map(|which| made((which, 1))).collect();
+        let (noise, action, iterations, force) = made(0, 3);
+        let alone: Vec<_> = (0..3).map(|which| made(which, 1)).collect();
         let close = |together: f64, sum: f64| assert!((together - sum).abs() < 1e-12 * sum.abs(), "{together} {sum}");
         close(noise, alone.iter().map(|one| one.0).sum());
         close(action, alone.iter().map(|one| one.1).sum());
@@ -195,7 +195,7 @@ fn forces_do_not_depend_on_the_grid() {
         for (name, operator) in operators() {
             let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
             let functions = functions(&two_plus_one(), 1, 1e-3);
-            let mut quarks = Pseudofermions::new(domain, name.into(), operator, functions, solvers, (0, 1)).unwrap();
+            let mut quarks = Pseudofermions::new(domain, name.into(), operator, functions, solvers, 0, 1).unwrap();
             quarks.draw(&links, 5, 6).unwrap();
             all.push(push(&RefCell::new(quarks)));
         }
@@ -287,7 +287,7 @@ mod milc {
         let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
         field.upload(&[source]).unwrap();
         let mut momenta = MomentumField::zero(&domain, Double).unwrap();
-        hop_force(&asqtad(0.502), (&field.even, &field.odd), &links, 2.0, &mut momenta).unwrap();
+        hop_force(&asqtad(0.502), &field.even, &field.odd, &links, 2.0, &mut momenta).unwrap();
         let got = momenta.download().unwrap();
         let (mut off, mut norm2) = (0.0, 0.0);
         for (a, b) in got.links().iter().zip(stored.links()) {
@@ -313,7 +313,7 @@ mod milc {
         let domain = Domain::single(Cpu::new(None), lattice).unwrap();
         let solvers = [solver(false, 1e-13), solver(false, 1e-13)];
         let (operator, rational) = (asqtad(0.862), functions(&answers));
-        let quarks = Pseudofermions::new(&domain, "2+1".into(), operator, rational, solvers, (0, 1)).unwrap();
+        let quarks = Pseudofermions::new(&domain, "2+1".into(), operator, rational, solvers, 0, 1).unwrap();
         // Two of MILC's steps, with λ = 0.8, are one of ours.
         let level =
             LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::OmelyanLinksFirst { lambda: 0.2 }, steps: 6 };

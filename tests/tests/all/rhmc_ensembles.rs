@@ -36,7 +36,7 @@ fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofe
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-10 };
     let functions = rational_functions(list, count, 80.0, tolerances, rational::approximate_to).unwrap();
     let solvers = [solver(false, 1e-6), solver(false, 1e-11)];
-    Pseudofermions::new(domain, "quarks".into(), naive(), functions, solvers, (first, count)).unwrap()
+    Pseudofermions::new(domain, "quarks".into(), naive(), functions, solvers, first, count).unwrap()
 }
 
 /// A chain in double precision.
@@ -178,7 +178,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let exact = PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: 4.0 * mass * mass }] };
     let functions = RationalFunctions { dynamics: exact.clone(), heat_bath: exact.clone(), action: exact };
     let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
-    let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, (0, 1)).unwrap();
+    let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, 0, 1).unwrap();
     let quarks = RefCell::new(quarks);
     let drive = GaugeDrive { action, single: false };
     let forces: Vec<&dyn Force> = vec![&drive, &quarks];

@@ -38,7 +38,7 @@ fn chain(precision: Precision, plan: Plan, thin: &ThinGauge, operator: QuarkOper
     let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
     let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
-    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, group, solvers, (0, 1)).unwrap();
+    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, group, solvers, 0, 1).unwrap();
     Chain::new(plan, thin, precision, vec![quarks]).unwrap()
 }
 
@@ -140,7 +140,7 @@ fn phase_space_keeps_its_volume() {
     let poles = |residue| PartialFractions { constant: 0.0, poles: vec![Pole { residue, shift: 1.0 }] };
     let functions = RationalFunctions { dynamics: poles(2.0), heat_bath: poles(1.0), action: poles(1.0) };
     let solvers = [solver(false, 1e-16), solver(false, 1e-16)];
-    let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, (0, 1)).unwrap();
+    let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1).unwrap();
     let quarks = RefCell::new(quarks);
     let thin = ThinGauge::upload(&domain, &gauge).unwrap();
     quarks.borrow_mut().draw(&MovingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();

@@ -204,7 +204,7 @@ impl Task<'_> {
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
-            measure(&domain, (&path, &file.gauge), self.course, (&bar, world)).and_then(|found| {
+            measure(&domain, &path, &file.gauge, self.course, &bar, world).and_then(|found| {
                 domain.let_go()?;
                 Ok(found)
             })
@@ -237,9 +237,11 @@ struct Found {
 
 fn measure(
     domain: &Domain,
-    (path, gauge): (&Path, &HostGauge),
+    path: &Path,
+    gauge: &HostGauge,
     course: Option<&Course>,
-    (bar, world): (&ProgressBar, &World),
+    bar: &ProgressBar,
+    world: &World,
 ) -> Outcome<Found> {
     let thin = ThinGauge::upload(domain, gauge)?;
     let (plaquette, _) = thin.plaquette()?;

@@ -159,9 +159,9 @@ impl Run<'_> {
                 Some(_) => format!("fermion.{number}.dynamics-tol"),
                 None => "precision.dynamics-tol".into(),
             };
-            state.poles.push(residuals((&key, &name), solvers[0].tol.len(), poles, known)?);
-            let count = (first, group.pseudofermions);
-            all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, count)?);
+            state.poles.push(residuals(&key, &name, solvers[0].tol.len(), poles, known)?);
+            let count = group.pseudofermions;
+            all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, first, count)?);
             first += group.pseudofermions as u32;
         }
         Ok(all)
@@ -171,7 +171,7 @@ impl Run<'_> {
             Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
             None => Ok(None),
         };
-        record::measure(chain, (self.input, &self.batches.sizes), number, given)
+        record::measure(chain, self.input, &self.batches.sizes, number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
     fn look_at_spectrum(&self, chain: &mut Chain, state: &mut State) -> Outcome<Vec<f64>> {
@@ -230,7 +230,7 @@ const PARTS: u64 = 1000;
 /// For how many poles residuals of molecular dynamics are given, of which there are `given` now, and for which `known` says
 /// the same of the start before. Refuses other numbers than 1 and that of the poles; but a spectrum that has grown may have
 /// asked for other functions than those that the numbers were made for.
-fn residuals((key, name): (&str, &str), given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
+fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
     if given == 1 || given == poles {
         return Ok(poles);
     }

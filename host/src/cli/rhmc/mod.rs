@@ -124,7 +124,7 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
     let found = if resume { Some(Folder::find(out, precision, world)?) } else { None };
     let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
-    let batches = needs::batches(input, split_before, layout, (device, world))?;
+    let batches = needs::batches(input, split_before, layout, device, world)?;
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {

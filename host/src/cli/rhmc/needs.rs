@@ -18,12 +18,7 @@ fn noise_vectors(input: &Input) -> usize {
 
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
 /// so that a run that goes on rounds as it would have without a break.
-pub fn batches(
-    input: &Input,
-    before: &[usize],
-    layout: &Layout,
-    (device, world): (&Device, &World),
-) -> Outcome<Batches> {
+pub fn batches(input: &Input, before: &[usize], layout: &Layout, device: &Device, world: &World) -> Outcome<Batches> {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.cut(), together);
     let found = input.measure.batch.on_as((device, world), (n, before), needs, ("the run", NOISE_VECTOR))?;

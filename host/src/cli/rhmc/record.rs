@@ -50,7 +50,8 @@ pub struct Record {
 /// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
 pub fn measure(
     chain: &Chain,
-    (input, batches): (&Input, &[usize]),
+    input: &Input,
+    batches: &[usize],
     number: u32,
     given: impl Fn(usize) -> Done<Option<HostColour>>,
 ) -> Done<Measured> {

@@ -30,11 +30,11 @@ pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps:
         }
         let mut quarks = Vec::new();
         for (group, functions) in input.groups.iter().zip(&all) {
-            let (name, count) = (group.name.clone(), (0, group.pseudofermions));
+            let (name, count) = (group.name.clone(), group.pseudofermions);
             let mut solvers = input.solvers_of(group);
             // There may be more of them than poles of these functions.
             solvers[0].tol.truncate(1);
-            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, count)?);
+            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, 0, count)?);
         }
         let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();

@@ -62,7 +62,8 @@ impl Kept {
     pub fn read<T: Fermion>(
         &self,
         configuration: &mut Configured,
-        (count, layout): (usize, &Layout),
+        count: usize,
+        layout: &Layout,
         world: &World,
     ) -> Outcome<Option<Vec<HostField<T>>>> {
         if world.largest(f64::from(u8::from(!self.is_there())))? > 0.0 {
@@ -115,7 +116,8 @@ impl Kept {
     pub fn write<T: Fermion>(
         &self,
         configuration: &mut Configured,
-        (fields, title): (&[HostField<T>], &str),
+        fields: &[HostField<T>],
+        title: &str,
         layout: &Layout,
         world: &World,
     ) -> Outcome {

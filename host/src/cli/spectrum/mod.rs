@@ -113,10 +113,10 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         // Before the links are read for the solve: these are what the result is of.
         configuration.hold(world)?;
         let found = if input.staggered {
-            let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, (&device, context))?;
+            let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, &device, context)?;
             Correlators::staggered(&propagator, &input, world)?
         } else {
-            let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, (&device, context))?;
+            let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, &device, context)?;
             let found = Correlators::wilson(&propagator, &input, world)?;
             propagator.fields.into_par_iter().for_each(drop);
             found
@@ -130,7 +130,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         }
     }
     let summary = Summary::of(&file, &input);
-    let files = result::write(&args.out, &file, (&input, &summary), world)?;
+    let files = result::write(&args.out, &file, &input, &summary, world)?;
     let [masses, correlators, jackknife] = summary.json();
     let object = json!({
         "output": args.out,

@@ -142,7 +142,8 @@ pub fn propagator<F: Quark>(
     input: &Input,
     configuration: &mut Configured,
     what: &str,
-    (device, context): (&Device, &Context),
+    device: &Device,
+    context: &Context,
 ) -> Outcome<Propagator<F>> {
     let world = &context.world;
     let mut settings = input.solve_settings(&configuration.typed);
@@ -156,7 +157,7 @@ pub fn propagator<F: Quark>(
     fields::require_host_memory(world, layout.local(), host, "propagators and links")?;
     let boundary = plan.operator.boundary();
     let kept = Kept::of(input, configuration);
-    let read = |kept: &Kept| kept.read(configuration, (components, &layout), world);
+    let read = |kept: &Kept| kept.read(configuration, components, &layout, world);
     let there = kept.as_ref().map(read).transpose()?.flatten();
     let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
     if let Some(fields) = there.as_ref().filter(|_| !smears) {
@@ -166,7 +167,7 @@ pub fn propagator<F: Quark>(
     let HostLinks::Gauge(file) = &links.links else {
         return Err(Failure::refused("hadrons are made on configurations, not on fat and long links").shared());
     };
-    look_at_gauge(input, (&file.gauge, &layout), configuration, world)?;
+    look_at_gauge(input, &file.gauge, &layout, configuration, world)?;
     let smeared = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
@@ -183,7 +184,7 @@ pub fn propagator<F: Quark>(
         sources.into_par_iter().for_each(drop);
         finished(&configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
         if let Some(kept) = kept {
-            kept.write(configuration, (&ended.solutions, F::TITLE), &layout, world)?;
+            kept.write(configuration, &ended.solutions, F::TITLE, &layout, world)?;
         }
         (ended.solutions, Some((ended.report, batches)))
     };
@@ -221,7 +222,8 @@ const IN_COULOMB_GAUGE: f64 = 1e-5;
 /// said: the divergence would need the neighbours' links.
 fn look_at_gauge(
     input: &Input,
-    (gauge, layout): (&HostGauge, &Layout),
+    gauge: &HostGauge,
+    layout: &Layout,
     configuration: &Configured,
     world: &World,
 ) -> Outcome {

@@ -1,0 +1,30 @@
+//! A file and the processes that have it together.
+use crate::halo::Network;
+use crate::lattice::Section;
+use std::path::Path;
+
+/// A file that many processes read or write together. Each of them has a section of the field, and the sections make up
+/// the lattice.
+///
+/// It takes the place of a path: `read_gauge(SharedFile::new(&path, network).part(&section), &options)`.
+#[derive(Clone, Copy)]
+pub struct SharedFile<'a> {
+    pub(super) path: &'a Path,
+    pub(super) network: &'a dyn Network,
+    /// `None`: the whole field, which is what one process has.
+    pub(super) section: Option<Section>,
+}
+
+impl<'a> SharedFile<'a> {
+    /// The file at a path, which is the same on all processes of `network`. This is enough for
+    /// [`inspect`](super::inspect).
+    pub fn new(path: &'a (impl AsRef<Path> + ?Sized), network: &'a dyn Network) -> Self {
+        SharedFile { path: path.as_ref(), network, section: None }
+    }
+    /// With the section of the field that this process reads or writes. A file that is read has to be on its lattice,
+    /// `section.global`.
+    #[must_use]
+    pub fn part(self, section: &Section) -> Self {
+        SharedFile { section: Some(*section), ..self }
+    }
+}
