@@ -10,16 +10,13 @@ use super::check::{Checked, any_layout};
 use super::configured::Configured;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
-pub use correlators::Correlators;
 use input::Input;
 use kept::Kept;
 pub use quarks::Solver;
 use rayon::prelude::*;
-pub use result::{AXES, LINES};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-pub use summary::HADRONS;
 use summary::Summary;
 use tracing::info;
 
@@ -113,10 +110,10 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         configuration.hold(world)?;
         let found = if input.staggered {
             let propagator = quarks::staggered(&input, configuration, &what, (&device, context))?;
-            Correlators::staggered(&propagator, &input, world)?
+            correlators::staggered(&propagator, &input, world)?
         } else {
             let propagator = quarks::wilson(&input, configuration, &what, (&device, context))?;
-            let found = Correlators::wilson(&propagator, &input, world)?;
+            let found = correlators::wilson(&propagator, &input, world)?;
             propagator.fields.into_par_iter().for_each(drop);
             found
         };

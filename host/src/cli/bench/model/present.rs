@@ -1,16 +1,16 @@
 //! Measures on the processes of this run: a machine, and points to hold its predictions against.
 use super::super::kernels::{Operator, memory};
 use super::flags::{Asked, Formats};
+use super::machine::{machine, point};
 use crate::cli::layout::Layout;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::backend::Backend;
 use ferrite::bench::Options;
-use ferrite::bench::model::{
-    Cluster, Machine, Measured, Plan, Point, measure as measure_machine, reference_lattices, times, weak_grid,
-};
+use ferrite::bench::scaling::{self, ScalingPlan, reference_lattices};
 use ferrite::halo::Transport;
 use ferrite::lattice::Lattice;
 use ferrite::tune::Operations;
+use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, MeasuredPoint, weak_grid};
 use serde_json::Value;
 use std::time::Instant;
 use tracing::{debug, info, warn};
@@ -22,7 +22,7 @@ pub struct Present {
     /// The host of these processes.
     pub cluster: Cluster,
     /// What the operator takes on them.
-    pub points: Vec<Point>,
+    pub points: Vec<MeasuredPoint>,
     /// `cpu` or `cuda`.
     pub backend: &'static str,
     /// How the lattice of strong scaling was cut, or that of weak scaling where it did not fit.
@@ -67,8 +67,8 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
         let needs = memory(lattice, 1, &[formats.operator]);
         device.require_all(world, &needs, &format!("the model with {lattice} on each GPU"))
     };
-    for (_, size) in reference_lattices(local, reach) {
-        fits(Lattice::new(size).map_err(|why| Failure::refused(why).shared())?)?;
+    for reference in reference_lattices(local, reach) {
+        fits(Lattice::new(reference.local).map_err(|why| Failure::refused(why).shared())?)?;
     }
     fits(local)?;
     let (mut layouts, mut largest) = (vec![weak], local);
@@ -85,11 +85,12 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
         reconstructions: formats.reconstructions.clone(),
         nrhs: 1,
     };
-    let plan = Plan { operations, options, largest, transport: Transport::default() };
+    let plan = ScalingPlan { operations, options, largest, transport: Transport::default() };
     let (machine, points) = {
         let backend = device.backend();
-        let plan = Plan { transport: layouts[0].transport(backend)?, ..plan };
-        let machine = measure_machine(backend, &world.network(), &plan)?;
+        let plan = ScalingPlan { transport: layouts[0].transport(backend)?, ..plan };
+        let iterations = (operations == Operations::Clover).then(IterationCounts::counted);
+        let machine = machine(&scaling::measure(backend, &world.network(), &plan)?, iterations);
         let mut points = Vec::new();
         for layout in &layouts {
             points.extend(on_grid(backend, layout, &machine, &plan)?);
@@ -105,25 +106,22 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
 
 /// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are
 /// what counts.
-fn on_grid(backend: &dyn Backend, layout: &Layout, machine: &Machine, plan: &Plan) -> Outcome<Vec<Point>> {
+fn on_grid(
+    backend: &dyn Backend,
+    layout: &Layout,
+    machine: &Machine,
+    plan: &ScalingPlan,
+) -> Outcome<Vec<MeasuredPoint>> {
+    let cut = Decomposition { lattice: layout.lattice().size(), grid: *layout.grid() };
     let mut points = Vec::new();
     for (number, exchange) in machine.exchanges.iter().enumerate() {
         let transport = if number == 0 { plan.transport } else { Transport::Host };
         for overlap in if number == 0 { vec![true, false] } else { vec![true] } {
             debug!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
-            let times = times(&domain, plan)?;
+            let times = scaling::times(&domain, plan)?;
             domain.let_go()?;
-            points.extend(times.into_iter().map(|(operator, format, seconds)| Point {
-                operator,
-                precision: format.precision,
-                reconstruct: format.reconstruct,
-                lattice: layout.lattice().size(),
-                grid: *layout.grid(),
-                transport: Some(exchange.transport.clone()),
-                overlap,
-                measured: Measured::Seconds(seconds),
-            }));
+            points.extend(times.iter().map(|time| point(time, cut, &exchange.transport, overlap)));
         }
     }
     Ok(points)
