@@ -157,18 +157,18 @@ impl ScalingPlan {
 }
 
 /// An operation, which says what does not depend on where it runs, and seconds of a call.
-type Timed = (workload::Operation, f64);
+type TimedOperation = (workload::Operation, f64);
 
 /// *Collective.* Seconds of a call of each part of the operator on a domain, of the slowest of its processes.
 pub fn times(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<OperationTime>> {
-    let named = |(operation, seconds): Timed| {
+    let named = |(operation, seconds): TimedOperation| {
         let workload::Operation { name, precision, storage, .. } = operation;
         OperationTime { name, precision, storage, seconds }
     };
     Ok(timed(domain, plan)?.into_iter().map(named).collect())
 }
 
-fn timed(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<Timed>> {
+fn timed(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
     let mut all = Vec::new();
     let mut visit = |operation, call: &mut dyn FnMut() -> Result| {
         all.push((operation, time(domain, call)?));
@@ -192,7 +192,7 @@ fn visit_operator(domain: &Domain, plan: &ScalingPlan, visit: Visit) -> Result {
     }
 }
 
-fn algebra(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<Timed>> {
+fn algebra(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
     let mut all = Vec::new();
     let mut visit = |operation: workload::Operation, call: &mut dyn FnMut() -> Result| {
         if ALGEBRA.contains(&operation.name) {
@@ -210,7 +210,7 @@ fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
 }
 
 /// *Collective.* Of the slowest of all processes, which have all timed the same.
-fn slowest(network: &dyn Network, mut times: Vec<Timed>) -> Result<Vec<Timed>> {
+fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<TimedOperation>> {
     let mine: Vec<u8> = times.iter().flat_map(|(_, seconds)| seconds.to_le_bytes()).collect();
     for theirs in network.all_gather(&mine)? {
         for ((_, seconds), bytes) in times.iter_mut().zip(theirs.as_chunks::<8>().0) {
@@ -277,7 +277,7 @@ struct TimedSeries {
 }
 
 /// Adds the times on a lattice of so many sites, which are of the same operations in the same order every time.
-fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<Timed>) {
+fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>) {
     for (k, (operation, seconds)) in times.into_iter().enumerate() {
         if all.len() == k {
             all.push(TimedSeries { operation, points: Vec::new() });

@@ -7,10 +7,10 @@ use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
 pub const SCALING: &str = "scaling.svg";
 
 /// A number of GPUs and a measured number.
-type Printed = &'static [(f64, f64)];
+type PaperPoints = &'static [(f64, f64)];
 
 /// TFLOP/s of solvers on clover fermions. The papers' figures have more points, which are not printed as numbers.
-const CLOVER: [(&str, Printed); 4] = [
+const CLOVER: [(&str, PaperPoints); 4] = [
     // Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, 32⁴ on each, and 32³ × 256 in all
     // ("over 3").
     ("BiCGstab, weak, GTX 285 (2010)", &[(32.0, 4.75)]),
@@ -21,10 +21,10 @@ const CLOVER: [(&str, Printed); 4] = [
     ("GCR-DD, effective, M2050 (2011)", &[(128.0, 9.95), (256.0, 11.5)]),
 ];
 /// Times that GCR-DD is faster than BiCGstab there.
-const GAIN: (&str, Printed) = ("M2050 (2011)", &[(64.0, 1.52), (128.0, 1.63), (256.0, 1.64)]);
+const GAIN: (&str, PaperPoints) = ("M2050 (2011)", &[(64.0, 1.52), (128.0, 1.63), (256.0, 1.64)]);
 /// TFLOP/s of multi-shift CG with refinement, double-single, on M2050, 64³ × 192: section 9.2; at 64 from the speed-up of
 /// 2.56.
-const ASQTAD: (&str, Printed) = ("multi-shift CG, strong, M2050 (2011)", &[(64.0, 5.49 / 2.56), (256.0, 5.49)]);
+const ASQTAD: (&str, PaperPoints) = ("multi-shift CG, strong, M2050 (2011)", &[(64.0, 5.49 / 2.56), (256.0, 5.49)]);
 
 fn line(name: String, points: Vec<(f64, f64)>) -> PlottedCurve {
     PlottedCurve { name, points, style: CurveStyle::Line }

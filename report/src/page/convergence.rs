@@ -2,7 +2,7 @@
 use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
-use crate::plot::panel::{Colour, Panel, Shape};
+use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::text::count;
 use serde_json::Value;
 
@@ -94,19 +94,20 @@ impl ConvergenceSection {
         let y = if low < high { roomy((low, high)) } else { -12.0..0.5 };
         let mut layers = Vec::new();
         if self.tol.is_finite() {
-            let asked = Shape::Line { points: vec![(x.start, self.tol), (x.end, self.tol)], width: 1, dashed: true };
-            layers.push(layer("asked", Colour::Black, asked));
+            let asked =
+                LayerShape::Line { points: vec![(x.start, self.tol), (x.end, self.tol)], width: 1, dashed: true };
+            layers.push(layer("asked", PlotColour::Black, asked));
         }
         for (number, side) in self.history.iter().enumerate() {
             let step = side.len().div_ceil(POINTS).max(1);
             let points = side.iter().enumerate().step_by(step).map(|(k, y)| (k as f64, *y)).collect();
             let name = if number == 0 { "recurrence" } else { "" };
-            layers.push(layer(name, Colour::Blue, line(points, 1)));
+            layers.push(layer(name, PlotColour::Blue, line(points, 1)));
         }
         let ends = self.history.iter().zip(&self.true_residuals);
         let ends: Vec<_> = ends.map(|(side, y)| (side.len().saturating_sub(1) as f64, *y)).collect();
         if !ends.is_empty() {
-            layers.push(layer("true residual", Colour::Vermilion, Shape::Dots(ends)));
+            layers.push(layer("true residual", PlotColour::Vermilion, LayerShape::Dots(ends)));
         }
         let panel = Panel {
             about: "Residuals against the iteration".into(),

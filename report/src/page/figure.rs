@@ -1,7 +1,7 @@
 //! Pictures of a page, with words below.
 use crate::error::ReportError;
 use crate::plot::DrawError;
-use crate::plot::panel::{Colour, Layer, Panel, Shape, svg};
+use crate::plot::panel::{Layer, LayerShape, Panel, PlotColour, svg};
 use std::ops::Range;
 
 /// A picture with words below.
@@ -19,13 +19,13 @@ pub fn figure(panel: &Panel, caption: String) -> Result<Figure, ReportError> {
 }
 
 /// A layer with a name for the legend.
-pub fn layer(name: &str, colour: Colour, shape: Shape) -> Layer {
+pub fn layer(name: &str, colour: PlotColour, shape: LayerShape) -> Layer {
     Layer { name: name.into(), colour, shape }
 }
 
 /// A line through points.
-pub fn line(points: Vec<(f64, f64)>, width: u32) -> Shape {
-    Shape::Line { points, width, dashed: false }
+pub fn line(points: Vec<(f64, f64)>, width: u32) -> LayerShape {
+    LayerShape::Line { points, width, dashed: false }
 }
 
 /// Ends with some room beside them.

@@ -2,7 +2,7 @@
 use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
-use crate::plot::panel::{Colour, Panel, Shape};
+use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::records::correlators::{
     AXES, CorrelatorLine, Correlators, HADRONS, HadronChannel, LINES, masses_of_first_half,
 };
@@ -302,12 +302,12 @@ fn drawn(about: &str, axes: [String; 2], points: &[ErrorBar], caption: String) -
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(*y), high.max(*y)));
     let last = points.last().map_or(1.0, |point| point.at);
     let bar = |ErrorBar { at, ends: [lower, _, upper], .. }: &ErrorBar| {
-        layer("", Colour::Blue, line(vec![(*at, *lower), (*at, *upper)], 2))
+        layer("", PlotColour::Blue, line(vec![(*at, *lower), (*at, *upper)], 2))
     };
     let mut layers: Vec<_> = points.iter().map(bar).collect();
     let marks = |crossed: bool| points.iter().filter(move |point| point.crossed == crossed).map(|p| (p.at, p.ends[1]));
-    layers.push(layer("", Colour::Blue, Shape::Dots(marks(false).collect())));
-    layers.push(layer("", Colour::Vermilion, Shape::Crosses(marks(true).collect())));
+    layers.push(layer("", PlotColour::Blue, LayerShape::Dots(marks(false).collect())));
+    layers.push(layer("", PlotColour::Vermilion, LayerShape::Crosses(marks(true).collect())));
     let panel = Panel {
         about: format!("{about} against the time from the source"),
         axes,

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Colours that stay apart in the common kinds of colour blindness, and as greys in print (Okabe and Ito 2008).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
+pub enum PlotColour {
     /// For single values.
     Sky,
     /// For what counts most beside the average.
@@ -27,17 +27,17 @@ pub enum Colour {
     Black,
 }
 
-impl Colour {
+impl PlotColour {
     fn rgb(self) -> RGBColor {
         let (r, g, b) = match self {
-            Colour::Sky => (86, 180, 233),
-            Colour::Blue => (0, 114, 178),
-            Colour::Vermilion => (213, 94, 0),
-            Colour::Green => (0, 158, 115),
-            Colour::Orange => (230, 159, 0),
-            Colour::Purple => (204, 121, 167),
-            Colour::Grey => (150, 150, 150),
-            Colour::Black => (40, 40, 40),
+            PlotColour::Sky => (86, 180, 233),
+            PlotColour::Blue => (0, 114, 178),
+            PlotColour::Vermilion => (213, 94, 0),
+            PlotColour::Green => (0, 158, 115),
+            PlotColour::Orange => (230, 159, 0),
+            PlotColour::Purple => (204, 121, 167),
+            PlotColour::Grey => (150, 150, 150),
+            PlotColour::Black => (40, 40, 40),
         };
         RGBColor(r, g, b)
     }
@@ -45,8 +45,15 @@ impl Colour {
 
 /// The colour of a curve among many: as far apart as may be for all eyes, and none that is too light for a line on white.
 pub(super) fn of_curve(number: usize) -> RGBColor {
-    let first =
-        [Colour::Blue, Colour::Vermilion, Colour::Green, Colour::Orange, Colour::Sky, Colour::Purple, Colour::Black];
+    let first = [
+        PlotColour::Blue,
+        PlotColour::Vermilion,
+        PlotColour::Green,
+        PlotColour::Orange,
+        PlotColour::Sky,
+        PlotColour::Purple,
+        PlotColour::Black,
+    ];
     match first.get(number) {
         Some(colour) => colour.rgb(),
         None => {
@@ -57,7 +64,7 @@ pub(super) fn of_curve(number: usize) -> RGBColor {
 }
 
 /// What one entry of the legend stands for.
-pub enum Shape {
+pub enum LayerShape {
     /// A line through points; cut where it leaves the picture, interrupted where a number is not finite.
     Line {
         /// Points in the order in which they are joined.
@@ -82,9 +89,9 @@ pub struct Layer {
     /// For the legend; without a name it is not in there.
     pub name: String,
     /// Its colour.
-    pub colour: Colour,
+    pub colour: PlotColour,
     /// What is drawn.
-    pub shape: Shape,
+    pub shape: LayerShape,
 }
 
 /// A picture.
@@ -186,17 +193,19 @@ fn legend(area: &Area, layers: &[Layer]) -> Result<(), DrawError> {
         let colour = layer.colour.rgb();
         let (middle, high) = (x + sample / 2, 6 * UNITS);
         match &layer.shape {
-            Shape::Line { width, dashed, .. } => {
+            LayerShape::Line { width, dashed, .. } => {
                 let ends: &[(i32, i32)] = if *dashed { &[(0, 9), (15, 24)] } else { &[(0, 24)] };
                 for (from, to) in ends {
                     let ends = vec![(x + from * UNITS, y), (x + to * UNITS, y)];
                     area.draw(&PathElement::new(ends, stroke(colour, *width.max(&2))))?;
                 }
             }
-            Shape::Band(_) => area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], band(colour)))?,
-            Shape::Bars(..) => area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], colour.filled()))?,
-            Shape::Dots(_) => area.draw(&Circle::new((middle, y), 4 * UNITS, colour.filled()))?,
-            Shape::Crosses(_) => area.draw(&Cross::new((middle, y), 5 * UNITS, stroke(colour, 2)))?,
+            LayerShape::Band(_) => area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], band(colour)))?,
+            LayerShape::Bars(..) => {
+                area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], colour.filled()))?
+            }
+            LayerShape::Dots(_) => area.draw(&Circle::new((middle, y), 4 * UNITS, colour.filled()))?,
+            LayerShape::Crosses(_) => area.draw(&Cross::new((middle, y), 5 * UNITS, stroke(colour, 2)))?,
         }
         area.draw(&Text::new(layer.name.as_str(), (x + 30 * UNITS, y), text.clone()))?;
         x += (30 + 24) * UNITS + layer.name.chars().count() as i32 * FONT / 2;
@@ -220,7 +229,7 @@ fn draw(chart: &mut Plane, layer: &Layer, ranges: &[Range<f64>; 2]) -> Result<()
         there.map(|p| (p.0, p.1.clamp(y.start, y.end))).collect()
     };
     match &layer.shape {
-        Shape::Line { points, width, dashed } => {
+        LayerShape::Line { points, width, dashed } => {
             for piece in pieces(points, y) {
                 let style = stroke(colour, *width);
                 if *dashed {
@@ -230,19 +239,19 @@ fn draw(chart: &mut Plane, layer: &Layer, ranges: &[Range<f64>; 2]) -> Result<()
                 }
             }
         }
-        Shape::Band(points) => {
+        LayerShape::Band(points) => {
             let there = || points.iter().filter(|p| p.1.is_finite() && p.2.is_finite());
             let lower = there().map(|p| (p.0, p.1.clamp(y.start, y.end)));
             let upper = there().rev().map(|p| (p.0, p.2.clamp(y.start, y.end)));
             chart.draw_series([Polygon::new(lower.chain(upper).collect::<Vec<_>>(), band(colour))])?;
         }
-        Shape::Dots(points) => {
+        LayerShape::Dots(points) => {
             chart.draw_series(inside(points).into_iter().map(|at| Circle::new(at, 3 * UNITS, colour.filled())))?;
         }
-        Shape::Crosses(points) => {
+        LayerShape::Crosses(points) => {
             chart.draw_series(inside(points).into_iter().map(|at| Cross::new(at, 4 * UNITS, stroke(colour, 2))))?;
         }
-        Shape::Bars(low, width, heights) => {
+        LayerShape::Bars(low, width, heights) => {
             for (j, height) in heights.iter().enumerate() {
                 let ends = [j, j + 1].map(|j| (low + width * j as f64).clamp(x.start, x.end));
                 let corners = [(ends[0], 0.0), (ends[1], height.min(y.end))];
@@ -330,8 +339,8 @@ mod tests {
         let close = 1.0..1.0 + f64::EPSILON;
         for range in [-1e308..1e308, 5.0..5.0, close, 1e20..1e20, 0.0..0.0, 0.0..5e-324, f64::NAN..f64::NAN, 2.0..1.0] {
             let points = vec![(range.start, 1.0), (range.end, f64::MAX)];
-            let shape = Shape::Line { points, width: 1, dashed: true };
-            let layers = vec![Layer { name: "line".into(), colour: Colour::Sky, shape }];
+            let shape = LayerShape::Line { points, width: 1, dashed: true };
+            let layers = vec![Layer { name: "line".into(), colour: PlotColour::Sky, shape }];
             let (axes, ranges) = (["x".into(), "y".into()], [range.clone(), range]);
             let panel = Panel { about: String::new(), axes, ranges, counts: false, layers };
             assert!(svg(&panel).unwrap().ends_with("</svg>\n"));
@@ -351,15 +360,15 @@ mod tests {
 
     #[test]
     fn marks_beyond_the_edge_are_at_it_and_names_are_escaped() {
-        let layer = |name: &str, shape| Layer { name: name.into(), colour: Colour::Blue, shape };
+        let layer = |name: &str, shape| Layer { name: name.into(), colour: PlotColour::Blue, shape };
         let panel = Panel {
             about: "a < b & \"c\"".into(),
             axes: ["x".into(), "<y>".into()],
             ranges: [0.0..10.0, 0.0..1.0],
             counts: true,
             layers: vec![
-                layer("dots & more", Shape::Dots(vec![(5.0, 7.0), (6.0, f64::NAN), (20.0, 0.5)])),
-                layer("", Shape::Bars(0.0, 1.0, vec![1.0, 0.5])),
+                layer("dots & more", LayerShape::Dots(vec![(5.0, 7.0), (6.0, f64::NAN), (20.0, 0.5)])),
+                layer("", LayerShape::Bars(0.0, 1.0, vec![1.0, 0.5])),
             ],
         };
         let drawn = svg(&panel).unwrap();

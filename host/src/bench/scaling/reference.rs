@@ -1,5 +1,5 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
-use super::{ExchangeTime, OperatorKind, ScalingPlan, Timed, slowest, time, timed};
+use super::{ExchangeTime, OperatorKind, ScalingPlan, TimedOperation, slowest, time, timed};
 use crate::backend::Backend;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
@@ -86,7 +86,7 @@ impl Reference {
         let network = Arc::clone(&self.network);
         Domain::with_transport(self.backend.clone(), self.global, self.grid, network, transport, overlap)
     }
-    fn timed(&self, plan: &ScalingPlan, overlap: bool) -> Result<Vec<Timed>> {
+    fn timed(&self, plan: &ScalingPlan, overlap: bool) -> Result<Vec<TimedOperation>> {
         let domain = self.domain(plan.transport, overlap)?;
         let times = timed(&domain, plan)?;
         domain.let_go()?;
@@ -98,10 +98,8 @@ impl Reference {
         debug!("with {} cut {} times, {} each", ["x", "y", "z", "t"][direction], self.grid.size(), self.local);
         let alone = slowest(&*self.network, timed(&Domain::single(self.backend.clone(), self.local)?, plan)?)?;
         let [overlapped, in_turn] = [self.timed(plan, true)?, self.timed(plan, false)?];
-        let of_operation = |((alone, overlapped), in_turn): ((&Timed, &Timed), &Timed)| CutSeconds {
-            alone: alone.1,
-            overlapped: overlapped.1,
-            in_turn: in_turn.1,
+        let of_operation = |((alone, overlapped), in_turn): ((&TimedOperation, &TimedOperation), &TimedOperation)| {
+            CutSeconds { alone: alone.1, overlapped: overlapped.1, in_turn: in_turn.1 }
         };
         let operations = alone.iter().zip(&overlapped).zip(&in_turn).map(of_operation).collect();
         Ok(ReferenceTimes { direction, lattice: self.global.size(), grid: self.grid, operations })

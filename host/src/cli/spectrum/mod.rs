@@ -126,7 +126,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         }
     }
     let summary = Summary::of(&file, &input);
-    let files = result::write(&args.out, &file, (&input, &summary), world)?;
+    let files = result::write(&args.out, &file, &input, &summary, world)?;
     let [masses, correlators, jackknife] = summary.json();
     let object = json!({
         "output": args.out,

@@ -168,7 +168,7 @@ impl File {
 }
 
 /// *Collective.* Writes the arrays and the picture; answers with their names.
-pub fn write(folder: &Path, file: &File, (input, summary): (&Input, &Summary), world: &World) -> Outcome<Vec<PathBuf>> {
+pub fn write(folder: &Path, file: &File, input: &Input, summary: &Summary, world: &World) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
     let (array, names, picture) =

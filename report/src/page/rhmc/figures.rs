@@ -3,7 +3,7 @@ use super::observables::Observable;
 use super::series::{histogram, limits, running, thin};
 use crate::error::ReportError;
 use crate::page::figure::{Figure, figure, layer, line, roomy};
-use crate::plot::panel::{Colour, Layer, Panel, Shape};
+use crate::plot::panel::{Layer, LayerShape, Panel, PlotColour};
 use crate::records::trajectories::RunHistory;
 use crate::text::{count, digits};
 use std::f64::consts::TAU;
@@ -76,9 +76,9 @@ pub fn history(observable: &Observable) -> Result<Figure, ReportError> {
     // The band is below what it would hide.
     let mut layers = Vec::new();
     if average.len() > 1 {
-        layers.push(layer("error", Colour::Orange, Shape::Band(band)));
+        layers.push(layer("error", PlotColour::Orange, LayerShape::Band(band)));
     }
-    for (points, name, colour) in [(before, "left out", Colour::Grey), (kept, "value", Colour::Sky)] {
+    for (points, name, colour) in [(before, "left out", PlotColour::Grey), (kept, "value", PlotColour::Sky)] {
         if points.is_empty() {
             continue;
         }
@@ -87,11 +87,11 @@ pub fn history(observable: &Observable) -> Result<Figure, ReportError> {
         let named = if few { "" } else { name };
         layers.push(layer(named, colour, line(shown.clone(), 1)));
         if few {
-            layers.push(layer(name, colour, Shape::Dots(shown)));
+            layers.push(layer(name, colour, LayerShape::Dots(shown)));
         }
     }
     if average.len() > 1 {
-        layers.push(layer("running average", Colour::Vermilion, line(average, 2)));
+        layers.push(layer("running average", PlotColour::Vermilion, line(average, 2)));
     }
     let name = &observable.name;
     let panel = Panel {
@@ -126,9 +126,9 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
         there.map(|t| (t.number, t.delta)).collect::<Vec<(u64, f64)>>()
     };
     let classes = [
-        ("no Metropolis step", Colour::Grey, of(&|metropolis, _| !metropolis)),
-        ("accepted", Colour::Blue, of(&|metropolis, accepted| metropolis && accepted)),
-        ("rejected", Colour::Vermilion, of(&|metropolis, accepted| metropolis && !accepted)),
+        ("no Metropolis step", PlotColour::Grey, of(&|metropolis, _| !metropolis)),
+        ("accepted", PlotColour::Blue, of(&|metropolis, accepted| metropolis && accepted)),
+        ("rejected", PlotColour::Vermilion, of(&|metropolis, accepted| metropolis && !accepted)),
     ];
     let ranges = [across(&observable.points), upwards(observable)];
     let outside = observable.points.iter().filter(|p| p.1.is_finite() && !ranges[1].contains(&p.1)).count();
@@ -148,21 +148,21 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
     caption += &thinning(&observable.points);
     // The line of 0 is below what it would hide.
     let [x, _] = ranges.clone();
-    let zero = Shape::Line { points: vec![(x.start, 0.0), (x.end, 0.0)], width: 1, dashed: false };
-    let mut layers = vec![layer("", Colour::Black, zero)];
+    let zero = LayerShape::Line { points: vec![(x.start, 0.0), (x.end, 0.0)], width: 1, dashed: false };
+    let mut layers = vec![layer("", PlotColour::Black, zero)];
     for (name, colour, points) in classes.into_iter().filter(|class| !class.2.is_empty()) {
         let shown = thinned(&points);
         let name = format!("{name}: {}", points.len());
         layers.push(Layer {
             name,
             colour,
-            shape: if colour == Colour::Vermilion { Shape::Crosses(shown) } else { Shape::Dots(shown) },
+            shape: if colour == PlotColour::Vermilion { LayerShape::Crosses(shown) } else { LayerShape::Dots(shown) },
         });
     }
     if let Some((first, _)) = observable.points.get(observable.first).filter(|_| observable.first > 0) {
         let (x, y) = (*first as f64 - 0.5, &ranges[1]);
-        let edge = Shape::Line { points: vec![(x, y.start), (x, y.end)], width: 1, dashed: true };
-        layers.push(layer("left out before", Colour::Black, edge));
+        let edge = LayerShape::Line { points: vec![(x, y.start), (x, y.end)], width: 1, dashed: true };
+        layers.push(layer("left out before", PlotColour::Black, edge));
     }
     let about = "History of ΔH, accepted and rejected trajectories marked".into();
     figure(&Panel { about, axes: ["trajectory".into(), "ΔH".into()], ranges, counts: true, layers }, caption)
@@ -178,7 +178,7 @@ pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportE
     // What is far off would make the Gaussian so wide that nothing could be compared with it.
     let seen: Vec<f64> = kept.iter().copied().filter(|x| (found.low..=found.high).contains(x)).collect();
     let mut layers =
-        vec![layer(&count(seen.len(), "value"), Colour::Sky, Shape::Bars(found.low, found.width(), heights))];
+        vec![layer(&count(seen.len(), "value"), PlotColour::Sky, LayerShape::Bars(found.low, found.width(), heights))];
     let mut caption = "Histogram of ΔH.".to_string();
     if let Some((mean, sigma)) = width(&seen) {
         let factor = seen.len() as f64 * found.width() / (sigma * TAU.sqrt());
@@ -186,7 +186,7 @@ pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportE
         let gaussian: Vec<(f64, f64)> =
             (0..=300).map(at).map(|x| (x, factor * (-0.5 * ((x - mean) / sigma).powi(2)).exp())).collect();
         top = gaussian.iter().map(|p| p.1).fold(top, f64::max);
-        layers.push(layer("Gaussian of the same mean and width", Colour::Vermilion, line(gaussian, 2)));
+        layers.push(layer("Gaussian of the same mean and width", PlotColour::Vermilion, line(gaussian, 2)));
         let [mean, sigma] = [mean, sigma].map(|x| digits(x, sigma / 30.0)[0].clone());
         caption = format!("Histogram of ΔH and a Gaussian of the same mean, {mean}, and width, σ = {sigma}.");
     }
@@ -214,16 +214,16 @@ pub fn exponential(observable: &Observable) -> Option<Result<Figure, ReportError
     let ends = settled().fold((1.0_f64, 1.0_f64), |(low, high), (_, a, b)| (low.min(*a), high.max(*b)));
     let y = roomy(if ends.0 < ends.1 { ends } else { (average.last()?.1.min(1.0), average.last()?.1.max(1.0)) });
     let x = between(first, last);
-    let one = Shape::Line { points: vec![(x.start, 1.0), (x.end, 1.0)], width: 1, dashed: true };
+    let one = LayerShape::Line { points: vec![(x.start, 1.0), (x.end, 1.0)], width: 1, dashed: true };
     let mut layers = Vec::new();
     let name = "running average of exp(−ΔH)";
     if average.len() > 1 {
-        layers.push(layer("error", Colour::Orange, Shape::Band(band)));
-        layers.push(layer(name, Colour::Vermilion, line(average, 2)));
+        layers.push(layer("error", PlotColour::Orange, LayerShape::Band(band)));
+        layers.push(layer(name, PlotColour::Vermilion, line(average, 2)));
     } else {
-        layers.push(layer(name, Colour::Vermilion, Shape::Dots(average)));
+        layers.push(layer(name, PlotColour::Vermilion, LayerShape::Dots(average)));
     }
-    layers.push(layer("1", Colour::Black, one));
+    layers.push(layer("1", PlotColour::Black, one));
     let caption = format!("Running average of exp(−ΔH): {}. In equilibrium it is 1.", mean(observable));
     let about = "Running average of exp(−ΔH) and the line 1".into();
     let axes = ["trajectory".into(), "⟨exp(−ΔH)⟩".into()];
@@ -232,7 +232,7 @@ pub fn exponential(observable: &Observable) -> Option<Result<Figure, ReportError
 
 /// Several histories in one picture, with names for the legend; none where there is none.
 pub fn together(chosen: &[(&str, &Observable)], what: &str, axis: &str) -> Option<Result<Figure, ReportError>> {
-    const COLOURS: [Colour; 3] = [Colour::Blue, Colour::Vermilion, Colour::Green];
+    const COLOURS: [PlotColour; 3] = [PlotColour::Blue, PlotColour::Vermilion, PlotColour::Green];
     let longest = chosen.iter().map(|(_, o)| &o.points).max_by_key(|points| points.len())?;
     let values: Vec<f64> = chosen.iter().flat_map(|(_, o)| o.points.iter().map(|p| p.1)).collect();
     let (_, high) = limits(&values).unwrap_or((0.0, 1.0));
@@ -242,7 +242,7 @@ pub fn together(chosen: &[(&str, &Observable)], what: &str, axis: &str) -> Optio
         let shown = thinned(&observable.points);
         let shape = if longest.len() <= FEW {
             layers.push(layer("", colour, line(shown.clone(), 1)));
-            Shape::Dots(shown)
+            LayerShape::Dots(shown)
         } else {
             line(shown, 1)
         };
