@@ -26,7 +26,7 @@
 //! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |
 //!
 //! [`solve::solve_wilson`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
-//! the [`SpinorSpace`](field::SpinorSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
+//! the [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program
 //! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
