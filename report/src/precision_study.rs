@@ -2,6 +2,7 @@
 //! of Bonati, Cossu, D'Elia and Incardona (2011).
 use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
 use crate::records::trajectories::TrajectoryRecord;
+use crate::text::extents;
 use serde_json::{Value, json};
 use statistics::average;
 use std::fmt::Write;
@@ -114,10 +115,6 @@ impl SettingResult {
             "seconds": number(self.seconds),
         })
     }
-}
-
-fn extents(lattice: [usize; 4]) -> String {
-    lattice.map(|extent| extent.to_string()).join("×")
 }
 
 /// For people.

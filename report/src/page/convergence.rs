@@ -3,7 +3,7 @@ use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
-use crate::text::count;
+use crate::text::{count, extents_in};
 use serde_json::Value;
 
 /// More right-hand sides, or entries of a history, are not drawn.
@@ -38,7 +38,7 @@ impl ConvergenceSection {
             _ => None,
         };
         let mut facts = Vec::new();
-        let lattice = page::extents(&object["lattice"]);
+        let lattice = extents_in(&object["lattice"]);
         let sums = [
             ("operator", text("operator")),
             ("lattice", lattice),

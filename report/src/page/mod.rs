@@ -19,7 +19,6 @@ mod timeline;
 
 use crate::text::escape;
 use figure::Figure;
-use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -81,13 +80,6 @@ fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>)
         let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
     }
     *page += "</dl>\n";
-}
-
-/// Extents as people write them; none where there are no four.
-fn extents(value: &Value) -> Option<String> {
-    let numbers: Vec<String> =
-        value.as_array()?.iter().map(|n| n.as_u64().map(|n| n.to_string())).collect::<Option<_>>()?;
-    (numbers.len() == 4).then(|| numbers.join("×"))
 }
 
 /// What deserves attention, if there is anything.

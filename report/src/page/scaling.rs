@@ -3,7 +3,7 @@ use super::figure::{Figure, undrawable};
 use crate::error::ReportError;
 use crate::page;
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve, lines};
-use crate::text::{count, escape};
+use crate::text::{count, escape, extents};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -127,10 +127,6 @@ fn four(value: &Value) -> Option<[u64; 4]> {
     numbers?.try_into().ok()
 }
 
-fn times(size: [u64; 4]) -> String {
-    size.map(|n| n.to_string()).join("×")
-}
-
 /// Precision and reals of a link of a row.
 fn format_of(row: &Value) -> String {
     let [precision, reals] = ["precision", "reconstruct"].map(|key| row[key].as_str().unwrap_or_default());
@@ -202,7 +198,7 @@ impl ScalingSection {
             let operator = point["operator"].as_str().unwrap_or_default().to_string();
             let setup = TimingSetup::of(&json!({ "device": point["device"], "layout": point })).to_string();
             let name = [format_of(point), setup].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-            let subject = ScalingSubject { kind, operator, lattice: times(lattice) };
+            let subject = ScalingSubject { kind, operator, lattice: extents(lattice) };
             self.add(subject, name.join(", "), processes, efficiency);
         }
         if self.points == before { Err("has no points with an efficiency".into()) } else { Ok(()) }
@@ -237,7 +233,7 @@ impl ScalingSection {
                 let format =
                     if row.nrhs == 1 { row.format.clone() } else { format!("{}, {} sides", row.format, row.nrhs) };
                 let mut note = |kind, lattice| {
-                    let subject = ScalingSubject { kind, operator: row.operator.clone(), lattice: times(lattice) };
+                    let subject = ScalingSubject { kind, operator: row.operator.clone(), lattice: extents(lattice) };
                     let setups = times_of.entry((subject, format.clone())).or_default();
                     let curve = setups.entry(benchmark.setup.clone()).or_default();
                     let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
@@ -324,7 +320,7 @@ fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64,
 fn table(html: &mut String, benchmark: &Benchmark) {
     let processes =
         if benchmark.processes == 1 { "1 process".into() } else { format!("{} processes", benchmark.processes) };
-    let about = escape(&format!("{processes} in the grid {}, {}", times(benchmark.grid), benchmark.device));
+    let about = escape(&format!("{processes} in the grid {}, {}", extents(benchmark.grid), benchmark.device));
     let _ = writeln!(html, "<p>{about}:</p>\n<div class=\"wide\">\n<table>");
     *html += "<thead><tr><th>operator</th><th>format</th><th>lattice</th><th>right-hand sides</th><th>µs</th>\
               <th>GFLOP/s</th><th>GB/s</th><th>of a copy</th></tr></thead>\n<tbody>\n";
@@ -335,7 +331,7 @@ fn table(html: &mut String, benchmark: &Benchmark) {
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} %</td></tr>",
             escape(&row.operator),
             escape(&row.format),
-            times(row.lattice),
+            extents(row.lattice),
             row.nrhs,
             number(row.microseconds, 1),
             number(row.gflops, 1),

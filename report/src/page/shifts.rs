@@ -1,6 +1,6 @@
 //! Solves for several masses or shifts at once.
 use crate::page;
-use crate::text::{count, escape};
+use crate::text::{count, escape, extents_in};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ impl ShiftsSection {
         };
         let all = [
             ("operator", text("operator")),
-            ("lattice", page::extents(&object["lattice"])),
+            ("lattice", extents_in(&object["lattice"])),
             ("mass", text("mass")),
             ("systems", Some(systems.len().to_string())),
             ("solver", text("solver")),

@@ -7,7 +7,7 @@ use crate::records::correlators::{
     AXES, CorrelatorLine, Correlators, HADRONS, HadronChannel, LINES, masses_of_first_half,
 };
 use crate::records::end_of_lines;
-use crate::text::{count, digits, escape};
+use crate::text::{count, digits, escape, extents_in};
 use serde_json::{Value, json};
 use statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use std::fmt::Write;
@@ -98,7 +98,7 @@ impl SpectrumReport {
     /// In words.
     pub fn sentence(&self) -> String {
         let mut text = count(self.configurations, "configuration");
-        if let Some(lattice) = page::extents(&self.first["lattice"]) {
+        if let Some(lattice) = extents_in(&self.first["lattice"]) {
             let _ = write!(text, " on {lattice}");
         }
         let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name).collect();

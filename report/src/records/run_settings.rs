@@ -1,5 +1,6 @@
 //! Settings of a run, as its lines tell them, in words. What is not there, or not as expected, is left out.
 use super::trajectories::RunHistory;
+use crate::text::extents_in;
 use serde_json::Value;
 
 /// What the run is: names and values.
@@ -21,9 +22,7 @@ pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
 
 /// `X×Y×Z×T`.
 pub fn lattice(settings: &Value) -> Option<String> {
-    let size: Option<Vec<String>> =
-        settings["lattice"].as_array()?.iter().map(|n| Some(n.as_u64()?.to_string())).collect();
-    size.filter(|size| size.len() == 4).map(|size| size.join("×"))
+    extents_in(&settings["lattice"])
 }
 
 /// A few words on the gauge action.

@@ -1,7 +1,7 @@
 //! `ferrite bench model`.
 mod flags;
 mod machine;
-mod present;
+mod measure;
 
 use crate::cli::plot::write_lines;
 use crate::cli::world::World;
@@ -81,21 +81,21 @@ pub struct Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let world = &context.world;
     let asked = world.agree(Asked::new(&args, world.size()))?;
-    let (machine, present) = match asked.source {
+    let (machine, measured) = match asked.source {
         Source::File(ref machine) => (machine.clone(), None),
         Source::Processes(ref formats) => {
-            let (machine, present) = present::measure(formats, &asked, context)?;
-            (machine, Some(present))
+            let (machine, measured) = measure::measure(formats, &asked, context)?;
+            (machine, Some(measured))
         }
     };
     if let Some(path) = &args.save {
         world.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
     }
-    let [lattice, local] = present.as_ref().map_or(asked.lattices(&machine.operator), |present| present.lattices);
+    let [lattice, local] = measured.as_ref().map_or(asked.lattices(&machine.operator), |measured| measured.lattices);
     let predictions = Predictions::new(&machine, &asked.request([lattice, local]));
     let mut compared = Vec::new();
-    if let Some(present) = &present {
-        compared.extend(compare(&machine, &present.points, &present.cluster));
+    if let Some(measured) = &measured {
+        compared.extend(compare(&machine, &measured.points, &measured.cluster));
     }
     if !asked.points.is_empty() {
         compared.extend(from_file(&machine, &asked, world)?);
@@ -113,15 +113,15 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         }
     };
     let object = json!({
-        "backend": present.as_ref().map(|present| present.backend),
+        "backend": measured.as_ref().map(|measured| measured.backend),
         "device": machine.device,
-        "layout": present.as_ref().map(|present| &present.layout),
+        "layout": measured.as_ref().map(|measured| &measured.layout),
         "operator": machine.operator,
         "lattice": lattice.size(),
         "local": local.size(),
         "machine": args.machine.as_ref().or(args.save.as_ref()),
         "measured_on": machine.processes,
-        "measuring_seconds": present.as_ref().map(|present| present.seconds),
+        "measuring_seconds": measured.as_ref().map(|measured| measured.seconds),
         "exchanges": machine.exchanges.iter().map(|exchange| json!({
             "transport": exchange.transport,
             "latency_microseconds": 1e6 * exchange.wire.latency,

@@ -16,7 +16,7 @@ use std::time::Instant;
 use tracing::{debug, info, warn};
 
 /// What was found out beside the machine.
-pub struct Present {
+pub struct MeasuredRun {
     /// Of strong and of weak scaling.
     pub lattices: [Lattice; 2],
     /// The host of these processes.
@@ -32,7 +32,7 @@ pub struct Present {
 }
 
 /// *Collective.*
-pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(Machine, Present)> {
+pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(Machine, MeasuredRun)> {
     let (world, start) = (&context.world, Instant::now());
     let hosts = world.hosts()?;
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
@@ -101,7 +101,7 @@ pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(
     let layout = layouts[layouts.len() - 1].describe();
     let (backend, seconds) = (device.name(), start.elapsed().as_secs_f64());
     info!("measured in {seconds:.1} s");
-    Ok((machine, Present { lattices, cluster, points, backend, layout, seconds }))
+    Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout, seconds }))
 }
 
 /// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are
