@@ -1,6 +1,6 @@
 //! What `ferrite bench model` reads: rates of a machine, or points that were measured, and what it makes of them.
 #![no_main]
-use ferrite::bench::model::{Cluster, Machine, points_from_json};
+use ferrite_report::model::{Cluster, Machine, points_from_json};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
 pub mod accuracy;
 mod halo;
-pub mod model;
+pub mod scaling;
 pub mod solver;
 
 pub use halo::timeline;

@@ -9,7 +9,8 @@
 //! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
 //! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
 //! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal, Coulomb and Landau gauge |
-//! | [`quenched`], [`statistics`] | SU(3) ensembles by heat bath and over-relaxation; means of correlated series |
+//! | [`quenched`] | SU(3) ensembles by heat bath and over-relaxation |
+//! | [`statistics`] | means of correlated series, the jackknife |
 //! | [`spectrum`] | correlators of mesons and nucleons, effective masses |
 //! | [`flow`] | the gradient flow: energy density, topological charge, t₀ and w₀ |
 //! | [`rhmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
@@ -29,7 +30,7 @@
 //!
 //! # In your own program
 //! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
-//!   [`gpu_kernels`]. Use them from here, and their versions fit.
+//!   [`statistics`], [`gpu_kernels`]. Use them from here, and their versions fit.
 //! * Nothing is global: as many backends as you like live in one process, of one device or of several, each used by one
 //!   thread at a time. Functions that work on the host alone use the [rayon] pool that they are called in.
 //! * What can go wrong is an error type of its own, an enum that can be matched on. Functions panic only where their
@@ -65,7 +66,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 pub use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
-pub use {comms, gpu_kernels, num_complex, rational, solvers};
+pub use {comms, gpu_kernels, num_complex, rational, solvers, statistics};
 
 pub mod backend;
 pub mod bench;
@@ -87,6 +88,5 @@ pub mod rhmc;
 pub mod smear;
 pub mod solve;
 pub mod spectrum;
-pub mod statistics;
 pub mod tune;
 mod workload;

@@ -2,6 +2,7 @@
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
 use ferrite::files::{FileError, Problem};
+use ferrite_report::ReportError;
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -136,6 +137,15 @@ impl From<BackendError> for Failure {
         match error {
             BackendError::Driver { .. } => Self::failed(error),
             _ => Self::refused(error),
+        }
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Unreadable(_) => Self::refused(error),
+            ReportError::Undrawable(_) => Self::failed(error),
         }
     }
 }

@@ -27,6 +27,7 @@ mod method;
 mod output;
 mod plan;
 pub mod plaquette;
+mod plot;
 mod profile;
 mod progress;
 mod provenance;

@@ -1,5 +1,6 @@
 //! Output files: found unusable before the work, not after it.
 use ferrite::files::{Problem, atomic};
+use ferrite_report::records::end_of_lines;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -115,11 +116,6 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     }
     let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is no text: {why}; name another file"))?;
     Ok(Lines { text: text.into(), half: !rest.is_empty() })
-}
-
-/// Where the last whole line ends.
-pub fn end_of_lines(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 /// Takes half a line off the end of a file, of which these lines were read.

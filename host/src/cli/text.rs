@@ -1,4 +1,6 @@
 //! Values as typed, and numbers as people read them.
+pub use ferrite_report::text::count;
+
 use ferrite::lattice::Lattice;
 
 /// `X,Y,Z,T`, a lattice.
@@ -45,11 +47,6 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
         Ok(x) if x > 0.0 && x.is_finite() => Ok((x * 2f64.powi(power)) as usize),
         _ => Err(format!("'{text}' is not an amount of memory, for example 20GiB or 500MiB")),
     }
-}
-
-/// `1 mistake`, `2 mistakes`.
-pub fn count(n: usize, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
     Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
-    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
+    Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg, block_cgnr, cg,
+    cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::ops::ControlFlow;

@@ -7,16 +7,17 @@
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
 //! | [`nucleon`] | the nucleon and its parity partner |
 //! | [`staggered`] | local mesons of staggered quarks |
-//! | [`effective`] | effective masses, with errors by the jackknife over configurations |
+//! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
 //! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum
 //! over processes. Time is counted from the source.
-pub mod effective;
 pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
 pub mod sources;
 pub mod staggered;
+
+pub use statistics::effective;
 
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;

@@ -1,15 +1,16 @@
 //! `ferrite bench accuracy`.
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::cli::plot::write_lines;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome, target};
-use crate::plot::{Line, Lines, write_lines};
 use clap::Args;
 use ferrite::bench::Options;
 use ferrite::bench::accuracy::{Curve, accuracy, tolerances};
 use ferrite::field::DeviceField;
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, Precision};
+use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -106,25 +107,24 @@ fn short(share: f64) -> String {
     }
 }
 
-fn picture(curves: &[Curve], lattice: Lattice) -> Lines {
+fn picture(curves: &[Curve], lattice: Lattice) -> LinePlot {
     let line = |curve: &Curve| {
         let points = tolerances().into_iter().zip(&curve.share);
-        Line {
+        PlottedCurve {
             name: format!(
                 "{} {}",
                 name_of(&PRECISIONS, curve.precision),
                 name_of(&RECONSTRUCTIONS, curve.reconstruction)
             ),
             points: points.filter(|(_, s)| **s > 0.0).map(|(e, s)| (e.log10(), s.log10())).collect(),
-            dashed: false,
-            marks: false,
+            style: CurveStyle::Line,
         }
     };
-    Lines {
+    LinePlot {
         title: format!("Even-odd Wilson matrix on {lattice}, random links"),
         subtitle: "share of components that deviate by more than epsilon from double precision, 18 reals".into(),
         axes: ["log10 epsilon".into(), "log10 share".into(), String::new()],
         logarithmic: [false; 2],
-        lines: curves.iter().map(line).filter(|line| !line.points.is_empty()).collect(),
+        curves: curves.iter().map(line).filter(|line| !line.points.is_empty()).collect(),
     }
 }

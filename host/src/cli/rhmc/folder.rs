@@ -14,12 +14,12 @@
 //! links: in a copy of the folder that was made while the run went on, the two may be of different trajectories.
 use super::super::fields::Reading;
 use super::super::layout::Layout;
-use super::super::report::data::FILE;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions, atomic};
+use ferrite_report::records::trajectories::FILE;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};

@@ -1,5 +1,4 @@
 //! What is said of a trajectory.
-use super::super::report::data::SCHEMA;
 use super::super::{Failure, Outcome as Done, profile};
 use super::input::Input;
 use ferrite::backend::KernelTime;
@@ -10,6 +9,7 @@ use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
 use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
 use ferrite::statistics::average;
 use ferrite::{FermionKind, Precision};
+use ferrite_report::records::trajectories::SCHEMA;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 

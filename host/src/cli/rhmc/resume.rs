@@ -1,10 +1,10 @@
 //! Whether an input goes on with the run in a folder.
-use super::super::report::{data, settings::changed};
 use super::super::world::World;
 use super::super::{Failure, Outcome};
 use super::folder::State;
 use super::input::Input;
 use super::settings;
+use ferrite_report::records::{run_settings::changed, trajectories};
 use serde_json::Value;
 use std::path::Path;
 use tracing::warn;
@@ -38,7 +38,7 @@ pub fn goes_on(state: &mut State, input: &Input, out: &Path, now: &mut Value, wo
     if !world.speaks() {
         return Ok(());
     }
-    let before = data::read(out)?;
+    let before = trajectories::read(out)?;
     let (first, last) = (before.starts.first().map_or(&Value::Null, |(_, first)| first), before.settings());
     let began =
         state.start.clone().or_else(|| first["start"].as_str().map(String::from)).unwrap_or_else(|| asked.clone());

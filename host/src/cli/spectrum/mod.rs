@@ -11,16 +11,13 @@ use super::configured::Configured;
 use super::solve::Solve;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
-pub use correlators::Correlators;
 use ferrite::field::host::{ColourVector, Spinor};
 use input::Input;
 use kept::Kept;
 use rayon::prelude::*;
-pub use result::{AXES, LINES};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-pub use summary::HADRONS;
 use summary::Summary;
 use tracing::info;
 
@@ -114,10 +111,10 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
         configuration.hold(world)?;
         let found = if input.staggered {
             let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, &device, context)?;
-            Correlators::staggered(&propagator, &input, world)?
+            correlators::staggered(&propagator, &input, world)?
         } else {
             let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, &device, context)?;
-            let found = Correlators::wilson(&propagator, &input, world)?;
+            let found = correlators::wilson(&propagator, &input, world)?;
             propagator.fields.into_par_iter().for_each(drop);
             found
         };

@@ -2,24 +2,21 @@
 use super::super::configured::{Configured, Match};
 use super::super::world::World;
 use super::super::{Failure, Outcome, target};
-use super::correlators::Correlators;
+use super::correlators;
 use super::input::Input;
 use super::kept::{Kept, difference, written};
 use super::summary::Summary;
-use crate::plot::compared::write_compared;
+use crate::cli::plot::write_svg;
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
+use ferrite_report::plot::error_bars;
+use ferrite_report::records::correlators::{AXES, CorrelatorLine, Correlators, LINES};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
-
-/// One line for each configuration.
-pub const LINES: &str = "correlators.jsonl";
-/// What the axes of the array are, and configurations of a bin.
-pub const AXES: &str = "correlators.json";
 
 /// What is known of all configurations.
 pub struct File {
@@ -56,7 +53,9 @@ impl File {
             if let Some(what) = difference(&value["input"], &input.of_correlators()) {
                 return Err(at(format!("it was made with another {what}: name another folder")));
             }
-            let (configuration, found) = Correlators::from_line(&value).map_err(at)?;
+            let CorrelatorLine { typed, canonical, content, correlators: found } =
+                CorrelatorLine::read(&value).map_err(at)?;
+            let configuration = Configured { typed, canonical, stamp: None, content };
             file.fits(&configuration, &found).map_err(at)?;
             file.done.push((configuration, found));
         }
@@ -149,7 +148,7 @@ impl File {
     /// *Collective.* Adds a line.
     pub fn add(&mut self, configuration: &Configured, found: Correlators, input: &Input, world: &World) -> Outcome {
         self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
-        let (line, path) = (found.line(configuration, input), self.folder.join(LINES));
+        let (line, path) = (correlators::line(&found, configuration, input), self.folder.join(LINES));
         world.once(|| target::append_line(&path, &line).map_err(Failure::failed))?;
         self.done.push((configuration.clone(), found));
         Ok(())
@@ -189,7 +188,7 @@ pub fn write(folder: &Path, file: &File, input: &Input, summary: &Summary, world
         });
         target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
         let plot = summary.picture(&input.title(), &first.about["lattice"]);
-        write_compared(&picture, &plot).map_err(Failure::failed)
+        write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
     })?;
     Ok(vec![folder.join(LINES), array, names, picture])
 }

@@ -2,8 +2,10 @@
 use super::super::text::count;
 use super::input::Input;
 use super::result::File;
-use crate::plot::compared::{Compared, Values};
-use ferrite::spectrum::effective::{Estimate, Shape, bins, effective_masses, jackknife};
+use ferrite::spectrum::effective::CorrelatorShape;
+use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
+use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
+use ferrite_report::records::correlators::{HADRONS, masses_of_first_half};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,9 +15,9 @@ pub struct Hadron {
     /// For people.
     name: String,
     /// C(t), of a hadron with several parts their mean.
-    correlator: Vec<Option<Estimate>>,
+    correlator: Vec<Option<JackknifeEstimate>>,
     /// From each time to the next.
-    masses: Vec<Option<Estimate>>,
+    masses: Vec<Option<JackknifeEstimate>>,
 }
 
 /// All of them.
@@ -28,22 +30,13 @@ pub struct Summary {
     left_out: usize,
 }
 
-/// Hadrons that are shown: names of their correlators, and how they fall. Other staggered mesons have states that alternate
-/// in time, and no effective mass of this kind.
-pub const HADRONS: [(&str, &[&str], Shape); 4] = [
-    ("pion", &["g5"], Shape::Cosh),
-    ("rho", &["gx", "gy", "gz"], Shape::Cosh),
-    ("nucleon", &["nucleon.positive"], Shape::Exponential),
-    ("Goldstone pion", &["pion"], Shape::Cosh),
-];
-
 /// Points whose error is not more than this share of their value decide what a panel shows.
 const SURE: f64 = 0.25;
 
-fn json_of(estimates: &[Option<Estimate>]) -> Vec<Value> {
+fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-    let one = |estimate: &Option<Estimate>| match estimate {
-        Some(Estimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
+    let one = |estimate: &Option<JackknifeEstimate>| match estimate {
+        Some(JackknifeEstimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
         None => Value::Null,
     };
     estimates.iter().map(one).collect()
@@ -52,23 +45,19 @@ fn json_of(estimates: &[Option<Estimate>]) -> Vec<Value> {
 impl Summary {
     /// With errors by the jackknife over bins of configurations.
     pub fn of(file: &File, input: &Input) -> Self {
-        let hadron = |(name, parts, shape): (&str, &[&str], Shape)| {
+        let hadron = |name: &str, parts: &[&str], shape: CorrelatorShape| {
             let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
             let samples = bins(&samples, input.bin);
-            // Those of the nucleon fall for less than half of the extent.
-            let masses = |mean: &[f64]| {
-                let mut all = effective_masses(mean, shape);
-                all.truncate(mean.len() / 2);
-                all
-            };
+            let masses = |mean: &[f64]| masses_of_first_half(mean, shape);
             let correlator = jackknife(&samples, |mean| mean.iter().map(|c| Some(*c)).collect());
             Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses) })
         };
         let more = input.plot.iter().map(|name| {
-            let shape = if name.starts_with("nucleon") { Shape::Exponential } else { Shape::Cosh };
-            hadron((name, &[name], shape))
+            let is_baryon = name.starts_with("nucleon");
+            hadron(name, &[name], if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh })
         });
-        let hadrons = HADRONS.into_iter().map(hadron).chain(more).flatten().collect();
+        let usual = HADRONS.iter().map(|channel| hadron(channel.name, channel.parts, channel.shape));
+        let hadrons = usual.chain(more).flatten().collect();
         let configurations = file.len();
         let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
         let left_out = configurations.saturating_sub(bins * input.bin);
@@ -91,17 +80,17 @@ impl Summary {
         }
     }
     /// Effective masses, one panel below the other.
-    pub fn picture(&self, title: &str, lattice: &Value) -> Compared {
+    pub fn picture(&self, title: &str, lattice: &Value) -> ErrorBarPlot {
         let extents: Vec<String> = lattice.as_array().into_iter().flatten().map(Value::to_string).collect();
         let on = if extents.is_empty() { String::new() } else { format!(" on {}", extents.join("×")) };
-        let panel = |hadron: &Hadron| Values {
+        let panel = |hadron: &Hadron| ErrorBarPanel {
             axis: hadron.name.clone(),
             logarithmic: false,
             at: hadron.masses.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
             range: sure_range(&hadron.masses),
         };
         let times = self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0);
-        Compared {
+        ErrorBarPlot {
             title: format!("Effective masses, {title}{on}"),
             subtitle: format!("{}; errors by the jackknife", self.counts()),
             places: (0..times).map(|t| t.to_string()).collect(),
@@ -113,9 +102,9 @@ impl Summary {
     pub fn text(&self, folder: &Path, all: bool) -> String {
         let mut text = format!("{}: {}\n", folder.display(), self.counts());
         let shown = if all { &self.hadrons[..] } else { &self.hadrons[..self.hadrons.len().min(1)] };
-        let masses: Vec<(&str, &[Option<Estimate>])> =
+        let masses: Vec<(&str, &[Option<JackknifeEstimate>])> =
             self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..])).collect();
-        let correlators: Vec<(&str, &[Option<Estimate>])> =
+        let correlators: Vec<(&str, &[Option<JackknifeEstimate>])> =
             shown.iter().map(|h| (h.name.as_str(), &h.correlator[..])).collect();
         text += &table("t", &masses, |x, error| match error {
             Some(error) => format!("{x:.5} ± {error:.5}"),
@@ -138,7 +127,11 @@ impl Summary {
 }
 
 /// Columns by time, with the errors that there are.
-fn table(corner: &str, columns: &[(&str, &[Option<Estimate>])], cell: impl Fn(f64, Option<f64>) -> String) -> String {
+fn table(
+    corner: &str,
+    columns: &[(&str, &[Option<JackknifeEstimate>])],
+    cell: impl Fn(f64, Option<f64>) -> String,
+) -> String {
     let width = if corner == "t" { 20 } else { 24 };
     let mut text = format!("{corner:>4}");
     columns.iter().for_each(|(name, _)| text += &format!("  {name:>width$}"));
@@ -156,7 +149,7 @@ fn table(corner: &str, columns: &[(&str, &[Option<Estimate>])], cell: impl Fn(f6
 }
 
 /// What the points with small errors, and their bars, take up; `None` where there are no errors, or none small.
-fn sure_range(masses: &[Option<Estimate>]) -> Option<[f64; 2]> {
+fn sure_range(masses: &[Option<JackknifeEstimate>]) -> Option<[f64; 2]> {
     let sure = masses.iter().flatten().filter(|m| m.error <= SURE * m.value.abs());
     sure.map(|m| [m.value - m.error, m.value + m.error]).reduce(|[a, b], [low, high]| [a.min(low), b.max(high)])
 }
@@ -167,7 +160,7 @@ mod tests {
 
     #[test]
     fn one_noisy_point_does_not_flatten_the_rest() {
-        let at = |value, error| Some(Estimate { value, error });
+        let at = |value, error| Some(JackknifeEstimate { value, error });
         let masses = [at(0.5, 0.01), at(0.4, 0.02), None, at(0.3, 0.9), at(7.0, 5.0), at(0.4, f64::NAN)];
         let [low, high] = sure_range(&masses).unwrap();
         assert!((low - 0.38).abs() < 1e-15 && (high - 0.51).abs() < 1e-15, "{low} {high}");

@@ -1,29 +1,31 @@
 //! What was asked for, checked.
 use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
-use super::{Arguments, picture, read};
+use super::{Arguments, read};
 use crate::cli::formats::choose;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
 use crate::cli::{Failure, Outcome, target};
 use ferrite::FermionKind;
-use ferrite::bench::model::{Cluster, Format, MOST_GPUS, Machine, Point, Wire, points_from_json};
 use ferrite::dirac::{Definition, operator_named};
 use ferrite::lattice::Lattice;
 use ferrite::solve::{LinkStorage, Precision};
+use ferrite_report::model::pictures::SCALING;
+use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
+use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
 
 /// What to do.
 pub struct Asked {
     /// Where the machine comes from.
     pub source: Source,
     /// Which formats.
-    pub shown: Shown,
+    shown: FormatFilter,
     /// Of strong and of weak scaling, where they were given.
     given: [Option<Lattice>; 2],
     /// Numbers of GPUs.
-    pub gpus: Vec<usize>,
+    gpus: Vec<usize>,
     /// Hosts and their network.
     pub cluster: Cluster,
     /// To compare with.
-    pub points: Vec<Point>,
+    pub points: Vec<MeasuredPoint>,
 }
 
 /// Where a machine comes from.
@@ -52,7 +54,7 @@ impl Asked {
             target::check(path).map_err(Failure::refused)?;
         }
         if let Some(folder) = &args.plot {
-            target::check(&folder.join(picture::SCALING)).map_err(Failure::refused)?;
+            target::check(&folder.join(SCALING)).map_err(Failure::refused)?;
         }
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
         if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
@@ -79,7 +81,7 @@ impl Asked {
                 if points.is_empty() { Err(wrong("it has no points to compare with".into())) } else { Ok(points) }?
             }
         };
-        let shown = Shown::new(args)?;
+        let shown = shown(args)?;
         let source = match &args.machine {
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
@@ -107,6 +109,16 @@ impl Asked {
         let [strong, weak] = defaults.map(standard);
         [self.given[0].unwrap_or(strong), self.given[1].unwrap_or(weak)]
     }
+    /// What is to be predicted for the lattices of strong and of weak scaling.
+    pub fn request(&self, [strong, weak]: [Lattice; 2]) -> PredictionRequest {
+        PredictionRequest {
+            strong: strong.size(),
+            weak: weak.size(),
+            gpus: self.gpus.clone(),
+            cluster: self.cluster,
+            formats: self.shown.clone(),
+        }
+    }
 }
 
 impl Formats {
@@ -128,33 +140,20 @@ impl Formats {
     }
 }
 
-/// Formats to show, by name; all of the machine's, where none were asked for.
-#[derive(Default)]
-pub struct Shown {
-    precisions: Option<Vec<&'static str>>,
-    links: Option<Vec<&'static str>>,
-}
-
-impl Shown {
-    fn new(args: &Arguments) -> Outcome<Self> {
-        fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
-            let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
-            text.map(|text| choose(flag, Some(text), &choices)).transpose()
-        }
-        Ok(Shown {
-            precisions: names("precision", args.precision.as_ref(), &PRECISIONS.map(|(name, _)| name))?,
-            links: names("reconstruct", args.reconstruct.as_ref(), &RECONSTRUCTIONS.map(|(name, _)| name))?,
-        })
+/// Formats to show.
+fn shown(args: &Arguments) -> Outcome<FormatFilter> {
+    fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
+        let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
+        text.map(|text| choose(flag, Some(text), &choices)).transpose()
     }
-    /// Whether this one is shown.
-    pub fn has(&self, format: &Format) -> bool {
-        let is_in = |names: &Option<Vec<&str>>, name: &str| names.as_ref().is_none_or(|names| names.contains(&name));
-        is_in(&self.precisions, &format.precision) && is_in(&self.links, &format.reconstruct)
-    }
+    Ok(FormatFilter {
+        precisions: names("precision", args.precision.as_ref(), &PRECISIONS.map(|(name, _)| name))?,
+        links: names("reconstruct", args.reconstruct.as_ref(), &RECONSTRUCTIONS.map(|(name, _)| name))?,
+    })
 }
 
 /// A machine that was read, if it is one for this operator and these formats.
-fn fitting(machine: Machine, operator: Option<&String>, shown: &Shown) -> Result<Machine, String> {
+fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
     if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
         return Err(format!("operator is {}, and --operator asks for {operator}: measure that", machine.operator));
     }

@@ -1,17 +1,16 @@
 //! `ferrite bench model`.
 mod flags;
-mod picture;
-mod present;
-mod rows;
-mod table;
+mod machine;
+mod measure;
 
+use crate::cli::plot::write_lines;
 use crate::cli::world::World;
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
-use ferrite::bench::model::{Machine, Point};
 use ferrite::lattice::Lattice;
+use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
+use ferrite_report::model::{Machine, MeasuredPoint, pictures, table};
 use flags::{Asked, Source};
-use rows::{Compared, Predictions, compare};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -82,44 +81,47 @@ pub struct Arguments {
 pub fn run(args: Arguments, context: &Context) -> Outcome {
     let world = &context.world;
     let asked = world.agree(Asked::new(&args, world.size()))?;
-    let (machine, present) = match asked.source {
+    let (machine, measured) = match asked.source {
         Source::File(ref machine) => (machine.clone(), None),
         Source::Processes(ref formats) => {
-            let (machine, present) = present::measure(formats, &asked, context)?;
-            (machine, Some(present))
+            let (machine, measured) = measure::measure(formats, &asked, context)?;
+            (machine, Some(measured))
         }
     };
     if let Some(path) = &args.save {
         world.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
     }
-    let [lattice, local] = present.as_ref().map_or(asked.lattices(&machine.operator), |present| present.lattices);
-    let predictions = Predictions::new(&machine, [lattice, local], &asked);
+    let [lattice, local] = measured.as_ref().map_or(asked.lattices(&machine.operator), |measured| measured.lattices);
+    let predictions = Predictions::new(&machine, &asked.request([lattice, local]));
     let mut compared = Vec::new();
-    if let Some(present) = &present {
-        compared.extend(compare(&machine, &present.points, &present.cluster));
+    if let Some(measured) = &measured {
+        compared.extend(compare(&machine, &measured.points, &measured.cluster));
     }
     if !asked.points.is_empty() {
         compared.extend(from_file(&machine, &asked, world)?);
     }
-    let pictures = match &args.plot {
+    let plots = match &args.plot {
         None => Vec::new(),
         Some(folder) => {
-            let pictures = picture::all(&machine, &predictions, &compared);
+            let pictures = pictures::all(&machine, &predictions, &compared);
             let names: Vec<_> = pictures.iter().map(|(name, _)| folder.join(name)).collect();
-            world.once(|| picture::write(&names, &pictures))?;
+            world.once(|| {
+                let all = names.iter().zip(&pictures);
+                all.into_iter().try_for_each(|(path, (_, plot))| write_lines(path, plot).map_err(Failure::failed))
+            })?;
             names
         }
     };
     let object = json!({
-        "backend": present.as_ref().map(|present| present.backend),
+        "backend": measured.as_ref().map(|measured| measured.backend),
         "device": machine.device,
-        "layout": present.as_ref().map(|present| &present.layout),
+        "layout": measured.as_ref().map(|measured| &measured.layout),
         "operator": machine.operator,
         "lattice": lattice.size(),
         "local": local.size(),
         "machine": args.machine.as_ref().or(args.save.as_ref()),
         "measured_on": machine.processes,
-        "measuring_seconds": present.as_ref().map(|present| present.seconds),
+        "measuring_seconds": measured.as_ref().map(|measured| measured.seconds),
         "exchanges": machine.exchanges.iter().map(|exchange| json!({
             "transport": exchange.transport,
             "latency_microseconds": 1e6 * exchange.wire.latency,
@@ -131,17 +133,17 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
             "gbps": 1e-9 * asked.cluster.network.bandwidth,
         },
         "iterations": machine.iterations.as_ref().map(|counted| &counted.source),
-        "rows": predictions.rows(),
+        "rows": predictions.operation_rows(),
         "solver_rows": predictions.solver_rows(),
-        "compared": compared.iter().map(Compared::row).collect::<Vec<Value>>(),
-        "worst": rows::worst(&compared).map(|worst| worst.deviation),
-        "plots": pictures,
+        "compared": compared.iter().map(Comparison::row).collect::<Vec<Value>>(),
+        "worst": worst(&compared).map(|worst| worst.deviation),
+        "plots": plots,
     });
     context.output.result("ferrite.bench-model/1", object, || {
         let mut text = table::head(&machine, &asked.cluster);
         text += &table::compared(&compared);
         text += &table::predictions(&predictions);
-        for path in &pictures {
+        for path in &plots {
             text += &format!("plot: {}\n", path.display());
         }
         text
@@ -149,11 +151,11 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// Points of a file held against the machine. Those of operations that it does not have are left out, with a warning.
-fn from_file(machine: &Machine, asked: &Asked, world: &World) -> Outcome<Vec<Compared>> {
+fn from_file(machine: &Machine, asked: &Asked, world: &World) -> Outcome<Vec<Comparison>> {
     let compared = compare(machine, &asked.points, &asked.cluster);
     let missing = asked.points.len() - compared.len();
     if compared.is_empty() {
-        let Point { operator, precision, reconstruct, .. } = &asked.points[0];
+        let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
         let why = format!(
             "the machine has none of the operations in the points to compare with, such as {operator} in {precision} with \
              {reconstruct} reals; measure one that has"

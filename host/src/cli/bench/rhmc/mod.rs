@@ -1,14 +1,16 @@
 //! `ferrite bench rhmc`.
-mod pictures;
 mod study;
 
+use crate::cli::plot::{write_lines, write_svg};
 use crate::cli::text::lattice;
 use crate::cli::{Code, Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::lattice::Lattice;
+use ferrite_report::plot::error_bars;
+use ferrite_report::precision_study::{SettingResult, StudyFigure, figures, table};
 use serde_json::json;
 use std::path::PathBuf;
-use study::{Row, Study};
+use study::Study;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,16 +91,31 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
             return Err(Failure::new(Code::Interrupted, why));
         }
     }
-    let rows = study.rows()?;
-    let files = pictures::write(&study, &rows)?;
+    let results = study.results()?;
+    let files = draw(&study, &results)?;
     let object = json!({
         "output": args.out,
         "mass": args.mass,
         "beta": args.beta,
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "rows": results.iter().map(SettingResult::json).collect::<Vec<_>>(),
         "figures": files,
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.bench-rhmc/1", object, || study::table(&rows, &device.describe()))
+    context.output.result("ferrite.bench-rhmc/1", object, || table(&results, &device.describe()))
+}
+
+/// Draws the figures of the paper, and answers with their files.
+fn draw(study: &Study, results: &[SettingResult]) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for (number, figure) in figures(&study.title(), results) {
+        let path = study.folder().join(format!("figure-{number}.svg"));
+        let written = match figure {
+            StudyFigure::Settings(plot) => write_svg(&path, error_bars::svg(&plot)),
+            StudyFigure::Updates(plot) => write_lines(&path, &plot),
+        };
+        written.map_err(Failure::failed)?;
+        files.push(path);
+    }
+    Ok(files)
 }

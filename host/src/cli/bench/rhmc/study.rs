@@ -2,16 +2,15 @@
 use super::Arguments;
 use crate::cli::device::Device;
 use crate::cli::layout::LayoutChoice;
-use crate::cli::report::data::{self, Trajectory};
 use crate::cli::rhmc::input::{Input, SCHEMA};
 use crate::cli::rhmc::{self, Job};
 use crate::cli::{Context, Failure, Outcome, target};
 use crate::config::Settings;
 use ferrite::lattice::Lattice;
 use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme};
-use ferrite::statistics::average;
+use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
+use ferrite_report::records::trajectories;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -33,15 +32,6 @@ pub struct Setting {
     gauge_steps: u32,
 }
 
-/// The two lattices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// Of figures 4 to 6.
-    Small,
-    /// Of figures 7 and 9.
-    Large,
-}
-
 /// What a run is for.
 enum Part {
     /// From a hot start at tenfold mass.
@@ -53,34 +43,10 @@ enum Part {
 
 /// A run of the study.
 pub struct OneRun {
-    size: Size,
+    size: LatticeSize,
     part: Part,
     /// Its folder.
     pub folder: PathBuf,
-}
-
-/// What came of a setting: means with their errors.
-pub struct Row {
-    /// Which lattice.
-    pub size: Size,
-    /// Its extents.
-    pub lattice: Lattice,
-    /// The setting.
-    pub setting: Setting,
-    /// Moves of the links in a trajectory.
-    pub updates: usize,
-    /// Trajectories.
-    pub trajectories: usize,
-    /// Plaquette, real part of the Polyakov loop, condensate.
-    pub observables: [[f64; 2]; 3],
-    /// Eqs. 14 and 15.
-    pub irreversibility: [[f64; 2]; 2],
-    /// ΔH
-    pub delta: [f64; 2],
-    /// Share of trajectories that were accepted.
-    pub accepted: [f64; 2],
-    /// Seconds of a trajectory.
-    pub seconds: f64,
 }
 
 /// All runs.
@@ -144,15 +110,16 @@ impl<'a> Study<'a> {
         target::write_text(&path, &format!("{mine:#}\n")).map_err(Failure::failed)
     }
     /// Extents of a lattice.
-    pub fn lattice(&self, size: Size) -> Lattice {
+    pub fn lattice(&self, size: LatticeSize) -> Lattice {
         match size {
-            Size::Small => self.args.lattice,
-            Size::Large => self.args.large,
+            LatticeSize::Small => self.args.lattice,
+            LatticeSize::Large => self.args.large,
         }
     }
     /// What it all is about.
-    pub fn title(&self) -> String {
-        format!("two flavours of naive quarks, m = {}, beta = {}", self.args.mass, self.args.beta)
+    pub fn title(&self) -> StudyTitle {
+        let action = format!("two flavours of naive quarks, m = {}, beta = {}", self.args.mass, self.args.beta);
+        StudyTitle { small: self.args.lattice.size(), large: self.args.large.size(), action }
     }
     /// The folder of the study.
     pub fn folder(&self) -> &Path {
@@ -160,7 +127,7 @@ impl<'a> Study<'a> {
     }
     /// The settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
     /// as many steps of one of both kinds.
-    fn settings(&self, size: Size) -> Vec<Setting> {
+    fn settings(&self, size: LatticeSize) -> Vec<Setting> {
         let (steps, gauge_steps) = (self.args.steps[size as usize], self.args.gauge_steps);
         let of = |preset: &'static str| Setting {
             name: preset.into(),
@@ -172,13 +139,13 @@ impl<'a> Study<'a> {
         };
         let mut all: Vec<Setting> = SETTINGS.map(of).into();
         match size {
-            Size::Small => all.push(Setting {
+            LatticeSize::Small => all.push(Setting {
                 name: "F, links in double".into(),
                 folder: "F-double-links".into(),
                 double_links: true,
                 ..of("F")
             }),
-            Size::Large => {
+            LatticeSize::Large => {
                 let name = |steps: u32, gauge: u32| format!("F, {steps} x {gauge}");
                 let folder = |what: &str| format!("F-half-{what}");
                 let (half, half_gauge) = (steps / 2, gauge_steps / 2);
@@ -195,14 +162,14 @@ impl<'a> Study<'a> {
     }
     /// All runs, in an order in which each finds what it begins with.
     pub fn runs(&self) -> Vec<OneRun> {
-        let of = |size: Size| {
+        let of = |size: LatticeSize| {
             let settings = self.settings(size).into_iter().map(Part::Setting);
             let parts = [Part::Hot, Part::Thermal].into_iter().chain(settings);
             parts.map(move |part| OneRun { size, folder: self.place(size, part.folder()), part })
         };
-        of(Size::Small).chain(of(Size::Large)).collect()
+        of(LatticeSize::Small).chain(of(LatticeSize::Large)).collect()
     }
-    fn place(&self, size: Size, name: &str) -> PathBuf {
+    fn place(&self, size: LatticeSize, name: &str) -> PathBuf {
         let extents = self.lattice(size).size().map(|extent| extent.to_string()).join("x");
         self.args.out.join(extents).join(name)
     }
@@ -279,39 +246,22 @@ impl<'a> Study<'a> {
         Input::from_settings(&mut settings, "bench rhmc")
     }
     /// What came of all settings.
-    pub fn rows(&self) -> Outcome<Vec<Row>> {
-        let mut rows = Vec::new();
-        for run in self.runs() {
-            if let Part::Setting(setting) = &run.part {
-                rows.push(self.row(run.size, setting, &data::read(&run.folder)?.trajectories));
-            }
-        }
-        Ok(rows)
-    }
-    fn row(&self, size: Size, setting: &Setting, trajectories: &[Trajectory]) -> Row {
-        let of = |value: &dyn Fn(&Trajectory) -> Option<f64>| {
-            let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
-            let average = average(&values);
-            [average.mean, average.error]
-        };
+    pub fn results(&self) -> Outcome<Vec<SettingResult>> {
         let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
-        let share = of(&|t| Some(f64::from(u8::from(t.accepted))));
-        Row {
-            size,
-            lattice: self.lattice(size),
-            setting: setting.clone(),
-            updates: scheme.drifts(setting.steps as usize) * scheme.drifts(setting.gauge_steps as usize),
-            trajectories: trajectories.len(),
-            observables: [
-                of(&|t| Some(t.plaquette?[0])),
-                of(&|t| Some(t.polyakov?[0])),
-                of(&|t| Some(t.condensates.first()?[1])),
-            ],
-            irreversibility: [of(&|t| Some(t.irreversibility?[0])), of(&|t| Some(t.irreversibility?[1]))],
-            delta: of(&|t| Some(t.delta)),
-            accepted: share,
-            seconds: of(&|t| t.irreversibility.is_none().then_some(t.seconds))[0],
+        let mut results = Vec::new();
+        for run in self.runs() {
+            let Part::Setting(Setting { name, double_links, steps, gauge_steps, .. }) = &run.part else { continue };
+            let setting = StudySetting {
+                name: name.clone(),
+                double_links: *double_links,
+                steps: *steps,
+                gauge_steps: *gauge_steps,
+                updates: scheme.drifts(*steps as usize) * scheme.drifts(*gauge_steps as usize),
+            };
+            let trajectories = trajectories::read(&run.folder)?.trajectories;
+            results.push(SettingResult::new(run.size, self.lattice(run.size).size(), setting, &trajectories));
         }
+        Ok(results)
     }
 }
 
@@ -323,77 +273,4 @@ impl Part {
             Part::Setting(setting) => &setting.folder,
         }
     }
-}
-
-impl Row {
-    /// Whether links move in double.
-    pub fn has_double_links(&self) -> bool {
-        self.setting.double_links
-    }
-    /// For `--json`.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
-        let [plaquette, polyakov, condensate] = self.observables;
-        let [links, momenta] = self.irreversibility;
-        json!({
-            "lattice": self.lattice.size(),
-            "setting": self.setting.name,
-            "steps": self.setting.steps,
-            "gauge_steps": self.setting.gauge_steps,
-            "gauge_updates": self.updates,
-            "trajectories": self.trajectories,
-            "plaquette": pair(plaquette),
-            "polyakov_loop": pair(polyakov),
-            "condensate": pair(condensate),
-            "irreversibility": { "links": pair(links), "momenta": pair(momenta) },
-            "delta_h": pair(self.delta),
-            "accepted": pair(self.accepted),
-            "seconds": number(self.seconds),
-        })
-    }
-}
-
-/// For people.
-pub fn table(rows: &[Row], device: &str) -> String {
-    let mut text = format!("{device}\n");
-    let mut lattice = None;
-    for row in rows {
-        if lattice != Some(row.lattice) {
-            lattice = Some(row.lattice);
-            let _ = writeln!(
-                text,
-                "{}\n{:<20} {:>12} {:>9} {:>19} {:>19} {:>10} {:>10} {:>17} {:>8} {:>8}",
-                row.lattice,
-                "setting",
-                "trajectories",
-                "updates",
-                "plaquette",
-                "condensate",
-                "links",
-                "momenta",
-                "delta H",
-                "accepted",
-                "seconds"
-            );
-        }
-        let pair = |[mean, error]: [f64; 2], digits: usize| format!("{mean:.digits$} ± {error:.digits$}");
-        let seconds = if row.seconds.is_finite() { format!("{:.2}", row.seconds) } else { "–".into() };
-        let [plaquette, _, condensate] = row.observables;
-        let [[links, _], [momenta, _]] = row.irreversibility;
-        let _ = writeln!(
-            text,
-            "{:<20} {:>12} {:>9} {:>19} {:>19} {:>10.2e} {:>10.2e} {:>17} {:>8.2} {seconds:>8}",
-            row.setting.name,
-            row.trajectories,
-            row.updates,
-            pair(plaquette, 5),
-            pair(condensate, 4),
-            links,
-            momenta,
-            pair(row.delta, 3),
-            row.accepted[0]
-        );
-    }
-    text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
 }

@@ -1,8 +1,8 @@
 //! What `ferrite bench solver` prints and draws.
 use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
-use crate::plot::{Line, Lines};
 use ferrite::bench::solver::{Cell, Scheme, Study};
 use ferrite::solve::{Correction, LinkStorage, Method, Precision};
+use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -120,14 +120,14 @@ pub fn print(title: &str, cells: &[&Cell], study: &Study, rates: &Rates) -> Stri
 }
 
 /// Time to solution, and speed-up against double, of the cells that `shown` takes, as in figure 7 of the paper.
-pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> Lines {
+pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
     // The faster of the solves in double is the measure.
     let double = |mass: f64| {
         let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == Precision::Double);
         of_mass.map(|cell| cell.seconds).min_by(f64::total_cmp)
     };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut curves: Vec<PlottedCurve> = Vec::new();
     for dashed in [false, true] {
         let mut names: Vec<String> = Vec::new();
         for cell in cells() {
@@ -145,15 +145,16 @@ pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) 
             let is_double = name.starts_with("double");
             if !(points.is_empty() || dashed && is_double) {
                 let name = if dashed { format!("{name}, speed-up") } else { name };
-                lines.push(Line { name, points, dashed, marks: false });
+                let style = if dashed { CurveStyle::DashedRight } else { CurveStyle::Line };
+                curves.push(PlottedCurve { name, points, style });
             }
         }
     }
-    Lines {
+    LinePlot {
         title,
         subtitle: "time to solution; dashed: how many times faster than double precision".into(),
         axes: ["m".into(), "seconds".into(), "speed-up".into()],
         logarithmic: [false; 2],
-        lines,
+        curves,
     }
 }

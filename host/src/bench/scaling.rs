@@ -1,0 +1,376 @@
+//! The times that a model of scaling is made of: kernels alone at several sizes, exchanges alone, sums, and an operator on
+//! a few lattices that are cut. What is made of these numbers is not this library's: the program's model is in
+//! `report/src/model`, and `docs/scaling-model.md` describes it.
+mod reference;
+
+pub use reference::{CutSeconds, ReferenceLattice, ReferenceTimes, reference_lattices};
+
+use crate::backend::Backend;
+use crate::bench::{Options, time_in};
+use crate::dirac::Definition;
+use crate::domain::{Domain, Result};
+use crate::halo::{Network, Transport, zone_bytes};
+use crate::lattice::Lattice;
+use crate::workload::{self, Extent, Visit};
+use comms::ProcessGrid;
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use reference::Reference;
+use std::sync::Arc;
+use std::time::Instant;
+use tracing::debug;
+
+/// Sites of the smallest local lattice of the curves: what is inside of the smallest parts is not much more.
+const SMALLEST: usize = 4 * 4 * 4 * 8;
+/// Linear algebra is measured on every third of the curves' lattices: a factor of eight lies between them.
+const STRIDE: usize = 3;
+/// Batches whose median is taken, and seconds of one: shorter than those of `bench dslash`, for there are hundreds.
+const BATCHES: (usize, f64) = (5, 0.005);
+/// Sums in a batch, and batches.
+const SUMS: [usize; 2] = [200, 7];
+/// Linear algebra that a model of a solver needs.
+const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_update", "bicgstab_step"];
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct ScalingPlan {
+    /// The operator.
+    pub definition: &'static Definition,
+    /// Formats. Its lattice is the local lattice of weak scaling, around which costs of a cut are measured.
+    pub options: Options,
+    /// The largest local lattice of the curves.
+    pub largest: Lattice,
+    /// The usual way for faces within a host.
+    pub transport: Transport,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalingTimes {
+    /// The device, for people.
+    pub device: String,
+    /// Processes that measured.
+    pub processes: usize,
+    /// The operator's name.
+    pub operator: &'static str,
+    /// The operator's parts, in each format.
+    pub operations: Vec<OperationSeries>,
+    /// Linear algebra on fields of the operator's kind.
+    pub algebra: Vec<AlgebraSeries>,
+    /// Exchanges of faces with nothing else to do, the usual way first.
+    pub exchanges: Vec<ExchangeSeries>,
+    /// Seconds of one of the ⌈log₂ N⌉ steps of a sum over the N processes.
+    pub sum_step: f64,
+    /// The operator on lattices that are cut in one direction.
+    pub references: Vec<ReferenceTimes>,
+}
+
+/// An operation of the operator in one format, on one process without neighbours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationSeries {
+    /// `clover_dslash`, `clover_matrix` ….
+    pub name: String,
+    /// Of fields.
+    pub precision: Precision,
+    /// Of links, where there are any.
+    pub storage: Option<LinkStorage>,
+    /// Steps of the longest hop.
+    pub reach: usize,
+    /// Hopping terms in a call, each with an exchange.
+    pub hops: usize,
+    /// Sums over all processes that a call waits for.
+    pub sums: usize,
+    /// Bytes of a site in a message.
+    pub zone_bytes: usize,
+    /// Operations of a call for each site of the lattice, of which a call treats one half.
+    pub flops: f64,
+    /// Local sites and seconds of a call, the largest lattice first.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// An operation of linear algebra.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlgebraSeries {
+    /// `axpy`, `norm2` ….
+    pub name: String,
+    /// Of the fields.
+    pub precision: Precision,
+    /// Local sites and seconds of a call, the largest lattice first.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One way for faces to travel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeSeries {
+    /// The way.
+    pub transport: Transport,
+    /// One for each lattice and precision.
+    pub times: Vec<ExchangeTime>,
+}
+
+/// An exchange of faces in one direction, with nothing else to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExchangeTime {
+    /// The direction μ that is cut.
+    pub direction: usize,
+    /// Extents of the whole lattice.
+    pub lattice: [usize; 4],
+    /// How it is cut.
+    pub grid: ProcessGrid,
+    /// Steps of the longest hop, which say how many layers travel.
+    pub reach: usize,
+    /// Bytes of a site in a message.
+    pub zone_bytes: usize,
+    /// Seconds, packing included.
+    pub seconds: f64,
+}
+
+/// The time of an operation on the domain of [`times`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationTime {
+    /// `clover_dslash`, `clover_matrix` ….
+    pub name: String,
+    /// Of fields.
+    pub precision: Precision,
+    /// Of links, where there are any.
+    pub storage: Option<LinkStorage>,
+    /// Seconds of a call.
+    pub seconds: f64,
+}
+
+/// An operation, which says what does not depend on where it runs, and seconds of a call.
+type TimedOperation = (workload::Operation, f64);
+
+/// *Collective.* Seconds of a call of each part of the operator on a domain, of the slowest of its processes.
+pub fn times(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<OperationTime>> {
+    let named = |(operation, seconds): TimedOperation| {
+        let workload::Operation { name, precision, storage, .. } = operation;
+        OperationTime { name, precision, storage, seconds }
+    };
+    Ok(timed(domain, plan)?.into_iter().map(named).collect())
+}
+
+fn timed(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
+    let mut all = Vec::new();
+    let mut visit = |operation, call: &mut dyn FnMut() -> Result| {
+        all.push((operation, time(domain, call)?));
+        Ok(())
+    };
+    visit_operator(domain, plan, &mut visit)?;
+    domain.backend().synchronize()?;
+    Ok(all)
+}
+
+fn visit_operator(domain: &Domain, plan: &ScalingPlan, visit: Visit) -> Result {
+    workload::operator(domain, plan.definition, &plan.options, Extent::Modelled, visit)
+}
+
+fn algebra(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
+    let mut all = Vec::new();
+    let mut visit = |operation: workload::Operation, call: &mut dyn FnMut() -> Result| {
+        if ALGEBRA.contains(&operation.name.as_str()) {
+            all.push((operation, time(domain, call)?));
+        }
+        Ok(())
+    };
+    workload::linear_algebra(domain, plan.definition.kind, &plan.options, Extent::Shown, &mut visit)?;
+    Ok(all)
+}
+
+/// *Collective.* Seconds of a call.
+fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
+    time_in(domain, BATCHES.0, BATCHES.1, work)
+}
+
+/// *Collective.* Of the slowest of all processes, which have all timed the same.
+fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<TimedOperation>> {
+    let mine: Vec<u8> = times.iter().flat_map(|(_, seconds)| seconds.to_le_bytes()).collect();
+    for theirs in network.all_gather(&mine)? {
+        for ((_, seconds), bytes) in times.iter_mut().zip(theirs.as_chunks::<8>().0) {
+            *seconds = seconds.max(f64::from_le_bytes(*bytes));
+        }
+    }
+    Ok(times)
+}
+
+/// From `largest` down: the last direction that is longest is halved, to extents of four sites or [`SMALLEST`] in all.
+fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
+    let mut all = vec![largest];
+    let mut size = largest.size();
+    loop {
+        let can = (0..4).filter(|mu| size[*mu] >= 8 && size[*mu].is_multiple_of(4));
+        let Some(mu) = can.max_by_key(|mu| size[*mu]) else { break };
+        size[mu] /= 2;
+        if size.iter().product::<usize>() < SMALLEST {
+            break;
+        }
+        all.push(Lattice::new(size)?);
+    }
+    Ok(all)
+}
+
+/// *Collective.* Measures; with at least two processes, all of one host, each of which has a device of its own.
+pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &ScalingPlan) -> Result<ScalingTimes> {
+    let definition = plan.definition;
+    let sum_step = sum_step(&**network)?;
+    let (operations, algebra) = alone(backend, &**network, plan)?;
+    let references = reference_lattices(plan.options.lattice, definition.steps());
+    let references = references.into_iter().map(|reference| Reference::new(backend, network, reference));
+    let references: Vec<_> = references.collect::<Result<_>>()?;
+    let mut transports = vec![plan.transport, Transport::Host];
+    transports.dedup();
+    let mut exchanges = Vec::new();
+    for transport in transports {
+        let mut times = Vec::new();
+        for reference in references.iter().filter(|reference| reference.direction == 3) {
+            for precision in &plan.options.precisions {
+                times.push(reference.exchange(definition, transport, *precision)?);
+            }
+        }
+        exchanges.push(ExchangeSeries { transport, times });
+    }
+    let references = references.iter().map(|reference| reference.times(plan)).collect::<Result<_>>()?;
+    Ok(ScalingTimes {
+        device: backend.device(),
+        processes: network.size(),
+        operator: definition.name,
+        operations,
+        algebra,
+        exchanges,
+        sum_step,
+        references,
+    })
+}
+
+/// Times of one operation at several sizes, the largest first.
+struct TimedSeries {
+    operation: workload::Operation,
+    /// (local sites, seconds).
+    points: Vec<(f64, f64)>,
+}
+
+/// Adds the times on a lattice of so many sites, which are of the same operations in the same order every time.
+fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>) {
+    for (k, (operation, seconds)) in times.into_iter().enumerate() {
+        if all.len() == k {
+            all.push(TimedSeries { operation, points: Vec::new() });
+        }
+        all[k].points.push((sites, seconds));
+    }
+}
+
+/// Times on one process without neighbours, at all sizes.
+fn alone(
+    backend: &dyn Backend,
+    network: &dyn Network,
+    plan: &ScalingPlan,
+) -> Result<(Vec<OperationSeries>, Vec<AlgebraSeries>)> {
+    let definition = plan.definition;
+    let (mut operations, mut algebras) = (Vec::new(), Vec::new());
+    let lattices = halved(plan.largest)?;
+    let last = lattices.len() - 1;
+    for (number, lattice) in lattices.into_iter().enumerate() {
+        debug!("kernels alone on {lattice}");
+        let domain = Domain::single(backend, lattice)?;
+        let volume = lattice.volume() as f64;
+        add_times(&mut operations, volume, slowest(network, timed(&domain, plan)?)?);
+        if number.is_multiple_of(STRIDE) || number == last {
+            add_times(&mut algebras, volume, slowest(network, algebra(&domain, plan)?)?);
+        }
+    }
+    let operation = |TimedSeries { operation, points }| {
+        let workload::Operation { name, precision, storage, flops, .. } = operation;
+        let is_matrix = name.contains("_matrix");
+        // M†M comes with the sum that CG waits for.
+        let has_sums = name.ends_with("_sums") || is_matrix && definition.kind == FermionKind::Staggered;
+        OperationSeries {
+            name,
+            precision,
+            storage,
+            reach: definition.steps(),
+            hops: if is_matrix { 2 } else { 1 },
+            sums: usize::from(has_sums),
+            zone_bytes: zone_bytes(definition.kind, precision),
+            // Counted on the first lattice.
+            flops: flops / points[0].0,
+            points,
+        }
+    };
+    let algebra = |TimedSeries { operation, points }| {
+        let workload::Operation { name, precision, .. } = operation;
+        AlgebraSeries { name, precision, points }
+    };
+    Ok((operations.into_iter().map(operation).collect(), algebras.into_iter().map(algebra).collect()))
+}
+
+/// Seconds of a step of a sum over all processes, as a solver makes it: of three numbers.
+fn sum_step(network: &dyn Network) -> Result<f64> {
+    let [sums, batches] = SUMS;
+    let mut times = Vec::with_capacity(batches);
+    for _ in 0..batches {
+        network.barrier()?;
+        let start = Instant::now();
+        for _ in 0..sums {
+            network.sum(&mut [1.0, 2.0, 3.0])?;
+        }
+        times.push(start.elapsed().as_secs_f64() / sums as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    let steps = network.size().next_power_of_two().ilog2().max(1);
+    let mine = times[batches / 2] / f64::from(steps);
+    let all = network.all_gather(&mine.to_le_bytes())?;
+    let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
+    Ok(numbers.fold(mine, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::domain::DeviceError;
+    use comms::Threads;
+
+    #[test]
+    fn lattices_are_halved() {
+        let sizes = |size: [usize; 4]| -> Vec<[usize; 4]> {
+            halved(Lattice::new(size).unwrap()).unwrap().iter().map(Lattice::size).collect()
+        };
+        let [first, second, third, fourth, .., last] = sizes([32, 32, 32, 128])[..] else { panic!() };
+        assert_eq!([first, second, third], [[32, 32, 32, 128], [32, 32, 32, 64], [32; 4]]);
+        assert_eq!([fourth, last], [[32, 32, 32, 16], [8, 4, 4, 4]]);
+        assert_eq!(sizes([4, 4, 4, 16]), [[4, 4, 4, 16], [4, 4, 4, 8]]);
+        // 6 and 10 have no even half.
+        assert_eq!(sizes([6, 6, 10, 8]), [[6, 6, 10, 8], [6, 6, 10, 4]]);
+        assert_eq!(sizes([4; 4]), [[4; 4]]);
+    }
+
+    /// Two processes that are threads measure the same times, which are all that a model needs.
+    #[test]
+    fn processes_measure_the_same() {
+        let lattice = Lattice::new([4; 4]).unwrap();
+        let options = Options {
+            lattice,
+            precisions: vec![Precision::Single],
+            reconstructions: vec![LinkStorage::of(12)],
+            nrhs: 1,
+        };
+        let plan =
+            ScalingPlan { definition: &crate::dirac::WILSON, options, largest: lattice, transport: Transport::Host };
+        let times = Threads::run(2, |threads| {
+            let network: Arc<dyn Network> = Arc::new(threads);
+            measure(&Cpu::new(Some(1)), &network, &plan).map_err(|error: DeviceError| error.to_string())
+        });
+        let times = times.unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(times[0], times[1]);
+        let [dslash, added, matrix, sums] = &times[0].operations[..] else { panic!("{:?}", times[0].operations) };
+        assert_eq!([dslash.hops, added.hops, matrix.hops, sums.hops], [1, 1, 2, 2]);
+        assert_eq!([dslash.sums, matrix.sums, sums.sums], [0, 0, 1]);
+        // Half of the sites, 1320 operations each; half a spinor in single precision.
+        assert_eq!((dslash.flops, dslash.zone_bytes), (660.0, 48));
+        assert_eq!((times[0].exchanges.len(), times[0].algebra.len()), (1, ALGEBRA.len()));
+        // Two lattices are cut in t, and exchanges are timed on these.
+        assert_eq!(times[0].exchanges[0].times.len(), 2);
+        let directions: Vec<usize> = times[0].references.iter().map(|reference| reference.direction).collect();
+        assert_eq!(directions, [3, 3, 2, 1, 0]);
+        assert!(times[0].references.iter().all(|reference| reference.operations.len() == 4));
+    }
+}

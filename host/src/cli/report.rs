@@ -1,0 +1,84 @@
+//! `ferrite report`.
+use super::{Context, Failure, Outcome, provenance, target};
+use clap::Args;
+use ferrite_report::ReportError;
+use ferrite_report::page::collection::CollectionReport;
+use ferrite_report::page::folder_name;
+use ferrite_report::page::rhmc::RhmcReport;
+use ferrite_report::page::spectrum::SpectrumReport;
+use ferrite_report::records::trajectories;
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite report run
+  ferrite report run --skip 200 -o thermal.html
+  ferrite report run --json
+  ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
+  ferrite report solve.json                          # of ferrite solve > solve.json: convergence
+  ferrite report slurm-1234.out                      # of the log of a job: its solves and benchmarks
+  ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
+  ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
+
+A run may go on meanwhile. The page needs no other file. Of a run: histories with running averages, ΔH with its
+histogram, exp(−ΔH), means with errors and autocorrelation times, iterations and seconds.";
+
+/// Arguments of `report`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print
+    /// with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The page to write [default: report.html in the one folder, or here]
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    /// Leave out so many trajectories at the beginning of each run [default: those without Metropolis step]
+    #[arg(long, value_name = "N")]
+    skip: Option<usize>,
+}
+
+/// Writes the page and prints the means, or what there is on it.
+pub fn run(args: &Arguments, context: &Context) -> Outcome {
+    context.world.only_one("report")?;
+    let one = match args.paths.as_slice() {
+        // What is not there is taken for a folder: reading it says what is missing. Pipes are files.
+        [one] if one.is_dir() || !one.exists() => Some(one),
+        _ => None,
+    };
+    let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
+    let path = args.output.clone().unwrap_or_else(default);
+    // Before the work that would be lost; after what is missing.
+    let writable = || {
+        // Nothing else that lies in the folder of a run ends so.
+        if path.extension().is_none_or(|e| e != "html") {
+            return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
+        }
+        target::check(&path).map_err(Failure::refused)
+    };
+    let program = provenance::program();
+    let write = |html: Result<String, ReportError>| target::write_text(&path, &html?).map_err(Failure::failed);
+    let page = || format!("page: {}\n", path.display());
+    if let Some(folder) = one.filter(|folder| SpectrumReport::is_in(folder)) {
+        let spectrum = SpectrumReport::read(folder, folder_name(folder))?;
+        writable()?;
+        write(spectrum.html(&program))?;
+        let mut object = spectrum.json();
+        (object["folder"], object["output"]) = (json!(folder), json!(path));
+        return context.output.result("ferrite.report/1", object, || spectrum.text() + &page());
+    }
+    if let Some(folder) = one {
+        let run = trajectories::read(folder)?;
+        writable()?;
+        let report = RhmcReport::new(folder_name(folder), run, args.skip);
+        write(report.html(&program))?;
+        let object = report.json(folder, &path);
+        return context.output.result("ferrite.report/1", object, || report.text() + &page());
+    }
+    let collection = CollectionReport::read(&args.paths, args.skip)?;
+    writable()?;
+    write(collection.html(&program))?;
+    context.output.result("ferrite.report/1", collection.json(&path), || collection.text() + &page())
+}

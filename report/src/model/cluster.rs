@@ -1,0 +1,214 @@
+//! How a lattice lies on GPUs and hosts: what is near a cut, and which neighbours are on other hosts.
+use super::Wire;
+use comms::{Direction, ProcessGrid};
+use std::collections::BTreeSet;
+
+/// Hosts with GPUs and a network between them. One process for each GPU, and ranks in the order of hosts: the first
+/// `gpus_per_host` ranks are on the first host, as `mpirun` and `srun` place them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cluster {
+    /// GPUs of a host.
+    pub gpus_per_host: usize,
+    /// The network, for one GPU.
+    pub network: Wire,
+}
+
+impl Cluster {
+    /// What is assumed where nothing is said, not measured: hosts of 8 GPUs, each GPU with a 400 Gb/s InfiniBand port that
+    /// reaches its memory (GPUDirect). 45 GB/s are nine tenths of the port, 3 µs a message from the memory of one GPU to
+    /// that of another through a switch.
+    pub const ASSUMED: Cluster = Cluster { gpus_per_host: 8, network: Wire { latency: 3e-6, bandwidth: 45e9 } };
+
+    /// Whether so many GPUs are on more than one host.
+    pub fn has_network(&self, gpus: usize) -> bool {
+        gpus > self.gpus_per_host
+    }
+    /// How many of the two ends of each direction lead to another host: one entry for each kind of rank that there is.
+    pub fn far_ends(&self, grid: &ProcessGrid) -> BTreeSet<[usize; 4]> {
+        let host = |rank: usize| rank / self.gpus_per_host;
+        let far = |rank: usize, mu: usize, way: Direction| host(grid.neighbour(rank, mu, way)) != host(rank);
+        let ends = |rank: usize, mu: usize| Direction::BOTH.into_iter().filter(|way| far(rank, mu, *way)).count();
+        (0..grid.size()).map(|rank| std::array::from_fn(|mu| ends(rank, mu))).collect()
+    }
+}
+
+/// A lattice, and the grid of processes that it is cut over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decomposition {
+    /// Extents X, Y, Z, T of the whole lattice.
+    pub lattice: [usize; 4],
+    /// One process for each GPU.
+    pub grid: ProcessGrid,
+}
+
+impl Decomposition {
+    /// A lattice on one GPU.
+    pub fn single(lattice: [usize; 4]) -> Self {
+        Decomposition { lattice, grid: ProcessGrid::SINGLE }
+    }
+    /// GPUs.
+    pub fn gpus(&self) -> usize {
+        self.grid.size()
+    }
+    /// Extents of each one's part.
+    pub fn local(&self) -> [usize; 4] {
+        self.grid.local_extents(self.lattice)
+    }
+    /// Sites of the whole lattice.
+    pub fn sites(&self) -> f64 {
+        self.lattice.iter().product::<usize>() as f64
+    }
+}
+
+/// The part of one process: its sites, and how hops of `reach` steps divide them (`halo::regions` does it for kernels).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LocalVolume {
+    /// All sites.
+    pub sites: f64,
+    /// Sites whose hops stay inside.
+    pub interior: f64,
+    /// `[μ]`: sites whose hops leave in direction μ and in none after it; 0 where it is not cut.
+    pub exterior: [f64; 4],
+    /// `[μ]`: sites of one parity in the layers that a neighbour needs, for one end; 0 where it is not cut.
+    pub zone: [f64; 4],
+}
+
+/// Sites that fields are filled up to, a multiple of this.
+const TILE: usize = 32;
+
+impl LocalVolume {
+    /// Of a lattice that is cut like this, for hops of `reach` steps.
+    pub fn new(cut: &Decomposition, reach: usize) -> Self {
+        let local = cut.local();
+        let is_cut = |mu: usize| cut.grid.is_partitioned(mu);
+        let inside = |mu: usize| if is_cut(mu) { local[mu].saturating_sub(2 * reach) } else { local[mu] };
+        let count = |extents: [usize; 4]| extents.iter().product::<usize>() as f64;
+        let exterior = |mu: usize| {
+            let extent = |nu: usize| match nu.cmp(&mu) {
+                std::cmp::Ordering::Less => local[nu],
+                std::cmp::Ordering::Equal => local[nu] - inside(nu),
+                std::cmp::Ordering::Greater => inside(nu),
+            };
+            if is_cut(mu) { count(std::array::from_fn(extent)) } else { 0.0 }
+        };
+        let zone = |mu: usize| {
+            let face: usize = (0..4).filter(|nu| *nu != mu).map(|nu| local[nu]).product();
+            if is_cut(mu) { ((face / 2 * reach).div_ceil(TILE) * TILE) as f64 } else { 0.0 }
+        };
+        LocalVolume {
+            sites: count(local),
+            interior: count(std::array::from_fn(inside)),
+            exterior: std::array::from_fn(exterior),
+            zone: std::array::from_fn(zone),
+        }
+    }
+}
+
+/// A grid for weak scaling: prime factors of `processes` go to t, z, y and x in turn, the largest first, so that every
+/// direction is cut before one is cut twice.
+pub fn weak_grid(processes: usize) -> [usize; 4] {
+    let (mut rest, mut factors) = (processes.max(1), Vec::new());
+    let mut factor = 2;
+    while rest > 1 {
+        // What is left when its root is passed is prime.
+        if factor * factor > rest {
+            factor = rest;
+        }
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
+        factor += 1;
+    }
+    let mut grid = [1; 4];
+    for (k, factor) in factors.into_iter().rev().enumerate() {
+        grid[3 - k % 4] *= factor;
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(gpus_per_host: usize) -> Cluster {
+        Cluster { gpus_per_host, ..Cluster::ASSUMED }
+    }
+
+    /// The same by coordinates: ranks numbered with x fastest, hosts filled in their order.
+    fn walked(dims: [usize; 4], gpus_per_host: usize) -> BTreeSet<[usize; 4]> {
+        let mut kinds = BTreeSet::new();
+        let host = |c: [usize; 4]| (c[0] + dims[0] * (c[1] + dims[1] * (c[2] + dims[2] * c[3]))) / gpus_per_host;
+        for t in 0..dims[3] {
+            for z in 0..dims[2] {
+                for y in 0..dims[1] {
+                    for x in 0..dims[0] {
+                        let here = [x, y, z, t];
+                        let mut kind = [0; 4];
+                        for (mu, extent) in dims.into_iter().enumerate() {
+                            for step in [1, extent - 1] {
+                                let mut there = here;
+                                there[mu] = (there[mu] + step) % extent;
+                                kind[mu] += usize::from(host(there) != host(here));
+                            }
+                        }
+                        kinds.insert(kind);
+                    }
+                }
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn ends_that_leave_a_host() {
+        for dims in [[1, 1, 1, 2], [1, 1, 2, 8], [2, 2, 2, 2], [1, 2, 4, 8], [4, 4, 4, 16], [3, 1, 5, 2], [1, 6, 1, 4]]
+        {
+            let grid = ProcessGrid::new(dims).unwrap();
+            for per_host in [1, 2, 3, 4, 8, 100] {
+                assert_eq!(cluster(per_host).far_ends(&grid), walked(dims, per_host), "{dims:?}, {per_host}");
+            }
+        }
+        // 16 GPUs in t, 8 a host: those at the ends of a host have one neighbour on the other one, the rest none.
+        let line = ProcessGrid::new([1, 1, 1, 16]).unwrap();
+        assert_eq!(cluster(8).far_ends(&line), BTreeSet::from([[0; 4], [0, 0, 0, 1]]));
+        // 2 × 2 × 2 on each host, cut twice in t: both neighbours in t are on the other host.
+        let cube = ProcessGrid::new([2, 2, 2, 2]).unwrap();
+        assert_eq!(cluster(8).far_ends(&cube), BTreeSet::from([[0, 0, 0, 2]]));
+        assert!(cluster(8).has_network(16) && !cluster(8).has_network(8));
+    }
+
+    #[test]
+    fn every_site_is_in_one_part() {
+        for dims in [[1, 1, 1, 1], [1, 1, 1, 2], [2, 1, 2, 2], [2, 2, 2, 2]] {
+            let grid = ProcessGrid::new(dims).unwrap();
+            for (lattice, reach) in [([16, 16, 16, 16], 1), ([16, 8, 24, 32], 3), ([4, 4, 4, 8], 3), ([8, 8, 8, 8], 3)]
+            {
+                let part = LocalVolume::new(&Decomposition { lattice, grid }, reach);
+                assert_eq!(part.interior + part.exterior.iter().sum::<f64>(), part.sites, "{dims:?} {lattice:?}");
+                assert_eq!(part.sites * grid.size() as f64, lattice.iter().product::<usize>() as f64);
+                for (mu, parts) in dims.into_iter().enumerate() {
+                    assert!(parts > 1 || part.exterior[mu] == 0.0);
+                    assert_eq!(part.zone[mu] > 0.0, parts > 1);
+                }
+            }
+        }
+        let part = LocalVolume::new(
+            &Decomposition { lattice: [32, 32, 32, 64], grid: ProcessGrid::new([1, 1, 1, 2]).unwrap() },
+            3,
+        );
+        let face = 32.0 * 32.0 * 32.0;
+        assert_eq!((part.interior, part.exterior[3], part.zone[3]), (26.0 * face, 6.0 * face, 1.5 * face));
+    }
+
+    #[test]
+    fn weak_scaling_cuts_all_directions_in_turn() {
+        let grids: Vec<_> = [1, 2, 4, 8, 16, 32, 1024].into_iter().map(weak_grid).collect();
+        let expected = [[1; 4], [1, 1, 1, 2], [1, 1, 2, 2], [1, 2, 2, 2], [2; 4], [2, 2, 2, 4], [4, 4, 8, 8]];
+        assert_eq!(grids, expected);
+        for n in 1..200 {
+            assert_eq!(weak_grid(n).iter().product::<usize>(), n);
+        }
+        assert_eq!([weak_grid(6), weak_grid(7)], [[1, 1, 2, 3], [1, 1, 1, 7]]);
+    }
+}

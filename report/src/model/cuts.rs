@@ -1,0 +1,108 @@
+//! What a cut costs, from times on a few lattices that are cut in one direction.
+use super::{Decomposition, LocalVolume, Machine, Polyline};
+
+/// Seconds of a call of one operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperationCutTimes {
+    /// On one process's part without neighbours.
+    pub alone: f64,
+    /// On the lattice that is cut, the interior being computed while faces travel.
+    pub overlapped: f64,
+    /// The same, the interior being computed after that.
+    pub in_turn: f64,
+}
+
+/// What was measured on a lattice that is cut in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutTimes {
+    /// The direction μ.
+    pub direction: usize,
+    /// The lattice, and how it was cut.
+    pub cut: Decomposition,
+    /// Times of each operation of the machine, in its order.
+    pub operations: Vec<OperationCutTimes>,
+}
+
+/// Bytes that a process sends to its two neighbours in a direction that is cut, for hops of `reach` steps, where a site of a
+/// message has `zone_bytes`.
+pub fn exchange_bytes(cut: &Decomposition, direction: usize, reach: usize, zone_bytes: usize) -> f64 {
+    2.0 * LocalVolume::new(cut, reach).zone[direction] * zone_bytes as f64
+}
+
+impl Machine {
+    /// Sets what cuts cost each operation, from measurements with the usual way for faces to travel, whose times, like those
+    /// of operations alone, are there already.
+    ///
+    /// # Panics
+    /// Where there is no exchange, or where times of an operation are missing.
+    pub fn set_costs_of_cuts(&mut self, measured: &[CutTimes]) {
+        let mut costs = vec![CutCosts::default(); self.operations.len()];
+        for times in measured {
+            self.add_costs(times, &mut costs);
+        }
+        for (operation, costs) in self.operations.iter_mut().zip(costs) {
+            [operation.beside, operation.exterior] = costs.lines();
+        }
+    }
+    fn add_costs(&self, times: &CutTimes, costs: &mut [CutCosts]) {
+        let (mu, wire) = (times.direction, self.exchanges[0].wire);
+        for (k, operation) in self.operations.iter().enumerate() {
+            let part = LocalVolume::new(&times.cut, operation.reach);
+            let hops = operation.hops as f64;
+            // Sums are the same in all three but for the other processes' part.
+            let sums = operation.sums as f64 * self.sum_step * f64::from(self.processes.next_power_of_two().ilog2());
+            let OperationCutTimes { alone, overlapped, in_turn } = times.operations[k];
+            let [alone, overlapped, in_turn] = [alone, overlapped - sums, in_turn - sums].map(|seconds| seconds / hops);
+            let exchange = wire.seconds(exchange_bytes(&times.cut, mu, operation.reach, operation.zone_bytes));
+            let interior = alone * operation.alone.at(part.interior) / operation.alone.at(part.sites);
+            let exterior = (in_turn - exchange - interior).max(0.0);
+            costs[k].exterior[mu].push((part.exterior[mu], exterior));
+            // Where the message is late this says nothing of what runs beside the interior.
+            if alone >= exchange + exterior {
+                costs[k].beside[mu].push((part.exterior[mu], (overlapped - alone).max(0.0)));
+            }
+        }
+    }
+}
+
+/// What a cut costs one operation, `[μ]`: seconds against sites of the exterior.
+#[derive(Clone, Default)]
+struct CutCosts {
+    beside: [Vec<(f64, f64)>; 4],
+    exterior: [Vec<(f64, f64)>; 4],
+}
+
+impl CutCosts {
+    /// Lines from 0 sites on: for what runs beside the interior from nothing; for exteriors, each a launch that waits for
+    /// memory, from the time of the smallest one that was measured in any direction.
+    fn lines(self) -> [[Polyline; 4]; 2] {
+        let line = |points: Vec<(f64, f64)>| Polyline::new(points).expect("times are not below 0, sizes differ");
+        let floor = self.exterior.iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |point| point.1);
+        let from = |start: f64| {
+            move |mut points: Vec<(f64, f64)>| {
+                points.push((0.0, start));
+                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                points.dedup_by(|a, b| a.0 == b.0);
+                line(points)
+            }
+        };
+        [self.beside.map(from(0.0)), self.exterior.map(from(floor))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_begin_with_nothing_and_with_a_launch() {
+        let mut costs = CutCosts::default();
+        costs.beside[3] = vec![(200.0, 2e-6), (100.0, 1e-6)];
+        costs.exterior[3] = vec![(200.0, 6e-6), (100.0, 5e-6)];
+        costs.exterior[0] = vec![(200.0, 2e-5)];
+        let [beside, exterior] = costs.lines();
+        assert_eq!([beside[3].at(50.0), beside[3].at(100.0), beside[0].at(100.0)], [5e-7, 1e-6, 0.0]);
+        assert_eq!([exterior[3].at(1.0), exterior[3].at(100.0), exterior[1].at(1000.0)], [5e-6; 3]);
+        assert!((exterior[0].at(100.0) - 1.25e-5).abs() < 1e-20);
+    }
+}

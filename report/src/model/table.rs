@@ -1,0 +1,149 @@
+//! What `ferrite bench model` prints for people.
+use super::predictions::{Comparison, PredictedOperation, PredictedSolver, Predictions, Scaling, ScalingCase, worst};
+use super::{Bound, Cluster, Machine, MeasuredValue};
+use std::fmt::Write;
+
+fn extents(size: [usize; 4]) -> String {
+    size.map(|extent| extent.to_string()).join("x")
+}
+
+/// Of what the machine is, and what is assumed.
+pub fn head(machine: &Machine, cluster: &Cluster) -> String {
+    let mut text = format!("{}, measured on {} processes\n", machine.device, machine.processes);
+    for exchange in &machine.exchanges {
+        let (latency, gbps) = (1e6 * exchange.wire.latency, 1e-9 * exchange.wire.bandwidth);
+        let _ = writeln!(text, "faces within a host, {}: {latency:.1} us + bytes / {gbps:.1} GB/s", exchange.transport);
+    }
+    let (latency, gbps) = (1e6 * cluster.network.latency, 1e-9 * cluster.network.bandwidth);
+    let hosts = cluster.gpus_per_host;
+    let _ = writeln!(
+        text,
+        "between hosts of {hosts} GPUs, given and not measured: {latency:.1} us + bytes / {gbps:.1} GB/s"
+    );
+    text
+}
+
+/// MeasuredValue and predicted times.
+pub fn compared(compared: &[Comparison]) -> String {
+    let Some(worst) = worst(compared) else { return String::new() };
+    let heads =
+        ["operator", "precision", "recon", "lattice", "grid", "faces", "overlap", "measured", "predicted", "off"];
+    let [a, b, c, d, e, f, g, h, i, j] = heads;
+    let line = format!("{a:<18} {b:<9} {c:>5} {d:>14} {e:>9} {f:>7} {g:>7} {h:>10} {i:>10} {j:>8}");
+    let mut text = format!("\nmeasured and predicted: us, or efficiency where it says %\n{line}\n");
+    for Comparison { point, predicted, measured, deviation } in compared {
+        let number = |x: f64| match point.measured {
+            MeasuredValue::Seconds(_) => format!("{:.2}", 1e6 * x),
+            _ => format!("{:.1}%", 100.0 * x),
+        };
+        let _ = writeln!(
+            text,
+            "{:<18} {:<9} {:>5} {:>14} {:>9} {:>7} {:>7} {:>10} {:>10} {:>7.1}%",
+            point.operator,
+            point.precision,
+            point.reconstruct,
+            extents(point.cut.lattice),
+            extents(point.cut.grid.dims()),
+            point.transport.as_deref().unwrap_or("usual"),
+            if point.overlap { "yes" } else { "no" },
+            number(*measured),
+            number(*predicted),
+            100.0 * deviation
+        );
+    }
+    let _ = writeln!(text, "worst deviation of the time: {:.1}%", 100.0 * worst.deviation);
+    text
+}
+
+/// Tables of all predictions.
+pub fn predictions(predictions: &Predictions<'_>) -> String {
+    let mut text = of_operations(predictions) + &of_solvers(predictions);
+    if !predictions.left_out.is_empty() {
+        let numbers: Vec<_> = predictions.left_out.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "\nthe lattice of strong scaling cannot be cut over {} GPUs", numbers.join(", "));
+    }
+    text
+}
+
+/// A table for each operation.
+fn of_operations(predictions: &Predictions<'_>) -> String {
+    let mut text = String::new();
+    let same = |a: &PredictedOperation<'_>, b: &PredictedOperation<'_>| {
+        a.case.scaling == b.case.scaling && a.operation == b.operation
+    };
+    // What solvers take is below.
+    let shown = |rows: &&[PredictedOperation<'_>]| !rows[0].operation.name.ends_with("_sums");
+    let of_operation: Vec<&[PredictedOperation<'_>]> = predictions.operations.chunk_by(same).filter(shown).collect();
+    for table in operations(&of_operation) {
+        let first = &table[0][0];
+        let (name, links) = (&first.operation.name, &first.operation.format.reconstruct);
+        let _ = writeln!(text, "\n{name}, {links} reals, {}: us, efficiency, * bound by exchanges", what(&first.case));
+        let formats = table.iter().map(|rows| format!(" {:>20}", rows[0].operation.format.precision));
+        let _ = writeln!(text, "{:>5} {:>12} {:>14}{}", "GPUs", "grid", "of each", formats.collect::<String>());
+        for (k, row) in table[0].iter().enumerate() {
+            let _ = write!(text, "{}", place(&row.case));
+            for row in table.iter().filter_map(|rows| rows.get(k)) {
+                let mark = if row.time.bound == Bound::Exchange { '*' } else { ' ' };
+                let _ = write!(text, " {:>12.2} {:>5.1}%{mark}", 1e6 * row.time.seconds, 100.0 * row.efficiency);
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A table for each format.
+fn of_solvers(predictions: &Predictions<'_>) -> String {
+    let mut text = String::new();
+    let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
+    for rows in predictions.solvers.chunk_by(same) {
+        let _ = writeln!(
+            text,
+            "\nsolver, {} {}, {}: us and TFLOP/s of an iteration{}",
+            rows[0].format.precision,
+            rows[0].format.reconstruct,
+            what(&rows[0].case),
+            if rows[0].times.solves.is_some() { "; s of BiCGstab and GCR-DD, ~ extrapolated" } else { "" }
+        );
+        let _ = write!(text, "{:>5} {:>12} {:>14} {:>10} {:>9}", "GPUs", "grid", "of each", "us", "TFLOP/s");
+        let heads = format!(" {:>9} {:>9} {:>10} {:>5}", "BiCGstab", "GCR-DD", "iterations", "gain");
+        let _ = writeln!(text, "{}", if rows[0].times.solves.is_some() { heads.as_str() } else { "" });
+        for PredictedSolver { case, times, .. } in rows {
+            let _ = write!(text, "{} {:>10.1} {:>9.2}", place(case), 1e6 * times.iteration, 1e-3 * times.gflops);
+            if let Some(solves) = times.solves {
+                let (one, other) = (solves.bicgstab, solves.gcr_dd);
+                let iterations = format!("{}{:.0}", if solves.extrapolated { "~" } else { "" }, solves.iterations);
+                let _ = write!(text, " {one:>9.4} {other:>9.4} {iterations:>10} {:>5.2}", one / other);
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Operations that differ in precision only, together; each with its rows.
+fn operations<'a, 'b>(all: &'b [&'a [PredictedOperation<'a>]]) -> Vec<Vec<&'b [PredictedOperation<'a>]>> {
+    let key = |rows: &[PredictedOperation<'_>]| {
+        let PredictedOperation { case, operation, .. } = &rows[0];
+        (case.scaling, operation.name.clone(), operation.format.reconstruct.clone())
+    };
+    let mut tables: Vec<Vec<&[PredictedOperation<'_>]>> = Vec::new();
+    for rows in all {
+        match tables.iter_mut().find(|table| key(table[0]) == key(rows)) {
+            Some(table) => table.push(rows),
+            None => tables.push(vec![rows]),
+        }
+    }
+    tables
+}
+
+fn what(case: &ScalingCase) -> String {
+    match case.scaling {
+        Scaling::Strong => format!("{} in all", extents(case.cut.lattice)),
+        Scaling::Weak => format!("{} for each GPU", extents(case.cut.local())),
+    }
+}
+
+fn place(ScalingCase { cut, .. }: &ScalingCase) -> String {
+    format!("{:>5} {:>12} {:>14}", cut.gpus(), extents(cut.grid.dims()), extents(cut.local()))
+}

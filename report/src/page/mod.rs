@@ -1,0 +1,114 @@
+//! Pages: each is one HTML file that needs no other, and no scripts.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`rhmc`] | a run of `ferrite rhmc` |
+//! | [`spectrum`] | a folder of `ferrite spectrum` |
+//! | `convergence`, `shifts` | what `ferrite solve` prints, for one system and for several |
+//! | `scaling` | benchmarks and models for several numbers of processes |
+//! | `timeline` | traces of `ferrite bench halo` |
+//! | [`collection`] | several of these on one page |
+pub mod collection;
+mod convergence;
+mod figure;
+pub mod rhmc;
+mod scaling;
+mod shifts;
+pub mod spectrum;
+mod timeline;
+
+use crate::text::escape;
+use figure::Figure;
+use std::fmt::Write;
+use std::path::Path;
+
+const STYLE: &str = "
+:root { color-scheme: light }
+body { font: 16px/1.5 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif; color: #222;
+  background: #fff; margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem }
+h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; padding-bottom: .2rem; border-bottom: 2px solid #0072b2 }
+p { margin: .5rem 0 }
+.lead { font-size: 1.1rem; color: #444 }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.2rem; margin: 1rem 0 }
+dt { color: #666 }
+dd { margin: 0; overflow-wrap: anywhere }
+ul.notes { background: #fff7e0; border-left: 4px solid #e69f00; margin: 1rem 0; padding: .6rem 1rem .6rem 2rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid #ddd; white-space: nowrap }
+th { border-bottom: 2px solid #999; font-weight: 600 }
+th:first-child, td:first-child { text-align: left; white-space: normal; padding-left: 0 }
+figure { margin: 1.4rem 0; overflow-x: auto }
+figure svg { display: block; width: 100%; min-width: 38rem; height: auto }
+figcaption { color: #444; font-size: .95rem; margin-top: .3rem; overflow-wrap: anywhere }
+footer { margin-top: 3rem; color: #666; font-size: .9rem }
+@page { margin: 15mm }
+@media print { body { max-width: none; padding: 0; font-size: 11pt } figure, tr { break-inside: avoid }
+  figure svg { min-width: 0 }
+  h2 { break-after: avoid } ul.notes { background: none } }
+";
+
+/// The beginning of a page with this name.
+fn begin(name: &str) -> String {
+    let name = escape(name);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
+}
+
+/// The end of a page, with what there is to know of runs if there are any; `program` has made it.
+fn end(page: &mut String, program: &str, runs: bool) {
+    *page += "<footer>\n";
+    if runs {
+        *page += LEGEND;
+    }
+    let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(program));
+}
+
+/// The name of a section.
+fn heading(page: &mut String, name: &str) {
+    let _ = writeln!(page, "<h2>{}</h2>", escape(name));
+}
+
+/// What is known, with names for it.
+fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>) {
+    *page += "<dl>\n";
+    for (what, value) in facts {
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
+    }
+    *page += "</dl>\n";
+}
+
+/// What deserves attention, if there is anything.
+fn notes(page: &mut String, notes: &[String]) {
+    if !notes.is_empty() {
+        *page += "<ul class=\"notes\">\n";
+        for note in notes {
+            let _ = writeln!(page, "<li>{}</li>", escape(note));
+        }
+        *page += "</ul>\n";
+    }
+}
+
+/// A figure.
+fn put(page: &mut String, figure: &Figure) {
+    let caption = escape(&figure.caption);
+    let _ = writeln!(page, "<figure>\n{}<figcaption>{caption}</figcaption>\n</figure>", figure.svg);
+}
+
+/// The folder's own name, also for `.`.
+pub fn folder_name(folder: &Path) -> String {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    whole.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+const LEGEND: &str = "\
+<p>Errors are one standard deviation of the mean, √(2 τ<sub>int</sub> σ² / n). τ<sub>int</sub> is the integrated
+autocorrelation time, ½ + Σ ρ(t) up to the first t ≥ 6 τ<sub>int</sub> (Madras and Sokal 1988), in steps from one value to
+the next; ½: independent. Bands around running averages have the τ<sub>int</sub> of the whole series. Plaquettes and
+rectangles are Re tr / 3, the Polyakov loop is the mean over space of tr / 3, condensates are tr M⁻¹ per site of one
+staggered field, M = m + D/2; docs/output.md has all definitions.</p>
+";

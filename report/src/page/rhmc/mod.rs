@@ -1,0 +1,238 @@
+//! A run of `ferrite rhmc`.
+mod figures;
+mod observables;
+mod sections;
+mod series;
+
+use crate::error::ReportError;
+use crate::page;
+use crate::records::run_settings as settings;
+use crate::records::trajectories::{RunHistory, TrajectoryRecord};
+use crate::text::count;
+use observables::{Observable, ObservableKind};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A run and what came of it.
+pub struct RhmcReport {
+    name: String,
+    run: RunHistory,
+    skip: usize,
+    observables: Vec<Observable>,
+}
+
+impl RhmcReport {
+    /// Of a run with this name; the first `skip` trajectories do not count, or those without Metropolis step.
+    pub fn new(name: String, run: RunHistory, skip: Option<usize>) -> Self {
+        let skip = skip.unwrap_or_else(|| run.thermalisation()).min(run.trajectories.len());
+        let observables = observables::collect(&run, skip);
+        RhmcReport { name, run, skip, observables }
+    }
+    fn of(&self, kind: ObservableKind) -> Option<&Observable> {
+        self.observables.iter().find(|o| o.kind == kind)
+    }
+    fn kept(&self) -> &[TrajectoryRecord] {
+        &self.run.trajectories[self.skip..]
+    }
+    /// Numbers of the first and the last trajectory, and how many there are.
+    fn numbers(&self) -> (u64, u64, usize) {
+        let all = &self.run.trajectories;
+        (all.first().map_or(0, |t| t.number), all.last().map_or(0, |t| t.number), all.len())
+    }
+    /// Accepted ones, and those with a Metropolis step.
+    fn accepted(&self) -> (usize, usize) {
+        let steps = self.kept().iter().filter(|t| t.metropolis);
+        steps.fold((0, 0), |(accepted, all), t| (accepted + usize::from(t.accepted), all + 1))
+    }
+    /// What the run is, in a sentence.
+    pub fn sentence(&self) -> String {
+        let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
+        let settings = self.run.settings();
+        let mut text =
+            if there == 1 { format!("Trajectory {first}") } else { format!("Trajectories {first} to {last}") };
+        if let Some(all) = settings["trajectories"].as_u64().filter(|all| *all > last) {
+            let _ = write!(text, " of {all}");
+        }
+        if let Some(lattice) = settings::lattice(settings) {
+            let _ = write!(text, " on {lattice}");
+        }
+        if let Some(action) = settings::action(settings) {
+            let _ = write!(text, ", {action}");
+        }
+        match self.skip {
+            0 => {}
+            1 => text += "; the first one is left out",
+            n => text += &format!("; the first {n} are left out"),
+        }
+        text += ".";
+        if steps > 0 {
+            let share = 100.0 * accepted as f64 / steps as f64;
+            let _ = write!(text, " {accepted} of {} accepted ({share:.1} %).", count(steps, "Metropolis step"));
+        }
+        text
+    }
+    /// How much of the time is spent outside kernels, in a sentence, if their times were ever taken.
+    fn outside(&self) -> Option<String> {
+        let inside = self.of(ObservableKind::Inside).map(|o| o.estimate).filter(|estimate| estimate.count > 0)?;
+        let timed = if inside.count == 1 { "one trajectory".into() } else { format!("{} trajectories", inside.count) };
+        let share = 100.0 * (1.0 - inside.mean);
+        Some(format!(
+            "Outside kernels: {share:.1} % of the time of {timed}, whose kernels were timed, which takes some time itself."
+        ))
+    }
+    /// What deserves attention.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.run.half {
+            notes.push("The last line of trajectories.jsonl is half written and left out.".into());
+        }
+        if self.kept().is_empty() {
+            let left = match self.skip {
+                1 => "the first one".to_string(),
+                n => format!("the first {n}"),
+            };
+            notes.push(format!("No trajectory is left without {left}: there are no means. --skip 0 counts all."));
+        }
+        for observable in &self.observables {
+            if observable.not_numbers() > 0 {
+                notes.push(format!(
+                    "{}: {} of {} are not finite and do not count.",
+                    observable.name,
+                    observable.not_numbers(),
+                    count(observable.points.len() - observable.first, "value")
+                ));
+            }
+        }
+        // The errors of short series are guesses.
+        let exponential = self.of(ObservableKind::Exponential).filter(|o| !o.is_short());
+        if let Some(off) = exponential.map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
+            && off > 4.0
+            && off.is_finite()
+        {
+            notes.push(format!(
+                "⟨exp(−ΔH)⟩ is {off:.1} errors from 1: the run is not in equilibrium, or its dynamics does not keep \
+                 the volume of phase space or is not reversible; or ΔH is too wide for this mean to be sampled."
+            ));
+        }
+        notes.extend(settings::changes(&self.run));
+        notes
+    }
+    /// For JSON; the page is at `path`.
+    pub fn json(&self, folder: &Path, path: &Path) -> Value {
+        let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
+        let observables: Vec<Value> = self.observables.iter().map(Observable::json).collect();
+        json!({
+            "folder": folder,
+            "output": path,
+            "first_trajectory": first,
+            "last_trajectory": last,
+            "trajectories": there,
+            "skipped": self.skip,
+            "metropolis_steps": steps,
+            "accepted": accepted,
+            "half_line": self.run.half,
+            "run": self.run.settings(),
+            "observables": observables,
+            "notes": self.notes(),
+        })
+    }
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.name, self.sentence());
+        let head = ["", "mean", "± error", "τ_int", "values"].map(String::from);
+        let row = |observable: &Observable| {
+            let [mean, error, tau, count] = sections::cells(observable);
+            [observable.name.clone(), mean, error, tau, count]
+        };
+        let rows: Vec<[String; 5]> = std::iter::once(head).chain(self.observables.iter().map(row)).collect();
+        let widths: [usize; 5] =
+            std::array::from_fn(|j| rows.iter().map(|row| row[j].chars().count()).max().unwrap_or_default());
+        for [name, cells @ ..] in &rows {
+            let _ = write!(text, "{name:width$}", width = widths[0]);
+            for (cell, width) in cells.iter().zip(&widths[1..]) {
+                let _ = write!(text, "  {cell:>width$}");
+            }
+            text += "\n";
+        }
+        if self.observables.iter().any(Observable::is_short) {
+            text += "* fewer than fifty times 2 τ_int values: the error is a guess\n";
+        }
+        if let Some(outside) = self.outside() {
+            let _ = writeln!(text, "{outside}");
+        }
+        for note in self.notes() {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+    /// The whole page, which `program` has made.
+    ///
+    /// # Errors
+    /// A picture that cannot be drawn.
+    pub fn html(&self, program: &str) -> Result<String, ReportError> {
+        let mut page = page::begin(&format!("{}: report of a run", self.name));
+        self.put(&mut page, "")?;
+        page::end(&mut page, program, true);
+        Ok(page)
+    }
+    /// All of it, on a page; `id` begins the names of its sections.
+    pub(super) fn put(&self, page: &mut String, id: &str) -> Result<(), ReportError> {
+        sections::put(page, self, id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::trajectories::parse;
+    use crate::records::trajectories::tests::line;
+
+    fn report(n: u64, skip: Option<usize>) -> RhmcReport {
+        // Trajectories 1 and 2 have no Metropolis step; those with ΔH below ½ are accepted.
+        let text: String = (1..=n).map(|j| format!("{}\n", line(j, if j % 4 == 0 { 0.7 } else { -0.1 }))).collect();
+        RhmcReport::new("run".into(), parse(text.as_bytes(), "lines").unwrap(), skip)
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let default = report(10, None);
+        assert_eq!(
+            default.sentence(),
+            "Trajectories 1 to 10; the first 2 are left out. 6 of 8 Metropolis steps accepted (75.0 %)."
+        );
+        assert_eq!(report(10, Some(5)).accepted(), (4, 5));
+        // Those without the step never count as accepted.
+        assert_eq!(report(10, Some(0)).accepted(), (6, 8));
+        let none = report(2, None);
+        assert_eq!(none.sentence(), "Trajectories 1 to 2; the first 2 are left out.");
+        assert!(none.notes()[0].starts_with("No trajectory is left without the first 2"));
+        assert!(report(1, Some(0)).notes().is_empty());
+        assert_eq!(report(3, Some(100)).skip, 3);
+    }
+
+    #[test]
+    fn json_has_a_row_for_each_observable() {
+        let object = report(10, None).json(Path::new("run"), Path::new("run/report.html"));
+        assert_eq!(
+            (&object["trajectories"], &object["skipped"], &object["accepted"]),
+            (&json!(10), &json!(2), &json!(6))
+        );
+        let rows = object["observables"].as_array().unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+        for name in ["plaquette.mean", "rectangle", "polyakov_loop.abs", "condensate", "delta_h", "accepted", "seconds"]
+        {
+            assert!(names.contains(&name), "{name}");
+        }
+        let delta = &rows[names.iter().position(|name| *name == "delta_h").unwrap()];
+        assert!((delta["mean"].as_f64().unwrap() - 0.1).abs() < 1e-12 && delta["measurements"] == json!(8));
+    }
+
+    #[test]
+    fn one_trajectory_has_no_errors_yet() {
+        let text = report(1, Some(0)).text();
+        let row = text.lines().find(|line| line.starts_with("plaquette ")).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["plaquette", "0.499", "–", "–", "1"]);
+        assert!(!text.contains("NaN"));
+    }
+}

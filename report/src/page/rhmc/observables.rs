@@ -1,0 +1,217 @@
+//! Observables of a run: their series, and their means after what is left out.
+use super::series::{SeriesEstimate, estimate};
+use crate::records::trajectories::{RunHistory, TrajectoryRecord};
+use serde_json::{Value, json};
+
+/// Which figures an observable is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObservableKind {
+    /// Measured on links: a history of its own.
+    Measured,
+    /// In the table only.
+    Detail,
+    /// ΔH
+    Delta,
+    /// exp(−ΔH)
+    Exponential,
+    /// 1 for accepted, 0 for rejected.
+    Acceptance,
+    /// Iterations of solvers.
+    Iterations,
+    /// Seconds.
+    Seconds,
+    /// Share of the time inside kernels.
+    Inside,
+}
+
+/// A series of numbers of trajectories.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observable {
+    /// The key of the trajectory's line, with dots.
+    pub key: &'static str,
+    /// For people.
+    pub name: String,
+    /// Which of several: mass or group of quarks.
+    pub of: Option<(&'static str, Value)>,
+    /// Where it is shown.
+    pub kind: ObservableKind,
+    /// Numbers of trajectories, and the values after them; NaN where it was no number.
+    pub points: Vec<(u64, f64)>,
+    /// The first of the points that count.
+    pub first: usize,
+    /// Of those that count and are finite.
+    pub estimate: SeriesEstimate,
+}
+
+impl Observable {
+    /// What counts and is finite.
+    pub fn kept(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.points[self.first..].iter().copied().filter(|(_, x)| x.is_finite())
+    }
+    /// How many of those that count are not finite.
+    pub fn not_numbers(&self) -> usize {
+        self.points.len() - self.first - self.estimate.count
+    }
+    /// Trajectories from one value to the next.
+    pub fn every(&self) -> u64 {
+        let steps = self.points.windows(2).map(|pair| pair[1].0 - pair[0].0);
+        steps.min().unwrap_or(1)
+    }
+    /// Whether it is so short that its error is a guess: fewer than fifty times 2 τ numbers.
+    pub fn is_short(&self) -> bool {
+        (self.estimate.count as f64) < 100.0 * self.estimate.tau
+    }
+    /// For `--json`.
+    pub fn json(&self) -> Value {
+        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        let SeriesEstimate { mean, error, tau, tau_error, count } = self.estimate;
+        let mut object = json!({
+            "name": self.key,
+            "mean": number(mean),
+            "error": number(error),
+            "autocorrelation": number(tau),
+            "autocorrelation_error": number(tau_error),
+            "measurements": count,
+            "every": self.every(),
+            "not_numbers": self.not_numbers(),
+        });
+        if let Some((key, value)) = &self.of {
+            object[*key] = value.clone();
+        }
+        object
+    }
+}
+
+/// A way to find values in trajectories.
+type Find<'a> = &'a dyn Fn(&TrajectoryRecord) -> Option<f64>;
+
+/// All that the lines have, in the order of the report; the first `skip` trajectories do not count.
+pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
+    let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.number);
+    use ObservableKind::{Acceptance, Delta, Detail, Exponential, Inside, Iterations, Measured, Seconds};
+    let mut all = Vec::new();
+    let mut add = |key, name: String, of, kind, find: Find| {
+        let points = run.trajectories.iter().filter_map(|t| Some((t.number, find(t)?)));
+        let points: Vec<(u64, f64)> = points.collect();
+        if points.is_empty() {
+            return;
+        }
+        // Times of kernels are few, and the links need not be those of the ensemble: all count.
+        let left_out = |&(number, _): &(u64, f64)| number < first && kind != Inside;
+        let start = points.partition_point(left_out);
+        let kept: Vec<f64> = points[start..].iter().map(|p| p.1).filter(|x| x.is_finite()).collect();
+        all.push(Observable { key, name, of, kind, points, first: start, estimate: estimate(&kept) });
+    };
+    let plaquette = |which: usize| move |t: &TrajectoryRecord| Some(t.plaquette?[which]);
+    add("plaquette.mean", "plaquette".into(), None, Measured, &plaquette(0));
+    add("plaquette.spatial", "plaquette, spatial".into(), None, Detail, &plaquette(1));
+    add("plaquette.temporal", "plaquette, temporal".into(), None, Detail, &plaquette(2));
+    add("rectangle", "rectangle".into(), None, Measured, &|t| t.rectangle);
+    let modulus = |t: &TrajectoryRecord| t.polyakov.map(|[re, im]| re.hypot(im));
+    add("polyakov_loop.abs", "|Polyakov loop|".into(), None, Measured, &modulus);
+    add("polyakov_loop.re", "Re Polyakov loop".into(), None, Measured, &|t| Some(t.polyakov?[0]));
+    for (place, mass, name) in condensates(run) {
+        // By place and mass: two groups of quarks may have the same mass, and masses may change on the way.
+        let find =
+            |t: &TrajectoryRecord| t.condensates.get(place).filter(|found| found[0] == mass).map(|found| found[1]);
+        add("condensate", name, Some(("mass", json!(mass))), Measured, &find);
+    }
+    add("delta_h", "ΔH".into(), None, Delta, &|t| Some(t.delta));
+    add("exp_minus_delta_h", "exp(−ΔH)".into(), None, Exponential, &|t| Some(t.exp_minus_delta));
+    let accepted = |t: &TrajectoryRecord| t.metropolis.then_some(f64::from(u8::from(t.accepted)));
+    add("accepted", "acceptance".into(), None, Acceptance, &accepted);
+    for (number, name) in run.names.iter().enumerate() {
+        let of = |t: &TrajectoryRecord| t.quarks.iter().find(|quarks| quarks.name == number).cloned();
+        let tag = || Some(("quarks", json!(name)));
+        let [actions, dynamics] = ["action", "dynamics"].map(|part| format!("iterations, {part}, {name}"));
+        add("quarks.iterations.action", actions, tag(), Iterations, &|t| Some(of(t)?.iterations[0]));
+        add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &|t| Some(of(t)?.iterations[1]));
+        let largest = format!("largest eigenvalue of −D², {name}");
+        add("quarks.largest_eigenvalue", largest, tag(), Detail, &|t| Some(of(t)?.largest));
+    }
+    add("seconds", "seconds".into(), None, Seconds, &|t| Some(t.seconds));
+    add("seconds_with_observables", "seconds with observables".into(), None, Seconds, &|t| t.whole);
+    add("seconds_of_files", "seconds of files".into(), None, Seconds, &|t| t.files);
+    add("kernels.share", "share of the time inside kernels".into(), None, Inside, &|t| t.inside);
+    let off = |which: usize| move |t: &TrajectoryRecord| Some(t.irreversibility?[which]);
+    add("irreversibility.links", "irreversibility, links".into(), None, Detail, &off(0));
+    add("irreversibility.momenta", "irreversibility, momenta".into(), None, Detail, &off(1));
+    all
+}
+
+/// Places in the list of condensates, masses that were there, and names that tell them apart.
+fn condensates(run: &RunHistory) -> Vec<(usize, f64, String)> {
+    let mut found: Vec<(usize, f64)> = Vec::new();
+    for trajectory in &run.trajectories {
+        for (place, [mass, _]) in trajectory.condensates.iter().enumerate() {
+            if mass.is_finite() && !found.contains(&(place, *mass)) {
+                found.push((place, *mass));
+            }
+        }
+    }
+    found.sort_by_key(|(place, _)| *place);
+    let name = |&(place, mass): &(usize, f64)| {
+        let twice = found.iter().filter(|(_, other)| *other == mass).count() > 1;
+        let which = if twice { format!(" ({})", place + 1) } else { String::new() };
+        (place, mass, format!("condensate, m = {mass}{which}"))
+    };
+    found.iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::trajectories::parse;
+    use crate::records::trajectories::tests::line;
+
+    fn run(lines: &[Value]) -> RunHistory {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        parse(text.as_bytes(), "lines").unwrap()
+    }
+
+    fn find<'a>(all: &'a [Observable], key: &str) -> &'a Observable {
+        all.iter().find(|o| o.key == key).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_out_does_not_count_and_null_neither() {
+        let mut lines: Vec<Value> = [9.0, 9.0, 0.1, 0.3, 0.2, 0.7].iter().zip(1..).map(|(d, n)| line(n, *d)).collect();
+        lines[4]["delta_h"] = Value::Null;
+        lines[4]["exp_minus_delta_h"] = Value::Null;
+        lines[4].as_object_mut().unwrap().remove("plaquette");
+        let run = run(&lines);
+        let all = collect(&run, run.thermalisation());
+        let delta = find(&all, "delta_h");
+        assert_eq!((delta.points.len(), delta.first, delta.not_numbers()), (6, 2, 1));
+        assert_eq!(delta.kept().collect::<Vec<_>>(), [(3, 0.1), (4, 0.3), (6, 0.7)]);
+        assert!((delta.estimate.mean - 1.1 / 3.0).abs() < 1e-15);
+        let acceptance = find(&all, "accepted");
+        assert_eq!((acceptance.points[0], acceptance.estimate.mean), ((3, 1.0), 0.75));
+        let plaquette = find(&all, "plaquette.mean");
+        assert_eq!((plaquette.estimate.count, plaquette.not_numbers(), plaquette.every()), (3, 0, 1));
+        assert_eq!(find(&all, "polyakov_loop.abs").estimate.mean, 0.05);
+        assert_eq!(find(&all, "condensate").json()["mass"], json!(0.05));
+        assert!(all.iter().all(|o| o.key != "irreversibility.links"));
+
+        // More is left out than there is.
+        let none = collect(&run, 100);
+        assert!(none.iter().all(|o| o.estimate.count == 0 && o.first == o.points.len()));
+        assert_eq!(find(&none, "delta_h").json()["mean"], Value::Null);
+    }
+
+    #[test]
+    fn condensates_of_equal_and_of_changed_masses_stay_apart() {
+        let with = |number, masses: &[f64]| {
+            let mut line = line(number, 0.0);
+            line["condensate"] = masses.iter().map(|m| json!({ "mass": m, "mean": 10.0 * m })).collect();
+            line
+        };
+        let run = run(&[with(1, &[0.05, 0.05]), with(2, &[0.05, 0.02])]);
+        let all = collect(&run, 0);
+        let found: Vec<_> = all.iter().filter(|o| o.key == "condensate").collect();
+        let names: Vec<_> = found.iter().map(|o| o.name.as_str()).collect();
+        assert_eq!(names, ["condensate, m = 0.05 (1)", "condensate, m = 0.05 (2)", "condensate, m = 0.02"]);
+        assert_eq!(found[0].points, [(1, 0.5), (2, 0.5)]);
+        assert_eq!(found[2].points, [(2, 0.2)]);
+    }
+}

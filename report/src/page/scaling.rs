@@ -1,0 +1,346 @@
+//! How speed grows with the number of processes, of several runs of a benchmark, of a model, or of points measured before.
+use super::figure::{Figure, undrawable};
+use crate::error::ReportError;
+use crate::page;
+use crate::plot::{CurveStyle, LinePlot, PlottedCurve, lines};
+use crate::text::{count, escape, extents};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// More points, pictures, curves of a picture, or rows of a table are not shown.
+const MOST_POINTS: usize = 20_000;
+const MOST_FIGURES: usize = 48;
+const MOST_CURVES: usize = 10;
+const MOST_ROWS: usize = 400;
+
+/// A row of `ferrite bench dslash`.
+#[derive(Clone)]
+struct BenchmarkRow {
+    operator: String,
+    /// Precision and reals of a link.
+    format: String,
+    lattice: [u64; 4],
+    nrhs: u64,
+    microseconds: f64,
+    gflops: f64,
+    gbps: f64,
+    fraction_of_copy: f64,
+}
+
+/// What `ferrite bench dslash --json` printed.
+pub struct Benchmark {
+    processes: u64,
+    grid: [u64; 4],
+    device: String,
+    setup: TimingSetup,
+    rows: Vec<BenchmarkRow>,
+}
+
+/// What is compared.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ScalingSubject {
+    /// How the lattice grows: `strong` or `weak`.
+    kind: &'static str,
+    operator: String,
+    /// The whole one, or for weak scaling that of a process.
+    lattice: String,
+}
+
+/// All that is known of scaling.
+#[derive(Default)]
+pub struct ScalingSection {
+    benchmarks: Vec<Benchmark>,
+    /// By subject and format: numbers of processes, and efficiencies.
+    curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
+    points: usize,
+    /// Points that were there already, with another efficiency.
+    again: usize,
+}
+
+/// Where and how something was timed, as far as it makes times that are not to be compared.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct TimingSetup {
+    /// The device, without the number of threads, which processes on one machine share.
+    device: String,
+    /// How faces travel, and whether beside the interior; one process has none to send.
+    way: Option<String>,
+}
+
+impl std::fmt::Display for TimingSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.device)?;
+        self.way.as_ref().map_or(Ok(()), |way| write!(f, ", {way}"))
+    }
+}
+
+impl TimingSetup {
+    fn of(object: &Value) -> Self {
+        let device = object["device"].as_str().unwrap_or_default();
+        let is_count = |part: &&str| !part.ends_with(" thread") && !part.ends_with(" threads");
+        let device = device.split(", ").filter(is_count).collect::<Vec<_>>().join(", ");
+        let layout = &object["layout"];
+        let way = layout["transport"].as_str().map(|transport| match layout["overlap"] {
+            Value::Bool(false) => format!("{transport} without overlap"),
+            _ => transport.into(),
+        });
+        TimingSetup { device, way }
+    }
+}
+
+/// What one process took belongs to every way in which more of them talk to each other on such devices.
+fn with_single(mut setups: BTreeMap<TimingSetup, BTreeMap<u64, f64>>) -> BTreeMap<TimingSetup, BTreeMap<u64, f64>> {
+    let single: Vec<_> =
+        setups.iter().filter(|(setup, _)| setup.way.is_none()).map(|(s, t)| (s.clone(), t.clone())).collect();
+    for (alone, times) in single {
+        let mut shared = false;
+        for (_, others) in setups.iter_mut().filter(|(s, _)| s.device == alone.device && s.way.is_some()) {
+            shared = true;
+            for (processes, time) in &times {
+                others.entry(*processes).or_insert(*time);
+            }
+        }
+        if shared {
+            setups.remove(&alone);
+        }
+    }
+    setups
+}
+
+/// All curves, by subject and name.
+struct Curves {
+    curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
+    /// Points that are there more than once.
+    again: usize,
+}
+
+impl Curves {
+    fn note(&self) -> String {
+        format!("{} measured more than once, of which the fastest counts", count(self.again, "point"))
+    }
+}
+
+/// Four numbers above 0.
+fn four(value: &Value) -> Option<[u64; 4]> {
+    let numbers: Option<Vec<u64>> =
+        value.as_array()?.iter().map(|n| n.as_u64().filter(|n| (1..1 << 30).contains(n))).collect();
+    numbers?.try_into().ok()
+}
+
+/// Precision and reals of a link of a row.
+fn format_of(row: &Value) -> String {
+    let [precision, reals] = ["precision", "reconstruct"].map(|key| row[key].as_str().unwrap_or_default());
+    if reals.is_empty() { precision.into() } else { format!("{precision}, {reals} reals") }
+}
+
+impl Benchmark {
+    /// Takes the rows that are whole.
+    pub fn read(object: &Value) -> Result<Self, String> {
+        let rows = object["rows"].as_array().ok_or("is a benchmark without rows")?;
+        let row = |row: &Value| {
+            Some(BenchmarkRow {
+                operator: row["operator"].as_str()?.into(),
+                format: format_of(row),
+                lattice: four(&row["lattice"])?,
+                nrhs: row["nrhs"].as_u64()?,
+                microseconds: row["microseconds"].as_f64().filter(|t| *t > 0.0)?,
+                gflops: row["gflops"].as_f64().unwrap_or(f64::NAN),
+                gbps: row["gbps"].as_f64().unwrap_or(f64::NAN),
+                fraction_of_copy: row["fraction_of_copy"].as_f64().unwrap_or(f64::NAN),
+            })
+        };
+        let grid = four(&object["layout"]["grid"]).unwrap_or([1; 4]);
+        Ok(Benchmark {
+            processes: object["layout"]["processes"].as_u64().unwrap_or(1).max(1),
+            grid,
+            device: object["device"].as_str().unwrap_or_default().into(),
+            setup: TimingSetup::of(object),
+            rows: rows.iter().filter_map(row).take(MOST_POINTS).collect(),
+        })
+    }
+    /// The part of a process, if the grid divides the lattice.
+    fn local(&self, row: &BenchmarkRow) -> Option<[u64; 4]> {
+        let even = (0..4).all(|mu| row.lattice[mu].is_multiple_of(self.grid[mu]));
+        even.then(|| std::array::from_fn(|mu| row.lattice[mu] / self.grid[mu]))
+    }
+}
+
+impl ScalingSection {
+    /// A run of a benchmark.
+    pub fn add_benchmark(&mut self, benchmark: Benchmark) -> Result<(), String> {
+        if benchmark.rows.is_empty() {
+            return Err("is a benchmark without rows that can be shown".into());
+        }
+        self.benchmarks.push(benchmark);
+        Ok(())
+    }
+    /// Efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are passed over.
+    pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
+        let before = self.points;
+        for point in points.as_array().ok_or("has no points of scaling")? {
+            let kind = match point["scaling"].as_str() {
+                Some("weak") => "weak",
+                Some("strong") => "strong",
+                _ => continue,
+            };
+            let grid = four(&point["grid"]);
+            let processes = point["gpus"].as_u64().or(grid.map(|grid| grid.iter().product()));
+            let (Some(processes), Some(efficiency)) = (processes.filter(|n| *n > 0), point["efficiency"].as_f64())
+            else {
+                continue;
+            };
+            let lattice = match (four(&point["lattice"]), four(&point["local_lattice"]), grid) {
+                (_, Some(local), _) if kind == "weak" => local,
+                (Some(whole), None, Some(grid)) if kind == "weak" => std::array::from_fn(|mu| whole[mu] / grid[mu]),
+                (Some(whole), ..) => whole,
+                _ => continue,
+            };
+            let operator = point["operator"].as_str().unwrap_or_default().to_string();
+            let setup = TimingSetup::of(&json!({ "device": point["device"], "layout": point })).to_string();
+            let name = [format_of(point), setup].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+            let subject = ScalingSubject { kind, operator, lattice: extents(lattice) };
+            self.add(subject, name.join(", "), processes, efficiency);
+        }
+        if self.points == before { Err("has no points with an efficiency".into()) } else { Ok(()) }
+    }
+    fn add(&mut self, subject: ScalingSubject, format: String, processes: u64, efficiency: f64) {
+        if self.points < MOST_POINTS && efficiency.is_finite() {
+            self.points += 1;
+            let curve = self.curves.entry(subject).or_default().entry(format).or_default();
+            // What it is measured by.
+            curve.entry(1).or_insert(1.0);
+            let known = curve.entry(processes).or_insert(efficiency);
+            if *known != efficiency {
+                self.again += 1;
+                *known = known.max(efficiency);
+            }
+        }
+    }
+    /// In words.
+    pub fn sentence(&self) -> String {
+        let (runs, all) = (self.benchmarks.len(), self.all_curves());
+        let known = all.curves.values().map(BTreeMap::len).sum::<usize>();
+        let text = format!("{}, {} of scaling", count(runs, "benchmark"), count(known, "curve"));
+        if all.again == 0 { text } else { format!("{text}; {}", all.note()) }
+    }
+    /// Those that were given, and those of benchmarks with several numbers of processes.
+    fn all_curves(&self) -> Curves {
+        let mut times_of: BTreeMap<(ScalingSubject, String), BTreeMap<TimingSetup, BTreeMap<u64, f64>>> =
+            BTreeMap::new();
+        let mut again = self.again;
+        for benchmark in &self.benchmarks {
+            for row in &benchmark.rows {
+                let format =
+                    if row.nrhs == 1 { row.format.clone() } else { format!("{}, {} sides", row.format, row.nrhs) };
+                let mut note = |kind, lattice| {
+                    let subject = ScalingSubject { kind, operator: row.operator.clone(), lattice: extents(lattice) };
+                    let setups = times_of.entry((subject, format.clone())).or_default();
+                    let curve = setups.entry(benchmark.setup.clone()).or_default();
+                    let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
+                    if *known != row.microseconds {
+                        // Each row is noted in two ways.
+                        again += usize::from(kind == "strong");
+                        *known = known.min(row.microseconds);
+                    }
+                };
+                note("strong", row.lattice);
+                if let Some(local) = benchmark.local(row) {
+                    note("weak", local);
+                }
+            }
+        }
+        let mut curves = self.curves.clone();
+        for ((subject, format), setups) in times_of {
+            let setups = with_single(setups);
+            let several = setups.len() > 1;
+            for (setup, times) in setups {
+                let Some((&first, &time)) = times.first_key_value().filter(|_| times.len() > 1) else { continue };
+                let speedup =
+                    |processes: u64| if subject.kind == "strong" { processes as f64 / first as f64 } else { 1.0 };
+                let efficiencies = times.iter().map(|(n, t)| (*n, time / (t * speedup(*n)))).collect();
+                let name = if several { format!("{format}, {setup}") } else { format.clone() };
+                curves.entry(subject.clone()).or_default().insert(name, efficiencies);
+            }
+        }
+        Curves { curves, again }
+    }
+    /// The section; nothing where there is nothing.
+    pub fn put(&self, html: &mut String) -> Result<(), ReportError> {
+        let all = self.all_curves();
+        let curves = &all.curves;
+        if self.benchmarks.is_empty() && curves.is_empty() {
+            return Ok(());
+        }
+        page::heading(html, "Scaling");
+        for (subject, formats) in curves.iter().take(MOST_FIGURES) {
+            page::put(html, &efficiency(subject, formats)?);
+        }
+        if curves.len() > MOST_FIGURES {
+            let _ = writeln!(html, "<p>{} more pictures are left out.</p>", curves.len() - MOST_FIGURES);
+        }
+        if all.again > 0 {
+            let _ = writeln!(html, "<p>{}.</p>", all.note());
+        }
+        for benchmark in &self.benchmarks {
+            table(html, benchmark);
+        }
+        Ok(())
+    }
+}
+
+/// Efficiencies against the number of processes.
+fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64, f64>>) -> Result<Figure, ReportError> {
+    let ScalingSubject { kind, operator, lattice } = subject;
+    let curves = formats.iter().take(MOST_CURVES).map(|(name, points)| {
+        let points: Vec<(f64, f64)> = points.iter().map(|(n, e)| (*n as f64, 100.0 * e)).collect();
+        let style = if points.len() > 1 { CurveStyle::Line } else { CurveStyle::Marks };
+        PlottedCurve { name: name.clone(), points, style }
+    });
+    let where_ = if *kind == "weak" { format!("{lattice} for each process") } else { format!("{lattice} in all") };
+    let plot = LinePlot {
+        title: format!("{operator}, {kind} scaling"),
+        subtitle: where_.clone(),
+        axes: ["processes".into(), "efficiency in per cent".into(), String::new()],
+        logarithmic: [true, false],
+        curves: curves.collect(),
+    };
+    let svg = lines::svg(&plot).map_err(|why| undrawable(&plot.title, &why))?;
+    let against = "the time of the fewest processes over that of more";
+    let mut caption = match *kind {
+        "weak" => format!("Weak scaling of {operator}, {where_}: {against}."),
+        _ => format!("Strong scaling of {operator}, {where_}: {against}, over how many times more they are."),
+    };
+    if formats.len() > MOST_CURVES {
+        let _ = write!(caption, " {} more curves are left out.", formats.len() - MOST_CURVES);
+    }
+    Ok(Figure { svg, caption })
+}
+
+/// The rows of a benchmark.
+fn table(html: &mut String, benchmark: &Benchmark) {
+    let processes =
+        if benchmark.processes == 1 { "1 process".into() } else { format!("{} processes", benchmark.processes) };
+    let about = escape(&format!("{processes} in the grid {}, {}", extents(benchmark.grid), benchmark.device));
+    let _ = writeln!(html, "<p>{about}:</p>\n<div class=\"wide\">\n<table>");
+    *html += "<thead><tr><th>operator</th><th>format</th><th>lattice</th><th>right-hand sides</th><th>µs</th>\
+              <th>GFLOP/s</th><th>GB/s</th><th>of a copy</th></tr></thead>\n<tbody>\n";
+    for row in benchmark.rows.iter().take(MOST_ROWS) {
+        let number = |x: f64, digits: usize| if x.is_finite() { format!("{x:.digits$}") } else { "–".into() };
+        let _ = writeln!(
+            html,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} %</td></tr>",
+            escape(&row.operator),
+            escape(&row.format),
+            extents(row.lattice),
+            row.nrhs,
+            number(row.microseconds, 1),
+            number(row.gflops, 1),
+            number(row.gbps, 1),
+            number(100.0 * row.fraction_of_copy, 0)
+        );
+    }
+    *html += "</tbody>\n</table>\n</div>\n";
+    if benchmark.rows.len() > MOST_ROWS {
+        let _ = writeln!(html, "<p>{} more rows are left out.</p>", benchmark.rows.len() - MOST_ROWS);
+    }
+}

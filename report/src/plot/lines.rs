@@ -1,0 +1,164 @@
+//! Curves with a legend.
+use super::{Area, DrawError, below_titles, panel, range};
+use plotters::prelude::*;
+
+/// Curves of so many points show them.
+const FEW: usize = 16;
+
+/// How a curve is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurveStyle {
+    /// A line on the left axis; where there are few points, they are marked.
+    Line,
+    /// A dashed line, measured on the right axis.
+    DashedRight,
+    /// Points that are not joined, on the left axis.
+    Marks,
+}
+
+/// A curve of a [`LinePlot`].
+pub struct PlottedCurve {
+    /// Name, for the legend.
+    pub name: String,
+    /// Points, in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub style: CurveStyle,
+}
+
+/// Curves with a legend.
+pub struct LinePlot {
+    /// Above the picture.
+    pub title: String,
+    /// Below the title.
+    pub subtitle: String,
+    /// Names of the horizontal, the left and the right axis; without a dashed curve there is no right one.
+    pub axes: [String; 3],
+    /// Whether the horizontal axis shows doublings, and the left one powers of ten; numbers that are not above 0 are left
+    /// out there.
+    pub logarithmic: [bool; 2],
+    /// The curves.
+    pub curves: Vec<PlottedCurve>,
+}
+
+/// A number on an axis that shows doublings; nothing between them.
+fn doublings(x: f64) -> String {
+    if (x - x.round()).abs() < 1e-6 { format!("{:.0}", x.exp2()) } else { String::new() }
+}
+
+/// A number on an axis that shows powers of ten, with about three digits.
+fn powers(y: f64) -> String {
+    let number = 10f64.powf(y);
+    let digits = (2 - y.floor() as i32).clamp(0, 6) as usize;
+    format!("{number:.digits$}")
+}
+
+/// A curve with its points where they are drawn: logarithms on logarithmic axes.
+struct Placed<'a> {
+    curve: &'a PlottedCurve,
+    points: Vec<(f64, f64)>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(curve: &'a PlottedCurve, [horizontal, vertical]: [bool; 2]) -> Self {
+        let on_the_right = curve.style == CurveStyle::DashedRight;
+        let place = |&(x, y): &(f64, f64)| {
+            let scaled = (if horizontal { x.log2() } else { x }, if vertical && !on_the_right { y.log10() } else { y });
+            Some(scaled).filter(|(x, y)| x.is_finite() && y.is_finite())
+        };
+        Placed { curve, points: curve.points.iter().filter_map(place).collect() }
+    }
+    fn is_on_the_right(&self) -> bool {
+        self.curve.style == CurveStyle::DashedRight
+    }
+    fn falls(&self) -> bool {
+        self.points.first().zip(self.points.last()).is_some_and(|(a, b)| a.1 > b.1)
+    }
+}
+
+/// The picture.
+///
+/// # Errors
+/// What the drawing library says.
+pub fn svg(plot: &LinePlot) -> Result<String, DrawError> {
+    let curves: Vec<Placed> = plot.curves.iter().map(|curve| Placed::new(curve, plot.logarithmic)).collect();
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (960, 640)).into_drawing_area();
+        let below = below_titles(&root, &plot.title, &plot.subtitle)?;
+        draw(&below, plot, &curves)?;
+        root.present()?;
+    }
+    Ok(svg)
+}
+
+fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError> {
+    let [horizontal, vertical] = plot.logarithmic;
+    let points =
+        |right: bool| curves.iter().filter(move |curve| curve.is_on_the_right() == right).flat_map(|c| &c.points);
+    let x = range(curves.iter().flat_map(|curve| &curve.points).map(|p| p.0));
+    let doubled = (x.end - x.start).ceil().clamp(2.0, 24.0) as usize + 1;
+    let right = points(true).next().is_some();
+    let mut chart = ChartBuilder::on(area)
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(72)
+        .right_y_label_area_size(if right { 56 } else { 0 })
+        .build_cartesian_2d(x.clone(), range(points(false).map(|p| p.1)))?
+        .set_secondary_coord(x, range(points(true).map(|p| p.1)));
+    let mut mesh = chart.configure_mesh();
+    mesh.max_light_lines(1).light_line_style(WHITE).label_style(("sans-serif", 14));
+    mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
+    let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
+    if horizontal {
+        // One for each doubling; where there are many, for every other.
+        mesh.x_labels(doubled).x_label_formatter(&of_x);
+    }
+    if vertical {
+        mesh.y_label_formatter(&of_y);
+    }
+    mesh.draw()?;
+    if right {
+        chart.configure_secondary_axes().y_desc(plot.axes[2].as_str()).label_style(("sans-serif", 14)).draw()?;
+    }
+    for (j, Placed { curve, points }) in curves.iter().enumerate() {
+        let (colour, points) = (panel::of_curve(j), points.iter().copied());
+        let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 24, y)], colour.stroke_width(2));
+        let mark = move |at: (i32, i32)| Circle::new((at.0 + 12, at.1), 5, colour.filled());
+        match curve.style {
+            CurveStyle::Marks => {
+                let marks = points.map(|at| Circle::new(at, 5, colour.filled()));
+                chart.draw_series(marks)?.label(&curve.name).legend(mark);
+            }
+            CurveStyle::DashedRight => {
+                let dashes = DashedLineSeries::new(points, 8, 5, colour.stroke_width(2));
+                chart.draw_secondary_series(dashes)?.label(&curve.name).legend(legend);
+            }
+            CurveStyle::Line => {
+                if points.len() <= FEW {
+                    chart.draw_series(points.clone().map(|at| Circle::new(at, 3, colour.filled())))?;
+                }
+                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?.label(&curve.name).legend(legend);
+            }
+        }
+    }
+    chart
+        .configure_series_labels()
+        .position(legend_position(vertical, curves))
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .label_font(("sans-serif", 14))
+        .draw()?;
+    Ok(())
+}
+
+/// What grows leaves room above its beginning, what falls below it.
+fn legend_position(logarithmic: bool, curves: &[Placed]) -> SeriesLabelPosition {
+    if logarithmic {
+        SeriesLabelPosition::UpperLeft
+    } else if curves.iter().all(|curve| !curve.is_on_the_right() && curve.falls()) {
+        SeriesLabelPosition::LowerLeft
+    } else {
+        SeriesLabelPosition::MiddleRight
+    }
+}

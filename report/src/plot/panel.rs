@@ -1,0 +1,380 @@
+//! Panels of a report: an upright picture with lines, bands, marks and bars on given ranges, and a legend above.
+use super::{Area, DrawError};
+use crate::text::escape;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::ops::Range;
+
+/// Colours that stay apart in the common kinds of colour blindness, and as greys in print (Okabe and Ito 2008).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlotColour {
+    /// For single values.
+    Sky,
+    /// For what counts most beside the average.
+    Blue,
+    /// For averages, and what was rejected.
+    Vermilion,
+    /// For a third line.
+    Green,
+    /// For bands of errors.
+    Orange,
+    /// For a curve among many.
+    Purple,
+    /// For what does not count.
+    Grey,
+    /// For guides.
+    Black,
+}
+
+impl PlotColour {
+    fn rgb(self) -> RGBColor {
+        let (r, g, b) = match self {
+            PlotColour::Sky => (86, 180, 233),
+            PlotColour::Blue => (0, 114, 178),
+            PlotColour::Vermilion => (213, 94, 0),
+            PlotColour::Green => (0, 158, 115),
+            PlotColour::Orange => (230, 159, 0),
+            PlotColour::Purple => (204, 121, 167),
+            PlotColour::Grey => (150, 150, 150),
+            PlotColour::Black => (40, 40, 40),
+        };
+        RGBColor(r, g, b)
+    }
+}
+
+/// The colour of a curve among many: as far apart as may be for all eyes, and none that is too light for a line on white.
+pub(super) fn of_curve(number: usize) -> RGBColor {
+    let first = [
+        PlotColour::Blue,
+        PlotColour::Vermilion,
+        PlotColour::Green,
+        PlotColour::Orange,
+        PlotColour::Sky,
+        PlotColour::Purple,
+        PlotColour::Black,
+    ];
+    match first.get(number) {
+        Some(colour) => colour.rgb(),
+        None => {
+            let (r, g, b) = Palette99::COLORS[number % Palette99::COLORS.len()];
+            RGBColor(r, g, b)
+        }
+    }
+}
+
+/// What one entry of the legend stands for.
+pub enum LayerShape {
+    /// A line through points; cut where it leaves the picture, interrupted where a number is not finite.
+    Line {
+        /// Points in the order in which they are joined.
+        points: Vec<(f64, f64)>,
+        /// In pixels.
+        width: u32,
+        /// Whether in dashes.
+        dashed: bool,
+    },
+    /// The area between two lines: x, lower and upper end.
+    Band(Vec<(f64, f64, f64)>),
+    /// Circles. Those beyond the picture are at its edge.
+    Dots(Vec<(f64, f64)>),
+    /// Crosses, likewise.
+    Crosses(Vec<(f64, f64)>),
+    /// Bars of one width that begin here and stand on 0: left end of the first, width, heights.
+    Bars(f64, f64, Vec<f64>),
+}
+
+/// A layer of a panel.
+pub struct Layer {
+    /// For the legend; without a name it is not in there.
+    pub name: String,
+    /// Its colour.
+    pub colour: PlotColour,
+    /// What is drawn.
+    pub shape: LayerShape,
+}
+
+/// A picture.
+pub struct Panel {
+    /// What is seen, for those who cannot see it.
+    pub about: String,
+    /// Names of the horizontal and the vertical axis.
+    pub axes: [String; 2],
+    /// What is seen of both axes.
+    pub ranges: [Range<f64>; 2],
+    /// Whether the horizontal axis counts something.
+    pub counts: bool,
+    /// From the lowest to the topmost.
+    pub layers: Vec<Layer>,
+}
+
+type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// Units for each pixel of the page: plotters knows whole units only, and whole pixels make curves that are not smooth.
+const UNITS: i32 = 4;
+/// In pixels.
+const SIZE: [i32; 2] = [960, 340];
+const LEGEND: i32 = 36 * UNITS;
+/// plotters takes it for the height of a line, which is 1.24 times the size of letters.
+const FONT: i32 = 18 * UNITS;
+/// Room for labels of the vertical axis, and at the right end of the picture.
+const SIDES: [i32; 2] = [98 * UNITS, 16 * UNITS];
+const TICKS: [usize; 2] = [11, 7];
+
+/// The panel as an SVG element for a page: it scales with the page, and says what it shows.
+///
+/// # Errors
+/// What the drawing library says.
+pub fn svg(panel: &Panel) -> Result<String, DrawError> {
+    let mut svg = String::new();
+    let whole = SIZE.map(|pixels| (pixels * UNITS) as u32);
+    let whole = (whole[0], whole[1]);
+    {
+        let root = SVGBackend::with_string(&mut svg, whole).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (above, below) = root.split_vertically(LEGEND);
+        legend(&above, &panel.layers)?;
+        let ranges = [sound(&panel.ranges[0]), sound(&panel.ranges[1])];
+        let [x, y] = ranges.clone();
+        let (across, upwards) = (label(&x, TICKS[0], panel.counts), label(&y, TICKS[1], false));
+        let mut chart = ChartBuilder::on(&below)
+            .margin_left(6 * UNITS)
+            .margin_right(SIDES[1])
+            .margin_top(4 * UNITS)
+            .margin_bottom(6 * UNITS)
+            .x_label_area_size(54 * UNITS)
+            .y_label_area_size(SIDES[0])
+            .build_cartesian_2d(x, y)?;
+        chart
+            .configure_mesh()
+            .max_light_lines(1)
+            .light_line_style(WHITE)
+            .bold_line_style(BLACK.mix(0.12).stroke_width(UNITS as u32))
+            .axis_style(BLACK.mix(0.6).stroke_width(UNITS as u32))
+            .set_all_tick_mark_size(5 * UNITS)
+            .x_labels(TICKS[0])
+            .y_labels(TICKS[1])
+            .x_label_formatter(&across)
+            .y_label_formatter(&upwards)
+            .x_desc(panel.axes[0].as_str())
+            .y_desc(panel.axes[1].as_str())
+            .label_style(("sans-serif", FONT))
+            .draw()?;
+        for layer in &panel.layers {
+            draw(&mut chart, layer, &ranges)?;
+        }
+        root.present()?;
+    }
+    // The name is what a screen reader says; it is no part of what plotters draws.
+    let about = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(&panel.about));
+    let shown = format!("width=\"{}\" height=\"{}\"", SIZE[0], SIZE[1]);
+    let drawn = format!("width=\"{}\" height=\"{}\"", whole.0, whole.1);
+    Ok(svg.replacen("<svg ", &about, 1).replacen(&drawn, &shown, 1))
+}
+
+/// A range on which ticks can be told apart; plotters would look for them for ever where numbers are too large to be
+/// subtracted, or too close to differ.
+fn sound(range: &Range<f64>) -> Range<f64> {
+    let ends = [range.start, range.end].map(|x| x.clamp(-1e100, 1e100));
+    if ends[0].is_nan() || ends[1].is_nan() || ends[0] > ends[1] {
+        return 0.0..1.0;
+    }
+    let least = (1e-9 * ends[0].abs().max(ends[1].abs())).max(1e-290);
+    if ends[1] - ends[0] < least { ends[0] - least..ends[1] + least } else { ends[0]..ends[1] }
+}
+
+/// Samples with names in one row. Letters are taken to be of average width; a name that is wider comes closer to the
+/// next.
+fn legend(area: &Area, layers: &[Layer]) -> Result<(), DrawError> {
+    let text = TextStyle::from(("sans-serif", FONT).into_font()).color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
+    let (mut x, y) = (SIDES[0] + 6 * UNITS, LEGEND / 2);
+    let sample = 24 * UNITS;
+    for layer in layers.iter().filter(|layer| !layer.name.is_empty()) {
+        let colour = layer.colour.rgb();
+        let (middle, high) = (x + sample / 2, 6 * UNITS);
+        match &layer.shape {
+            LayerShape::Line { width, dashed, .. } => {
+                let ends: &[(i32, i32)] = if *dashed { &[(0, 9), (15, 24)] } else { &[(0, 24)] };
+                for (from, to) in ends {
+                    let ends = vec![(x + from * UNITS, y), (x + to * UNITS, y)];
+                    area.draw(&PathElement::new(ends, stroke(colour, *width.max(&2))))?;
+                }
+            }
+            LayerShape::Band(_) => area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], band(colour)))?,
+            LayerShape::Bars(..) => {
+                area.draw(&Rectangle::new([(x, y - high), (x + sample, y + high)], colour.filled()))?
+            }
+            LayerShape::Dots(_) => area.draw(&Circle::new((middle, y), 4 * UNITS, colour.filled()))?,
+            LayerShape::Crosses(_) => area.draw(&Cross::new((middle, y), 5 * UNITS, stroke(colour, 2)))?,
+        }
+        area.draw(&Text::new(layer.name.as_str(), (x + 30 * UNITS, y), text.clone()))?;
+        x += (30 + 24) * UNITS + layer.name.chars().count() as i32 * FONT / 2;
+    }
+    Ok(())
+}
+
+fn stroke(colour: RGBColor, pixels: u32) -> ShapeStyle {
+    colour.stroke_width(pixels * UNITS as u32)
+}
+
+fn band(colour: RGBColor) -> ShapeStyle {
+    colour.mix(0.45).filled()
+}
+
+fn draw(chart: &mut Plane, layer: &Layer, ranges: &[Range<f64>; 2]) -> Result<(), DrawError> {
+    let colour = layer.colour.rgb();
+    let [x, y] = ranges;
+    let inside = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+        let there = points.iter().filter(|p| p.1.is_finite() && x.contains(&p.0));
+        there.map(|p| (p.0, p.1.clamp(y.start, y.end))).collect()
+    };
+    match &layer.shape {
+        LayerShape::Line { points, width, dashed } => {
+            for piece in pieces(points, y) {
+                let style = stroke(colour, *width);
+                if *dashed {
+                    chart.draw_series(DashedLineSeries::new(piece, 7 * UNITS as u32, 5 * UNITS as u32, style))?;
+                } else {
+                    chart.draw_series(LineSeries::new(piece, style))?;
+                }
+            }
+        }
+        LayerShape::Band(points) => {
+            let there = || points.iter().filter(|p| p.1.is_finite() && p.2.is_finite());
+            let lower = there().map(|p| (p.0, p.1.clamp(y.start, y.end)));
+            let upper = there().rev().map(|p| (p.0, p.2.clamp(y.start, y.end)));
+            chart.draw_series([Polygon::new(lower.chain(upper).collect::<Vec<_>>(), band(colour))])?;
+        }
+        LayerShape::Dots(points) => {
+            chart.draw_series(inside(points).into_iter().map(|at| Circle::new(at, 3 * UNITS, colour.filled())))?;
+        }
+        LayerShape::Crosses(points) => {
+            chart.draw_series(inside(points).into_iter().map(|at| Cross::new(at, 4 * UNITS, stroke(colour, 2))))?;
+        }
+        LayerShape::Bars(low, width, heights) => {
+            for (j, height) in heights.iter().enumerate() {
+                let ends = [j, j + 1].map(|j| (low + width * j as f64).clamp(x.start, x.end));
+                let corners = [(ends[0], 0.0), (ends[1], height.min(y.end))];
+                chart.draw_series([
+                    Rectangle::new(corners, colour.filled()),
+                    Rectangle::new(corners, stroke(WHITE, 1)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a line that are within a range.
+fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
+    let (mut all, mut piece) = (Vec::new(), Vec::new());
+    let within = |y: f64| (range.start..=range.end).contains(&y);
+    let mut before: Option<(f64, f64)> = None;
+    for &(x, y) in points {
+        if !y.is_finite() {
+            all.push(std::mem::take(&mut piece));
+            before = None;
+            continue;
+        }
+        if let Some((x0, y0)) = before.filter(|(_, y0)| !(within(*y0) && within(y))) {
+            // Where the line goes in or out: at both ends of the range if it runs through.
+            let at = |edge: f64| (x0 + (x - x0) * ((edge - y0) / (y - y0)), edge);
+            let mut edges: Vec<f64> = [range.start, range.end].into_iter().filter(|e| (y0 < *e) != (y < *e)).collect();
+            if y < y0 {
+                edges.reverse();
+            }
+            piece.extend(edges.into_iter().map(at));
+            if !within(y) {
+                all.push(std::mem::take(&mut piece));
+            }
+        }
+        if within(y) {
+            piece.push((x, y));
+        }
+        before = Some((x, y));
+    }
+    all.push(piece);
+    all.retain(|piece| !piece.is_empty());
+    all
+}
+
+/// How numbers at an axis are written: with the digits that tell its ticks apart.
+fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> String + use<> {
+    let step = ((range.end - range.start) / ticks as f64).abs();
+    let largest = range.start.abs().max(range.end.abs());
+    let short = !(1e-3..1e6).contains(&largest);
+    let of = if short { step / 10f64.powf(largest.log10().floor()) } else { step };
+    let digits = (-of.log10()).ceil().clamp(0.0, 12.0) as usize;
+    move |x| {
+        // Ticks are sums of steps: what is left beside zero is rounding.
+        let x = if x.abs() < 1e-6 * step { 0.0 } else { *x };
+        match (counts, short) {
+            (true, _) if (x - x.round()).abs() > 1e-6 || x < 0.0 => String::new(),
+            (true, _) => format!("{x:.0}"),
+            (_, true) if x != 0.0 => format!("{x:.digits$e}"),
+            _ => format!("{x:.digits$}").replacen('-', "−", 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_the_edge() {
+        let points = [(0.0, 0.5), (1.0, 1.5), (2.0, 0.5), (3.0, f64::NAN), (4.0, -1.0), (5.0, 3.0), (6.0, 2.0)];
+        let found = pieces(&points, &(0.0..1.0));
+        // Out and in again over the top; through from below: y = −1 + 4 (x − 4).
+        let expected = [vec![(0.0, 0.5), (0.5, 1.0)], vec![(1.5, 1.0), (2.0, 0.5)], vec![(4.25, 0.0), (4.5, 1.0)]];
+        assert_eq!(found, expected);
+        let down = pieces(&[(0.0, 3.0), (1.0, -1.0)], &(0.0..1.0));
+        assert_eq!(down, [vec![(0.5, 1.0), (0.75, 0.0)]]);
+        assert!(pieces(&[(0.0, 2.0), (1.0, 3.0)], &(0.0..1.0)).is_empty());
+        assert_eq!(pieces(&points[..1], &(0.0..1.0)), [vec![(0.0, 0.5)]]);
+    }
+
+    #[test]
+    fn ranges_without_ticks_are_drawn_too() {
+        let close = 1.0..1.0 + f64::EPSILON;
+        for range in [-1e308..1e308, 5.0..5.0, close, 1e20..1e20, 0.0..0.0, 0.0..5e-324, f64::NAN..f64::NAN, 2.0..1.0] {
+            let points = vec![(range.start, 1.0), (range.end, f64::MAX)];
+            let shape = LayerShape::Line { points, width: 1, dashed: true };
+            let layers = vec![Layer { name: "line".into(), colour: PlotColour::Sky, shape }];
+            let (axes, ranges) = (["x".into(), "y".into()], [range.clone(), range]);
+            let panel = Panel { about: String::new(), axes, ranges, counts: false, layers };
+            assert!(svg(&panel).unwrap().ends_with("</svg>\n"));
+        }
+    }
+
+    #[test]
+    fn ticks_have_the_digits_they_need() {
+        let text = |range: Range<f64>, counts: bool, x: f64| label(&range, 7, counts)(&x);
+        assert_eq!(text(0.5500..0.5512, false, 0.5504), "0.5504");
+        assert_eq!(text(-3.0..4.0, false, -2.0), "−2");
+        assert_eq!(text(-3.0..4.0, false, 1e-17), "0");
+        assert_eq!(text(1e-12..4e-12, false, 2e-12), "2.0e-12");
+        assert_eq!(text(0.5..1.5, true, 0.8), "");
+        assert_eq!(text(0.0..300000.0, true, 100000.0), "100000");
+    }
+
+    #[test]
+    fn marks_beyond_the_edge_are_at_it_and_names_are_escaped() {
+        let layer = |name: &str, shape| Layer { name: name.into(), colour: PlotColour::Blue, shape };
+        let panel = Panel {
+            about: "a < b & \"c\"".into(),
+            axes: ["x".into(), "<y>".into()],
+            ranges: [0.0..10.0, 0.0..1.0],
+            counts: true,
+            layers: vec![
+                layer("dots & more", LayerShape::Dots(vec![(5.0, 7.0), (6.0, f64::NAN), (20.0, 0.5)])),
+                layer("", LayerShape::Bars(0.0, 1.0, vec![1.0, 0.5])),
+            ],
+        };
+        let drawn = svg(&panel).unwrap();
+        assert!(drawn.starts_with("<svg role=\"img\" aria-label=\"a &lt; b &amp; &quot;c&quot;\" "));
+        assert!(drawn.contains("dots &amp; more") && drawn.contains("&lt;y&gt;"));
+        // One dot, at the top, and one in the legend.
+        assert_eq!(drawn.matches("<circle").count(), 2, "{drawn}");
+    }
+}

@@ -1,0 +1,243 @@
+//! What `ferrite bench rhmc` finds: ensembles in several settings of precision, as a table, as JSON, and as figures 4 to 9
+//! of Bonati, Cossu, D'Elia and Incardona (2011).
+use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
+use crate::records::trajectories::TrajectoryRecord;
+use crate::text::extents;
+use serde_json::{Value, json};
+use statistics::average;
+use std::fmt::Write;
+
+/// The two lattices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatticeSize {
+    /// Of figures 4 to 6.
+    Small,
+    /// Of figures 7 and 9.
+    Large,
+}
+
+/// What belongs to the whole study.
+#[derive(Clone, Debug)]
+pub struct StudyTitle {
+    /// Extents of the small lattice.
+    pub small: [usize; 4],
+    /// Extents of the large lattice.
+    pub large: [usize; 4],
+    /// Fermions, mass and coupling, for people.
+    pub action: String,
+}
+
+/// A setting of precision and integrator on one of the lattices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudySetting {
+    /// For figures.
+    pub name: String,
+    /// Whether links move in double.
+    pub double_links: bool,
+    /// Steps of the quarks' force.
+    pub steps: u32,
+    /// Steps of the gauge force in each move of the links.
+    pub gauge_steps: u32,
+    /// Moves of the links in a trajectory.
+    pub updates: usize,
+}
+
+/// What came of a setting: means with their errors.
+pub struct SettingResult {
+    /// Which lattice.
+    pub size: LatticeSize,
+    /// Its extents.
+    pub lattice: [usize; 4],
+    /// The setting.
+    pub setting: StudySetting,
+    /// Trajectories.
+    pub trajectories: usize,
+    /// Plaquette, real part of the Polyakov loop, condensate.
+    pub observables: [[f64; 2]; 3],
+    /// Of links and momenta: eqs. 14 and 15.
+    pub irreversibility: [[f64; 2]; 2],
+    /// ΔH
+    pub delta: [f64; 2],
+    /// Share of trajectories that were accepted.
+    pub accepted: [f64; 2],
+    /// Seconds of a trajectory.
+    pub seconds: f64,
+}
+
+impl SettingResult {
+    /// The means over these trajectories.
+    pub fn new(
+        size: LatticeSize,
+        lattice: [usize; 4],
+        setting: StudySetting,
+        trajectories: &[TrajectoryRecord],
+    ) -> Self {
+        let of = |value: &dyn Fn(&TrajectoryRecord) -> Option<f64>| {
+            let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
+            let average = average(&values);
+            [average.mean, average.error]
+        };
+        SettingResult {
+            size,
+            lattice,
+            setting,
+            trajectories: trajectories.len(),
+            observables: [
+                of(&|t| Some(t.plaquette?[0])),
+                of(&|t| Some(t.polyakov?[0])),
+                of(&|t| Some(t.condensates.first()?[1])),
+            ],
+            irreversibility: [of(&|t| Some(t.irreversibility?[0])), of(&|t| Some(t.irreversibility?[1]))],
+            delta: of(&|t| Some(t.delta)),
+            accepted: of(&|t| Some(f64::from(u8::from(t.accepted)))),
+            seconds: of(&|t| t.irreversibility.is_none().then_some(t.seconds))[0],
+        }
+    }
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+        let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
+        let [plaquette, polyakov, condensate] = self.observables;
+        let [links, momenta] = self.irreversibility;
+        json!({
+            "lattice": self.lattice,
+            "setting": self.setting.name,
+            "steps": self.setting.steps,
+            "gauge_steps": self.setting.gauge_steps,
+            "gauge_updates": self.setting.updates,
+            "trajectories": self.trajectories,
+            "plaquette": pair(plaquette),
+            "polyakov_loop": pair(polyakov),
+            "condensate": pair(condensate),
+            "irreversibility": { "links": pair(links), "momenta": pair(momenta) },
+            "delta_h": pair(self.delta),
+            "accepted": pair(self.accepted),
+            "seconds": number(self.seconds),
+        })
+    }
+}
+
+/// For people.
+pub fn table(results: &[SettingResult], device: &str) -> String {
+    let mut text = format!("{device}\n");
+    let mut lattice = None;
+    for result in results {
+        if lattice != Some(result.lattice) {
+            lattice = Some(result.lattice);
+            let _ = writeln!(
+                text,
+                "{}\n{:<20} {:>12} {:>9} {:>19} {:>19} {:>10} {:>10} {:>17} {:>8} {:>8}",
+                extents(result.lattice),
+                "setting",
+                "trajectories",
+                "updates",
+                "plaquette",
+                "condensate",
+                "links",
+                "momenta",
+                "delta H",
+                "accepted",
+                "seconds"
+            );
+        }
+        let pair = |[mean, error]: [f64; 2], digits: usize| format!("{mean:.digits$} ± {error:.digits$}");
+        let seconds = if result.seconds.is_finite() { format!("{:.2}", result.seconds) } else { "–".into() };
+        let [plaquette, _, condensate] = result.observables;
+        let [[links, _], [momenta, _]] = result.irreversibility;
+        let _ = writeln!(
+            text,
+            "{:<20} {:>12} {:>9} {:>19} {:>19} {:>10.2e} {:>10.2e} {:>17} {:>8.2} {seconds:>8}",
+            result.setting.name,
+            result.trajectories,
+            result.setting.updates,
+            pair(plaquette, 5),
+            pair(condensate, 4),
+            links,
+            momenta,
+            pair(result.delta, 3),
+            result.accepted[0]
+        );
+    }
+    text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
+}
+
+/// A figure of the paper.
+pub enum StudyFigure {
+    /// Values in all settings.
+    Settings(ErrorBarPlot),
+    /// Irreversibility against updates.
+    Updates(LinePlot),
+}
+
+/// All figures, with their numbers.
+pub fn figures(title: &StudyTitle, results: &[SettingResult]) -> Vec<(u32, StudyFigure)> {
+    let (small, large) = (of(results, LatticeSize::Small), of(results, LatticeSize::Large));
+    let settings = |name: &str, extents_of: [usize; 4], shown: &[&SettingResult], panels: Vec<ErrorBarPanel>| {
+        StudyFigure::Settings(ErrorBarPlot {
+            title: format!("{name} in all settings of precision"),
+            subtitle: format!("{}, {}", extents(extents_of), title.action),
+            places: shown.iter().map(|result| result.setting.name.clone()).collect(),
+            horizontal: None,
+            panels,
+        })
+    };
+    vec![
+        (4, settings("Observables", title.small, &small, observables(&small))),
+        (5, settings("Irreversibility", title.small, &small, irreversibility(&small))),
+        (6, settings("Energy differences", title.small, &small, vec![delta(&small)])),
+        (7, settings("Irreversibility", title.large, &large, irreversibility(&large))),
+        (8, StudyFigure::Updates(updates(title, &small, &large))),
+        (9, settings("Metropolis steps", title.large, &large, vec![acceptance(&large), delta(&large)])),
+    ]
+}
+
+fn of(results: &[SettingResult], size: LatticeSize) -> Vec<&SettingResult> {
+    results.iter().filter(|result| result.size == size).collect()
+}
+
+fn panel(
+    results: &[&SettingResult],
+    axis: &str,
+    logarithmic: bool,
+    value: impl Fn(&SettingResult) -> [f64; 2],
+) -> ErrorBarPanel {
+    ErrorBarPanel { axis: axis.into(), logarithmic, at: results.iter().map(|r| value(r)).collect(), range: None }
+}
+
+fn observables(results: &[&SettingResult]) -> Vec<ErrorBarPanel> {
+    let one = |which: usize, axis| panel(results, axis, false, move |result| result.observables[which]);
+    vec![one(0, "plaquette"), one(1, "Re Polyakov loop"), one(2, "condensate")]
+}
+
+fn irreversibility(results: &[&SettingResult]) -> Vec<ErrorBarPanel> {
+    let one = |which: usize, axis| panel(results, axis, true, move |result| result.irreversibility[which]);
+    vec![one(0, "links"), one(1, "momenta")]
+}
+
+fn delta(results: &[&SettingResult]) -> ErrorBarPanel {
+    panel(results, "delta H", false, |result| result.delta)
+}
+
+fn acceptance(results: &[&SettingResult]) -> ErrorBarPanel {
+    panel(results, "accepted", false, |result| result.accepted)
+}
+
+/// Figure 8: irreversibility of the links against the number of their updates, settings with links in single precision.
+fn updates(title: &StudyTitle, small: &[&SettingResult], large: &[&SettingResult]) -> LinePlot {
+    let marks = |lattice: [usize; 4], results: &[&SettingResult]| PlottedCurve {
+        name: extents(lattice),
+        points: results
+            .iter()
+            .filter(|result| !result.setting.double_links)
+            .map(|result| (result.setting.updates as f64, 1e6 * result.irreversibility[0][0]))
+            .collect(),
+        style: CurveStyle::Marks,
+    };
+    LinePlot {
+        title: "Irreversibility of the links against gauge updates".into(),
+        subtitle: title.action.clone(),
+        axes: ["moves of the links in a trajectory".into(), "irreversibility / 1e-6".into(), String::new()],
+        logarithmic: [false; 2],
+        curves: vec![marks(title.small, small), marks(title.large, large)],
+    }
+}

@@ -1,0 +1,144 @@
+//! The lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
+use super::content::Content;
+use num_complex::Complex64;
+use serde_json::{Value, json};
+use statistics::effective::{CorrelatorShape, effective_masses};
+use std::path::PathBuf;
+
+/// One line for each configuration, in the folder of a spectrum.
+pub const LINES: &str = "correlators.jsonl";
+/// What the axes of the array are, and configurations of a bin.
+pub const AXES: &str = "correlators.json";
+
+/// The schema of a line.
+pub const SCHEMA: &str = "ferrite.correlators/1";
+
+/// A correlator of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correlator {
+    /// `g5`, `nucleon.positive`, `pion` …
+    pub name: String,
+    /// In units of 2π/L.
+    pub momentum: [i32; 3],
+    /// By time from the source.
+    pub values: Vec<Complex64>,
+}
+
+/// All of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correlators {
+    /// In the same order for each configuration.
+    pub all: Vec<Correlator>,
+    /// Lattice, plaquette, residuals.
+    pub about: Value,
+}
+
+impl Correlators {
+    /// Real parts of the mean of some correlators without momentum; `None` where one is not there.
+    pub fn mean(&self, names: &[&str]) -> Option<Vec<f64>> {
+        let find = |name: &&str| self.all.iter().find(|c| c.name == *name && c.momentum == [0; 3]);
+        let all: Vec<_> = names.iter().map(find).collect::<Option<_>>()?;
+        let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
+        Some((0..all[0].values.len()).map(mean).collect())
+    }
+    /// Whether both have the same kinds of correlators, at as many times, on the same lattice.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let kind = |c: &Correlator| (c.name.clone(), c.momentum, c.values.len());
+        let times = self.all.first().map(|c| c.values.len());
+        self.about["lattice"] == other.about["lattice"]
+            && self.all.iter().map(kind).eq(other.all.iter().map(kind))
+            && self.all.iter().all(|c| Some(c.values.len()) == times)
+    }
+    /// The correlators as a line has them.
+    pub fn to_json(&self) -> Value {
+        let one = |c: &Correlator| {
+            let values: Vec<[f64; 2]> = c.values.iter().map(|z| [z.re, z.im]).collect();
+            json!({ "name": c.name, "momentum": c.momentum, "values": values })
+        };
+        self.all.iter().map(one).collect()
+    }
+}
+
+/// A line, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorrelatorLine {
+    /// The file of the configuration, as typed.
+    pub typed: PathBuf,
+    /// The same from the root.
+    pub canonical: String,
+    /// What it held; `None` of a line of an earlier version.
+    pub content: Option<Content>,
+    /// Its correlators.
+    pub correlators: Correlators,
+}
+
+impl CorrelatorLine {
+    /// From a line.
+    ///
+    /// # Errors
+    /// What is missing in it.
+    pub fn read(line: &Value) -> Result<Self, String> {
+        let text = |value: &Value, key: &str| {
+            value[key].as_str().map(String::from).ok_or_else(|| format!("{key} is missing or no text"))
+        };
+        if text(line, "schema")? != SCHEMA {
+            return Err(format!("the schema is not {SCHEMA}"));
+        }
+        let list = line["correlators"].as_array().ok_or("correlators is missing or no array")?;
+        let one = |value: &Value| {
+            let wrong = |what: &str| format!("correlators: {what}");
+            let momentum: [i32; 3] = serde_json::from_value(value["momentum"].clone())
+                .map_err(|_| wrong("a momentum is not three integers"))?;
+            let values: Vec<[f64; 2]> =
+                serde_json::from_value(value["values"].clone()).map_err(|_| wrong("values are no pairs of numbers"))?;
+            let values = values.into_iter().map(|[re, im]| Complex64::new(re, im)).collect();
+            Ok(Correlator { name: text(value, "name")?, momentum, values })
+        };
+        let all = list.iter().map(one).collect::<Result<Vec<_>, String>>()?;
+        if all.is_empty() {
+            return Err("there are no correlators".into());
+        }
+        if let Some(first) = all.first() {
+            let times = first.values.len();
+            if times < 2 {
+                return Err(format!("{} has {times} values, a correlator has one for each time", first.name));
+            }
+            if let Some(other) = all.iter().find(|c| c.values.len() != times) {
+                let (name, own) = (&other.name, other.values.len());
+                return Err(format!("{name} has {own} values, but {} has {times}", first.name));
+            }
+        }
+        Ok(CorrelatorLine {
+            typed: text(line, "configuration")?.into(),
+            canonical: text(line, "file")?,
+            content: Content::from_json(&line["content"])?,
+            correlators: Correlators { all, about: json!({ "lattice": line["lattice"] }) },
+        })
+    }
+}
+
+/// A hadron whose effective mass is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HadronChannel {
+    /// For people.
+    pub name: &'static str,
+    /// Names of its correlators, whose mean is taken.
+    pub parts: &'static [&'static str],
+    /// How they fall.
+    pub shape: CorrelatorShape,
+}
+
+/// Hadrons that are shown. Other staggered mesons have states that alternate in time, and no effective mass of this kind.
+pub const HADRONS: [HadronChannel; 4] = [
+    HadronChannel { name: "pion", parts: &["g5"], shape: CorrelatorShape::Cosh },
+    HadronChannel { name: "rho", parts: &["gx", "gy", "gz"], shape: CorrelatorShape::Cosh },
+    HadronChannel { name: "nucleon", parts: &["nucleon.positive"], shape: CorrelatorShape::Exponential },
+    HadronChannel { name: "Goldstone pion", parts: &["pion"], shape: CorrelatorShape::Cosh },
+];
+
+/// Effective masses in the first half of the extent: those of the nucleon fall for less than half of it.
+pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
+    let mut all = effective_masses(correlator, shape);
+    all.truncate(correlator.len() / 2);
+    all
+}

@@ -1,0 +1,83 @@
+//! Words and numbers as people read them.
+use serde_json::Value;
+
+/// `1 mistake`, `2 mistakes`.
+pub fn count(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Extents of a lattice or a grid: `8×8×8×16`.
+pub fn extents<T: ToString>(size: [T; 4]) -> String {
+    size.map(|extent| extent.to_string()).join("×")
+}
+
+/// The same of a JSON array; none where there are no four whole numbers.
+pub fn extents_in(value: &Value) -> Option<String> {
+    let numbers: Option<Vec<u64>> = value.as_array()?.iter().map(Value::as_u64).collect();
+    Some(extents::<u64>(numbers?.try_into().ok()?))
+}
+
+/// A text as it may stand in HTML and SVG, between tags and within quotes.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            // Not allowed in XML, whatever the spelling.
+            c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Mean and error with the digits that the error allows: two of it. Without an error the mean has nine.
+pub fn digits(mean: f64, error: f64) -> [String; 2] {
+    if !mean.is_finite() {
+        return ["–", "–"].map(String::from);
+    }
+    let minus = |text: String| if text.starts_with('-') { text.replacen('-', "−", 1) } else { text };
+    if !(error > 0.0 && error.is_finite()) {
+        let places = if mean == 0.0 { 0 } else { (8 - magnitude(mean)).clamp(0, 9) } as usize;
+        let shown = format!("{mean:.places$}");
+        let shown = if shown.contains('.') { shown.trim_end_matches('0').trim_end_matches('.') } else { &shown };
+        let shown = if mean != 0.0 && mean.abs() < 1e-4 { format!("{mean:.3e}") } else { shown.into() };
+        return [minus(shown), if error == 0.0 { "0" } else { "–" }.into()];
+    }
+    let places = 1 - magnitude(error);
+    if places > 9 {
+        let places = (magnitude(mean).max(magnitude(error)) + places).max(1) as usize;
+        return [minus(format!("{mean:.places$e}")), format!("{error:.1e}")];
+    }
+    let places = places.max(0) as usize;
+    [minus(format!("{mean:.places$}")), format!("{error:.places$}")]
+}
+
+/// ⌊log₁₀ |x|⌋
+fn magnitude(x: f64) -> i32 {
+    if x == 0.0 { i32::MIN / 2 } else { x.abs().log10().floor() as i32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_have_the_digits_of_their_errors() {
+        let text = |mean, error| digits(mean, error).join(" ");
+        assert_eq!(text(0.550_123_4, 0.000_321), "0.55012 0.00032");
+        assert_eq!(text(-0.000_02, 0.05), "−0.000 0.050");
+        assert_eq!(text(1234.56, 12.3), "1235 12");
+        assert_eq!(text(1.234_567e-12, 3.2e-14), "1.235e-12 3.2e-14");
+        assert_eq!(text(0.590_123_456_789, f64::NAN), "0.590123457 –");
+        assert_eq!(text(17.5, f64::NAN), "17.5 –");
+        assert_eq!(text(1.0, 0.0), "1 0");
+        assert_eq!(text(100.0, 0.0), "100 0");
+        assert_eq!(text(0.0, 0.0), "0 0");
+        assert_eq!(text(3e-13, f64::NAN), "3.000e-13 –");
+        assert_eq!(text(f64::NAN, f64::NAN), "– –");
+    }
+}

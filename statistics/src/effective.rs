@@ -1,0 +1,81 @@
+//! Effective masses of correlators.
+
+/// How a correlator falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CorrelatorShape {
+    /// cosh m (T/2 − t): the same forwards and backwards.
+    Cosh,
+    /// exp(−m t): forwards only.
+    Exponential,
+}
+
+/// m between t and t + 1 for each t, from C(t)/C(t+1); `None` where no m gives that ratio. With [`CorrelatorShape::Cosh`]
+/// there are T/2 of them, else T − 1.
+pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
+    let extent = correlator.len();
+    let last = if shape == CorrelatorShape::Cosh { extent / 2 } else { extent.saturating_sub(1) };
+    let one = |t: usize| {
+        let ratio = correlator[t] / correlator[t + 1];
+        match shape {
+            CorrelatorShape::Exponential => Some(ratio.ln()).filter(|m| m.is_finite()),
+            CorrelatorShape::Cosh => cosh_mass(ratio, 0.5 * extent as f64 - t as f64),
+        }
+    };
+    (0..last).map(one).collect()
+}
+
+/// m with cosh(m d) / cosh(m (d − 1)) = `ratio`, which grows with m from 1 on for d ≥ ½ (for d = ½ it is always 1).
+fn cosh_mass(ratio: f64, distance: f64) -> Option<f64> {
+    // cosh, without its growth: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2.
+    let of = |m: f64| {
+        let (a, b) = (m * distance, m * (distance - 1.0));
+        (a.abs() - b.abs()).exp() * (1.0 + (-2.0 * a.abs()).exp()) / (1.0 + (-2.0 * b.abs()).exp())
+    };
+    if !ratio.is_finite() || ratio < 1.0 {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while of(high) < ratio {
+        high *= 2.0;
+        if high > 1e3 {
+            return None;
+        }
+    }
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if of(middle) < ratio {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(0.5 * (low + high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masses_of_pure_states() {
+        for m in [1e-3, 0.1, 0.7, 3.0] {
+            for extent in [4, 7, 32] {
+                let half = 0.5 * extent as f64;
+                let cosh: Vec<f64> = (0..extent).map(|t| (m * (half - t as f64)).cosh()).collect();
+                let masses = effective_masses(&cosh, CorrelatorShape::Cosh);
+                assert_eq!(masses.len(), extent / 2);
+                for (t, found) in masses.iter().enumerate() {
+                    // Next to the middle of an odd extent both times are equally far from it.
+                    if half - t as f64 > 0.6 {
+                        assert!((found.unwrap() / m - 1.0).abs() < 1e-7 / m.min(1.0), "{m} {extent} {t}: {found:?}");
+                    }
+                }
+                let falling: Vec<f64> = (0..extent).map(|t| (-m * t as f64).exp()).collect();
+                let masses = effective_masses(&falling, CorrelatorShape::Exponential);
+                assert!(masses.len() == extent - 1 && masses.iter().all(|found| (found.unwrap() - m).abs() < 1e-12));
+            }
+        }
+        assert_eq!(effective_masses(&[1.0, 2.0, 1.0, 2.0], CorrelatorShape::Cosh)[0], None);
+        assert_eq!(effective_masses(&[1.0, -2.0], CorrelatorShape::Exponential), [None]);
+    }
+}
