@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn reads_what_rustc_passes() {
-        let text = "--target nvptx64-nvidia-cuda --target-cpu sm_90 -L dir a.o libcore.rlib \
+        let text = "--target nvptx64-nvidia-cuda --target-cpu sm_80 -L dir a.o libcore.rlib \
                     --export-symbol dslash -O3 -o k.ptx";
         let args: Vec<String> = text.split(' ').map(String::from).collect();
         let line = Line::parse(&args).unwrap();
