@@ -4,10 +4,10 @@
 //! So this family is compiled for both. An element of a product has the same terms either way; GPUs of different
 //! architectures may round their sums differently.
 use crate::Reduction;
-#[cfg(target_arch = "nvptx64")]
-use crate::algebra::Complex;
 use crate::block::Gram;
 use crate::storage::SiteFormat;
+#[cfg(target_arch = "nvptx64")]
+use crate::{algebra::Complex, storage::SiteValue};
 
 /// [`Gram`] of at most 16 x and 16 y, on a GPU as products of matrices on its tensor cores, in double precision: for four
 /// sites and one component at a time, a warp multiplies all y with all x*. So each vector is read once.

@@ -404,6 +404,9 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     // every host crate, and might rewrite their lock file.
     let package = scratch.join("package");
     let source = root.join("gpu-kernels/src/lib.rs");
+    let known = FAMILIES.iter().flat_map(|family| std::iter::once(&family.name).chain(family.also_for));
+    let known: BTreeSet<&str> = known.chain(&FORMATS).copied().collect();
+    let declared: String = known.iter().map(|feature| format!("{feature} = []\n")).collect();
     let mut names = Vec::new();
     for (family, architecture) in FAMILIES.iter().flat_map(|family| architectures(family).map(move |a| (family, a))) {
         let name = compiled(family, architecture);
@@ -412,11 +415,10 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
         let mut features = vec![family.name];
         features.extend(FORMATS);
         features.extend(family.also_for.iter().filter(|also| **also == architecture));
-        let all: String = features.iter().map(|feature| format!("{feature} = []\n")).collect();
         let manifest = format!(
             "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
              [lib]\nname = \"{}\"\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n\
-             [features]\ndefault = {features:?}\ncpu = []\n{all}",
+             [features]\ndefault = {features:?}\ncpu = []\n{declared}",
             crate_name(family, architecture),
             library(family, architecture),
         );
