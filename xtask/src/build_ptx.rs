@@ -216,7 +216,7 @@ struct Cubin {
 }
 
 /// The cubins of all modules for these architectures.
-fn cubins(store: &Store, hashes: &[String], ptxas: &str, architectures: &[String]) -> Result<Vec<Cubin>> {
+fn cubins(store: &Store, hashes: &[String], version: &str, architectures: &[String]) -> Result<Vec<Cubin>> {
     let mut cubins = Vec::new();
     let of_family: BTreeMap<&str, &String> = FAMILIES.iter().map(|family| family.name).zip(hashes).collect();
     for family in FAMILIES {
@@ -227,7 +227,7 @@ fn cubins(store: &Store, hashes: &[String], ptxas: &str, architectures: &[String
             let text =
                 texts[&ptx].as_str().with_context(|| format!("{} is damaged: remove it", store.of(hash).display()))?;
             let mut hash_of_cubin = Hash::default();
-            for part in [module.name, text, architecture, ptxas, include_str!("ptxas.rs")] {
+            for part in [module.name, text, architecture, version, ptxas::FLAGS] {
                 hash_of_cubin.part(part.as_bytes());
             }
             cubins.push(Cubin {

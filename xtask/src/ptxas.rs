@@ -10,8 +10,10 @@ use gpu_kernels::OLDEST_ARCHITECTURE;
 
 use crate::process;
 
-/// The architectures that cubins are made for, unless others are asked for.
+/// The architectures that cubins are made for, unless others are asked for: those of them that the assembler knows.
 pub const CUBINS: [&str; 2] = ["sm_80", "sm_90"];
+/// How the assembler is called, besides the architecture.
+pub const FLAGS: &str = "-v";
 
 /// An assembler that was found.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ impl Ptxas {
     /// Assembles a PTX file into a cubin for an architecture and returns the report per kernel.
     pub fn assemble(&self, ptx: &Path, cubin: &Path, architecture: &str) -> Result<BTreeMap<String, Report>> {
         let mut command = Command::new(&self.path);
-        command.arg("-v").arg(format!("-arch={architecture}")).arg(ptx).arg("-o").arg(cubin);
+        command.arg(FLAGS).arg(format!("-arch={architecture}")).arg(ptx).arg("-o").arg(cubin);
         let (stdout, stderr) = process::capture(&mut command)?;
         Ok(parse(&format!("{stdout}\n{stderr}")))
     }
@@ -59,11 +61,15 @@ impl Ptxas {
     /// assembler or the kernels do not know.
     pub fn choose(&self, wanted: &[String]) -> Result<Vec<String>> {
         if wanted.is_empty() {
-            return Ok(CUBINS.map(String::from).to_vec());
+            let known = CUBINS.into_iter().map(String::from).filter(|name| self.architectures.contains(name));
+            return Ok(known.collect());
         }
         if let Some(unknown) = wanted.iter().find(|name| !self.architectures.contains(name)) {
             let known = self.architectures.join(", ");
-            bail!("--arch {unknown}: ptxas {} knows {known}", self.version);
+            bail!(
+                "--arch {unknown}: kernels need {OLDEST_ARCHITECTURE} or newer, of which ptxas {} knows {known}",
+                self.version
+            );
         }
         let mut chosen = wanted.to_vec();
         chosen.sort_by_key(|name| (number(name), name.clone()));
@@ -151,7 +157,10 @@ mod tests {
         assert_eq!(choose(&[]).unwrap(), CUBINS);
         assert_eq!(choose(&["sm_100", "sm_86", "sm_100"]).unwrap(), ["sm_86", "sm_100"]);
         let error = choose(&["sm_90", "sm_75"]).unwrap_err().to_string();
-        assert_eq!(error, "--arch sm_75: ptxas 13.0.88 knows sm_80, sm_86, sm_90, sm_90a, sm_100, sm_100a");
+        assert_eq!(
+            error,
+            "--arch sm_75: kernels need sm_80 or newer, of which ptxas 13.0.88 knows sm_80, sm_86, sm_90, sm_90a, sm_100, sm_100a"
+        );
     }
 
     #[test]
