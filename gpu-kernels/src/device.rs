@@ -19,12 +19,15 @@ pub struct Sums {
     pub ticket: u32,
 }
 
+/// Shared memory, in bytes, that a kernel with sums has from the start, beside what a launch asks for.
+pub const SCRATCH_BYTES: u32 = 512;
+
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::*;
 
 #[cfg(target_arch = "nvptx64")]
 mod gpu {
-    use super::Sums;
+    use super::{SCRATCH_BYTES, Sums};
     use crate::{Kernel, Reduction, Values};
     use core::arch::asm;
     use core::arch::nvptx::*;
@@ -73,8 +76,9 @@ mod gpu {
     }
 
     core::arch::global_asm!(
-        ".shared .align 16 .b8 reduction_scratch[512];",
-        ".extern .shared .align 16 .b8 staged_links[];"
+        ".shared .align 16 .b8 reduction_scratch[{0}];",
+        ".extern .shared .align 16 .b8 staged_links[];",
+        const SCRATCH_BYTES,
     );
 
     /// Where the links are that a block keeps.
@@ -189,10 +193,10 @@ mod gpu {
                     k += 1;
                     x
                 });
-                shared_store(scratch() + 504, f64::from_bits(counted(sums, rhs) as u64));
+                shared_store(scratch() + (SCRATCH_BYTES - 8), f64::from_bits(counted(sums, rhs) as u64));
             }
             _syncthreads();
-            let ticket = shared_load(scratch() + 504).to_bits() as u32;
+            let ticket = shared_load(scratch() + (SCRATCH_BYTES - 8)).to_bits() as u32;
             if ticket + 1 == blocks {
                 finish_last::<F, K>((thread, blocks), rhs, sums);
             }

@@ -89,7 +89,13 @@ pub struct Family {
     pub name: &'static str,
     /// Its kernels.
     pub tables: &'static [&'static Table],
+    /// Architectures whose own instructions the kernels use, such as `sm_90`: each has a PTX of its own, beside that for
+    /// [`OLDEST_ARCHITECTURE`], from source that is compiled with this name as a cargo feature.
+    pub also_for: &'static [&'static str],
 }
+
+/// The oldest architecture of GPUs that kernels run on, and that of the PTX that every family has.
+pub const OLDEST_ARCHITECTURE: &str = "sm_80";
 
 impl Family {
     /// All instances of all kernels.
@@ -129,14 +135,17 @@ impl Instance {
 /// }
 /// ```
 ///
-/// The first word is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
+/// `FAMILY = "wilson" also for "sm_90"` adds a PTX for an architecture with instructions of its own
+/// ([`Family::also_for`](crate::Family::also_for)).
+///
+/// The first word of a line is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
 /// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS).
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
 /// kernel for that wrapper of each format. In parentheses are further ways to compute several right-hand sides: `sides 2`,
 /// two in a thread; `looped 2`, two at a time, until a thread has computed all. Register caps are in `registers.toml`.
 #[macro_export]
 macro_rules! kernels {
-    ($family:ident = $source:tt; $($kind:ident $handle:ident $name:literal: $kernel:tt
+    ($family:ident = $source:tt $(also for $architecture:literal)*; $($kind:ident $handle:ident $name:literal: $kernel:tt
         => $($list:ident $(($($way:ident $sides:literal),*))?),+;)*) => {
         $(
             #[doc = $crate::kernels!(@doc $kernel)]
@@ -150,7 +159,7 @@ macro_rules! kernels {
             };
         )*
         pub(crate) static $family: $crate::Family =
-            $crate::Family { name: $source, tables: &[$($handle.0),*] };
+            $crate::Family { name: $source, tables: &[$($handle.0),*], also_for: &[$($architecture),*] };
         // `cargo xtask build-ptx` compiles each family by itself.
         #[cfg(all(target_arch = "nvptx64", feature = $source))]
         #[allow(unused_imports, reason = "formats name some")]

@@ -8,7 +8,8 @@
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types; [`format`]: as values
 //! * [`lattice`]: sites, parities and neighbours
-//! * [`wilson`], [`clover`], [`blas`], [`block`], [`transfer`], [`gauge`], [`gauge_fixing`], [`heatbath`]: the kernels
+//! * [`wilson`], [`clover`], [`blas`], [`block`], [`gram_of_warps`], [`transfer`], [`gauge`], [`gauge_fixing`],
+//!   [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
 //! * [`sides`]: several right-hand sides of a site at a time; [`per_side`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
@@ -45,6 +46,7 @@ pub mod gauge;
 pub mod gauge_fixing;
 pub mod gauge_force;
 pub mod ghost;
+pub mod gram_of_warps;
 pub mod heatbath;
 pub mod krylov;
 pub mod lattice;
@@ -65,7 +67,9 @@ pub mod wilson;
 mod instances;
 mod kernel;
 pub use format::{FermionKind, Format, LinkStorage, Precision};
-pub use instances::{EntryPoint, Family, Instance, Instances, MOST_VALUES, Sum, SumInstances, Table};
+pub use instances::{
+    EntryPoint, Family, Instance, Instances, MOST_VALUES, OLDEST_ARCHITECTURE, Sum, SumInstances, Table,
+};
 pub use kernel::{Kernel, Reduction, Values};
 
 /// A number for the source of this crate: PTX of another number has other kernels, or the same with other arguments.
@@ -84,6 +88,7 @@ pub static FAMILIES: &[Family] = &[
     smeared::FAMILY,
     blas::FAMILY,
     block::FAMILY,
+    gram_of_warps::FAMILY,
     transfer::FAMILY,
     gauge::FAMILY,
     gauge_fixing::FAMILY,

@@ -1,11 +1,13 @@
-//! `cargo xtask build-ptx`: from the kernels' Rust source to one PTX file and one cubin per module.
+//! `cargo xtask build-ptx`: from the kernels' Rust source to PTX and cubins, some of each per module.
 //!
-//! 1. A family of kernels, those of one source file, is taken from the cache if all that decides its code is unchanged.
+//! 1. The PTX of a family of kernels, those of one source file, is taken from the cache if all that decides it is unchanged.
 //! 2. cargo compiles the other families side by side, and `core`, for `nvptx64-nvidia-cuda`; our link step joins the
-//!    bitcode of each with that of `core`.
-//! 3. For each module, in parallel: `opt` keeps that module's kernels, `llc` writes PTX, register caps are written into the
-//!    text, and `ptxas` makes a cubin where it is at hand.
-//! 4. `manifest.json` records what came out and of what; it is written last, so it vouches for the files beside it.
+//!    bitcode of each with that of `core`. A family with instructions of a newer architecture is compiled for this one too.
+//! 3. For each module, in parallel: `opt` keeps that module's kernels, `llc` writes PTX, and register caps are written into
+//!    the text.
+//! 4. `ptxas`, where it is at hand, makes cubins for some architectures, each of the newest PTX that is not newer than the
+//!    architecture. Cubins are in the cache by the content of their PTX.
+//! 5. `manifest.json` records what came out and of what; it is written last, so it vouches for the files beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,11 +17,10 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use gpu_kernels::{EntryPoint, FAMILIES, Family};
+use gpu_kernels::{EntryPoint, FAMILIES, Family, OLDEST_ARCHITECTURE};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::kernel_families::{self, Sources, Store};
+use crate::kernel_families::{self, Hash, Sources, Store};
 use crate::process::{self, plural};
 use crate::ptxas::{self, Ptxas, Report};
 use crate::registers::Caps;
@@ -28,11 +29,14 @@ use crate::{linker, ptx_text};
 
 /// `--help`.
 pub const HELP: &str = "\
-Compile the GPU kernels to target/kernels: <module>.ptx, <module>.cubin, manifest.json, and the number of
-the source that they are of.
+Compile the GPU kernels to target/kernels: <module>.<architecture>.ptx and .cubin, manifest.json, and the number of the
+source that they are of. PTX is for sm_80, which every GPU from compute capability 8.0 on can run, and for sm_90 where
+kernels have instructions that only newer GPUs know.
 
-Usage: cargo xtask build-ptx [--toolchain nightly|debian] [--no-cache]
+Usage: cargo xtask build-ptx [--arch sm_80,sm_90] [--toolchain nightly|debian] [--no-cache]
 
+  --arch       architectures to make cubins for, machine code that needs no compiling when the program starts: any from
+               sm_80 on that ptxas knows; may be repeated (default: sm_80,sm_90)
   --toolchain  which compiler (default: the first that `cargo xtask setup` has installed; the environment variable
                FERRITE_KERNEL_TOOLCHAIN does the same)
   --no-cache   compile everything, also what is unchanged
@@ -46,12 +50,12 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 /// The features of the kernel crate that say which formats are compiled: for GPUs all.
 const FORMATS: [&str; 7] =
     ["single", "half", "fp16", "reconstruct-12", "reconstruct-8", "temporal-gauge", "half-links"];
-/// PTX 8.0: the first version with Hopper's bulk copies.
+/// PTX 8.0, that of CUDA 12.0: drivers from 525 on know it, and it has all instructions of sm_90.
 const PTX_FEATURE: &str = "+ptx80";
 /// Local arrays stay in registers only where all loops over them are unrolled: a row of 18 numbers in double needs the third
 /// level's threshold.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=300";
-/// What decides the output besides the kernels' source.
+/// What decides PTX besides the kernels' source.
 const OUR_SOURCE: [&str; 4] = [
     include_str!("build_ptx.rs"),
     include_str!("linker.rs"),
@@ -66,16 +70,26 @@ const SOURCE_FILE: &str = "source";
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let choice = Kind::choice(&mut args)?;
+    let mut architectures = Vec::new();
+    while let Some(list) = process::take_option(&mut args, "--arch")? {
+        architectures.extend(list.split(',').map(|name| name.trim().to_string()));
+    }
     let cached = !process::take_flag(&mut args, "--no-cache");
     process::expect_no_more(&args)?;
-    build(&process::root()?, choice, cached)
+    build(&process::root()?, choice, &architectures, cached)
 }
 
-/// Brings `target/kernels` up to date; `cached`: with what is there and in the user's cache.
-pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
+/// Brings `target/kernels` up to date, with cubins for these architectures or, if there are none, for those of
+/// [`ptxas::CUBINS`]; `cached`: with what is there and in the user's cache.
+pub fn build(root: &Path, choice: Option<Kind>, architectures: &[String], cached: bool) -> Result<()> {
     let start = Instant::now();
     let toolchain = Toolchain::find(choice)?;
     let ptxas = Ptxas::find(root);
+    let architectures = match &ptxas {
+        Some(ptxas) => ptxas.choose(architectures)?,
+        None if architectures.is_empty() => Vec::new(),
+        None => bail!("--arch needs NVIDIA's assembler ptxas; run `cargo xtask setup`, or put ptxas on PATH"),
+    };
     let scratch = root.join("target/ptx-build");
     fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
     // Two builds at once would write the same files; the second waits and then finds everything done.
@@ -83,8 +97,8 @@ pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
     lock.lock().context("the lock file in target/ptx-build cannot be locked")?;
 
     let version = ptxas.as_ref().map(|found| found.version.as_str());
-    let hashes = hashes(root, &toolchain.to_string(), version.unwrap_or(""))?;
-    let hash = source_hash(&hashes);
+    let hashes = hashes(root, &toolchain.to_string())?;
+    let hash = source_hash(&hashes, version, &architectures);
     let output = output_folder(root);
     if cached && manifest(root).is_ok_and(|manifest| manifest["source_hash"] == hash.as_str()) {
         println!("kernels are up to date ({toolchain})");
@@ -94,39 +108,47 @@ pub fn build(root: &Path, choice: Option<Kind>, cached: bool) -> Result<()> {
     let known = FAMILIES.iter().zip(hashes.iter().map(String::as_str));
     let missing: Vec<(&Family, &str)> = known.filter(|(_, hash)| !store.has(hash)).collect();
     if !missing.is_empty() {
-        let assembler = version.unwrap_or("none, so no cubins");
-        println!("building {} with {toolchain}; ptxas: {assembler}", families(missing.len()));
-        compile_families(root, (&toolchain, ptxas.as_ref()), &scratch, &store, &missing)?;
+        println!("building {} with {toolchain}", families(missing.len()));
+        compile_families(root, &toolchain, &scratch, &store, &missing)?;
     }
+    let cubins = cubins(&store, &hashes, version.unwrap_or_default(), &architectures)?;
+    let assembled = ptxas.as_ref().map_or(Ok(0), |ptxas| assemble(ptxas, &store, &cubins))?;
 
     let fresh = scratch.join("kernels.new");
     remove_folder(&fresh)?;
     fs::create_dir_all(&fresh)?;
-    let mut reports = BTreeMap::new();
-    for hash in &hashes {
-        reports.extend(store.reports(hash)?);
+    for hash in hashes.iter().chain(cubins.iter().map(|cubin| &cubin.hash)) {
         copy_kernels(&store.of(hash), &fresh)?;
+    }
+    let mut reports: BTreeMap<String, Reports> = BTreeMap::new();
+    for Cubin { hash, architecture, .. } in &cubins {
+        reports.entry(architecture.clone()).or_default().extend(kernel_families::from_json(&store.notes(hash)?)?);
     }
     let entries: Vec<EntryPoint> = gpu_kernels::entry_points().collect();
     let (modules, caps) = (modules(FAMILIES)?, Caps::read(root)?);
     let manifest = json!({
         "source_hash": hash,
-        "target": ptxas::ARCH,
         "toolchain": toolchain.to_string(),
         "ptxas": version,
-        "modules": modules.iter().map(|module| module.name).collect::<Vec<_>>(),
-        "kernels": entries.iter().map(|kernel| entry(kernel, caps.of(kernel.name), &reports)).collect::<Vec<_>>(),
+        "cubins": architectures,
+        "modules": modules.iter().map(|module| (module.name.to_string(), module.ptx().collect()))
+            .collect::<BTreeMap<String, Vec<&str>>>(),
+        "kernels": entries.iter().map(|kernel| entry(kernel, caps.of(kernel.name))).collect::<Vec<_>>(),
+        "reports": reports.iter().map(|(architecture, of)| (architecture.clone(), kernel_families::to_json(of)))
+            .collect::<serde_json::Map<_, _>>(),
     });
     fs::write(fresh.join(SOURCE_FILE), gpu_kernels::SOURCE)?;
     fs::write(fresh.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     replace_folder(&fresh, &output)?;
     store.tidy();
     println!(
-        "{} in {}, {} of {} compiled, {:.1} s",
+        "{} in {}, {} of {} compiled, {} of {} assembled, {:.1} s",
         plural(entries.len(), "kernel"),
         plural(modules.len(), "module"),
         missing.len(),
         families(FAMILIES.len()),
+        assembled,
+        plural(cubins.len(), "cubin"),
         start.elapsed().as_secs_f64(),
     );
     Ok(())
@@ -136,10 +158,13 @@ fn families(count: usize) -> String {
     if count == 1 { "1 family".into() } else { format!("{count} families") }
 }
 
-/// Compiles families into the store.
+/// What the assembler says of kernels, by name.
+type Reports = BTreeMap<String, Report>;
+
+/// Compiles families to PTX in the store.
 fn compile_families(
     root: &Path,
-    (toolchain, ptxas): (&Toolchain, Option<&Ptxas>),
+    toolchain: &Toolchain,
     scratch: &Path,
     store: &Store,
     missing: &[(&Family, &str)],
@@ -150,26 +175,96 @@ fn compile_families(
     println!("  rustc: {:.1} s", start.elapsed().as_secs_f64());
     let mut folders = BTreeMap::new();
     for (family, hash) in missing {
-        check_exports(&linked.symbols(family), family)?;
+        for architecture in architectures(family) {
+            check_exports(&linked.symbols(family, architecture), family)?;
+        }
         folders.insert(family.name, store.begin(hash)?);
     }
     let modules = modules(missing.iter().map(|(family, _)| *family))?;
-    let reports = in_parallel(&modules, |module| {
-        let job = Job {
+    let jobs: Vec<Job<'_>> = modules
+        .iter()
+        .flat_map(|module| module.ptx().map(move |architecture| (module, architecture)))
+        .map(|(module, architecture)| Job {
             toolchain,
-            ptxas,
-            bitcode: &linked.bitcode(module.family),
+            module,
+            architecture,
+            bitcode: linked.bitcode(module.family, architecture),
             folder: &folders[module.family.name],
             caps: &caps,
-        };
-        job.module(module)
+        })
+        .collect();
+    let made = in_parallel(&jobs, |job| {
+        let hash = job.compile().with_context(|| format!("module '{}'", job.module.name))?;
+        Ok((job.module.family.name, (job.name(), hash)))
     })?;
     for (family, hash) in missing {
-        let entries = family.instances().flat_map(|instance| instance.entry_points());
-        let reports = entries.filter_map(|entry| Some((entry.name.to_string(), *reports.get(entry.name)?))).collect();
-        store.finish(hash, &folders[family.name], &reports)?;
+        let of_family = made.iter().filter(|(name, _)| *name == family.name).map(|(_, ptx)| ptx.clone());
+        let notes: BTreeMap<String, String> = of_family.collect();
+        store.finish(hash, &folders[family.name], &json!(notes))?;
     }
     Ok(())
+}
+
+/// A cubin that is wanted.
+struct Cubin {
+    /// Its name in the store.
+    hash: String,
+    module: &'static str,
+    architecture: String,
+    /// What it is assembled of.
+    ptx: PathBuf,
+}
+
+/// The cubins of all modules for these architectures.
+fn cubins(store: &Store, hashes: &[String], version: &str, architectures: &[String]) -> Result<Vec<Cubin>> {
+    let mut cubins = Vec::new();
+    let of_family: BTreeMap<&str, &String> = FAMILIES.iter().map(|family| family.name).zip(hashes).collect();
+    for family in FAMILIES {
+        let (hash, modules) = (of_family[family.name], modules([family])?);
+        let texts = store.notes(hash)?;
+        for (module, architecture) in modules.iter().flat_map(|m| architectures.iter().map(move |a| (m, a))) {
+            let ptx = format!("{}.{}", module.name, ptx_for(module.ptx(), architecture));
+            let text =
+                texts[&ptx].as_str().with_context(|| format!("{} is damaged: remove it", store.of(hash).display()))?;
+            let mut hash_of_cubin = Hash::default();
+            for part in [module.name, text, architecture, version, ptxas::FLAGS] {
+                hash_of_cubin.part(part.as_bytes());
+            }
+            cubins.push(Cubin {
+                hash: hash_of_cubin.finish(),
+                module: module.name,
+                architecture: architecture.clone(),
+                ptx: store.of(hash).join(format!("{ptx}.ptx")),
+            });
+        }
+    }
+    Ok(cubins)
+}
+
+/// Makes those cubins that the store lacks; how many these are.
+fn assemble(ptxas: &Ptxas, store: &Store, cubins: &[Cubin]) -> Result<usize> {
+    let mut missing: Vec<(&Cubin, u64)> = Vec::new();
+    for cubin in cubins.iter().filter(|cubin| !store.has(&cubin.hash)) {
+        missing.push((cubin, fs::metadata(&cubin.ptx)?.len()));
+    }
+    if !missing.is_empty() {
+        println!("assembling {} with ptxas {}", plural(missing.len(), "cubin"), ptxas.version);
+    }
+    // Large ones first, so that no core is left with one at the end.
+    missing.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    in_parallel(&missing, |(cubin, _)| {
+        let (start, name) = (Instant::now(), format!("{}.{}", cubin.module, cubin.architecture));
+        let folder = store.begin(&cubin.hash)?;
+        let file = folder.join(format!("{name}.cubin"));
+        let reports =
+            ptxas.assemble(&cubin.ptx, &file, &cubin.architecture).with_context(|| format!("cubin '{name}'"))?;
+        store.finish(&cubin.hash, &folder, &kernel_families::to_json(&reports))?;
+        let most = |value: fn(&Report) -> u32| reports.values().map(value).max().unwrap_or(0);
+        let (registers, stack) = (most(|r| r.registers), most(|r| r.stack));
+        println!("  {name}: at most {registers} registers, stack {stack} B, {:.1} s", start.elapsed().as_secs_f64());
+        Ok(())
+    })?;
+    Ok(missing.len())
 }
 
 /// Copies PTX and cubins.
@@ -199,41 +294,65 @@ pub fn manifest(root: &Path) -> Result<Value> {
 
 /// Fails when the source has changed since the kernels of this manifest were built.
 pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
-    let text = |key: &str| manifest[key].as_str().unwrap_or("");
-    if source_hash(&hashes(root, text("toolchain"), text("ptxas"))?) != text("source_hash") {
+    let text = |key: &str| manifest[key].as_str();
+    let hashes = hashes(root, text("toolchain").unwrap_or_default())?;
+    if source_hash(&hashes, text("ptxas"), &cubins_in(manifest)) != text("source_hash").unwrap_or_default() {
         bail!("the kernels in target/kernels are older than their source; run `cargo xtask build-ptx`");
     }
     Ok(())
 }
 
-/// `ptxas`'s reports in a manifest.
-pub fn reports_in(manifest: &Value) -> BTreeMap<String, Report> {
-    let kernels = manifest["kernels"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let report = |kernel: &Value| Some((kernel["name"].as_str()?.to_string(), kernel_families::from_json(kernel)?));
-    kernels.iter().filter_map(report).collect()
+/// The architectures that a manifest has cubins for.
+pub fn cubins_in(manifest: &Value) -> Vec<String> {
+    let names = manifest["cubins"].as_array().map(Vec::as_slice).unwrap_or_default();
+    names.iter().filter_map(|name| name.as_str().map(String::from)).collect()
 }
 
-/// For each family the hash of all that decides its code: source, compiler, assembler and this program.
-fn hashes(root: &Path, toolchain: &str, ptxas: &str) -> Result<Vec<String>> {
+/// `ptxas`'s reports in a manifest, for an architecture.
+pub fn reports_in(manifest: &Value, architecture: &str) -> Result<BTreeMap<String, Report>> {
+    kernel_families::from_json(&manifest["reports"][architecture])
+}
+
+/// For each family the hash of all that decides its PTX: source, compiler and this program.
+fn hashes(root: &Path, toolchain: &str) -> Result<Vec<String>> {
     let (sources, caps) = (Sources::read(&root.join("gpu-kernels/src"))?, Caps::read(root)?);
-    let mut tools = vec![toolchain, ptxas];
+    let mut tools = vec![toolchain];
     tools.extend(OUR_SOURCE);
     FAMILIES.iter().map(|family| sources.hash(family, &caps, &tools)).collect()
 }
 
-/// Hash of all families, and of the source as we were compiled, which is what is noted beside the kernels.
-fn source_hash(families: &[String]) -> String {
-    let mut hash = Sha256::new();
-    families.iter().for_each(|family| hash.update(family.as_bytes()));
-    hash.update(gpu_kernels::SOURCE.as_bytes());
-    kernel_families::hex(&hash.finalize())
+/// Hash of all families, of what cubins are made with and for, and of the source as we were compiled, which is what is noted
+/// beside the kernels.
+fn source_hash(families: &[String], ptxas: Option<&str>, architectures: &[String]) -> String {
+    let mut hash = Hash::default();
+    let parts = families.iter().chain(architectures).map(String::as_str);
+    parts.chain([ptxas.unwrap_or_default(), gpu_kernels::SOURCE]).for_each(|part| hash.part(part.as_bytes()));
+    hash.finish()
+}
+
+/// The architectures that a family's PTX is for, the oldest first.
+fn architectures(family: &Family) -> impl Iterator<Item = &'static str> + use<> {
+    std::iter::once(OLDEST_ARCHITECTURE).chain(family.also_for.iter().copied())
 }
 
 /// Entry points that go to one file.
 struct Module<'a> {
-    name: &'a str,
+    name: &'static str,
     family: &'a Family,
     members: Vec<EntryPoint>,
+}
+
+impl Module<'_> {
+    /// The architectures that its PTX is for, the oldest first.
+    fn ptx(&self) -> impl Iterator<Item = &'static str> + use<> {
+        architectures(self.family)
+    }
+}
+
+/// That of the PTX, of those for these architectures from the oldest on, which a cubin for `architecture` is made of.
+pub fn ptx_for<'a>(ptx: impl Iterator<Item = &'a str>, architecture: &str) -> &'a str {
+    let not_newer = ptx.filter(|ptx| ptxas::number(ptx) <= ptxas::number(architecture));
+    not_newer.last().unwrap_or(OLDEST_ARCHITECTURE)
 }
 
 /// The modules of some families; refuses names that occur twice, and modules of two families.
@@ -285,19 +404,26 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     // every host crate, and might rewrite their lock file.
     let package = scratch.join("package");
     let source = root.join("gpu-kernels/src/lib.rs");
-    let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
-    for name in &names {
-        let folder = package.join(name);
+    let known = FAMILIES.iter().flat_map(|family| std::iter::once(&family.name).chain(family.also_for));
+    let known: BTreeSet<&str> = known.chain(&FORMATS).copied().collect();
+    let declared: String = known.iter().map(|feature| format!("{feature} = []\n")).collect();
+    let mut names = Vec::new();
+    for (family, architecture) in FAMILIES.iter().flat_map(|family| architectures(family).map(move |a| (family, a))) {
+        let name = compiled(family, architecture);
+        let folder = package.join(&name);
         fs::create_dir_all(&folder)?;
-        let features: String = names.iter().chain(&FORMATS).map(|feature| format!("{feature} = []\n")).collect();
-        let formats: String = FORMATS.iter().map(|format| format!(", \"{format}\"")).collect();
+        let mut features = vec![family.name];
+        features.extend(FORMATS);
+        features.extend(family.also_for.iter().filter(|also| **also == architecture));
         let manifest = format!(
-            "[package]\nname = \"kernels-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+            "[package]\nname = \"{}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
              [lib]\nname = \"{}\"\npath = {source:?}\ncrate-type = [\"cdylib\"]\n\n\
-             [features]\ndefault = [\"{name}\"{formats}]\ncpu = []\n{features}",
-            library(name),
+             [features]\ndefault = {features:?}\ncpu = []\n{declared}",
+            crate_name(family, architecture),
+            library(family, architecture),
         );
         write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
+        names.push(name);
     }
     // The second level of optimisation, with the loops unrolled as in the third, gives the third's PTX in 60 % of its time.
     let workspace = format!(
@@ -308,9 +434,17 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// The name of a family's library.
-fn library(family: &str) -> String {
-    format!("kernels_{family}")
+/// The name of a family that is compiled for an architecture.
+fn compiled(family: &Family, architecture: &str) -> String {
+    format!("{}-{architecture}", family.name)
+}
+/// The package of that.
+fn crate_name(family: &Family, architecture: &str) -> String {
+    format!("kernels-{}", compiled(family, architecture))
+}
+/// Its library.
+fn library(family: &Family, architecture: &str) -> String {
+    crate_name(family, architecture).replace('-', "_")
 }
 
 /// Where the link step leaves what it makes of families.
@@ -321,12 +455,12 @@ struct Linked {
 
 impl Linked {
     /// All code of a family in one bitcode file.
-    fn bitcode(&self, family: &Family) -> PathBuf {
-        self.bitcode.join(format!("{}.ptx", library(family.name)))
+    fn bitcode(&self, family: &Family, architecture: &str) -> PathBuf {
+        self.bitcode.join(format!("{}.ptx", library(family, architecture)))
     }
     /// The names that rustc exports, one a line.
-    fn symbols(&self, family: &Family) -> PathBuf {
-        self.symbols.join(library(family.name))
+    fn symbols(&self, family: &Family, architecture: &str) -> PathBuf {
+        self.symbols.join(library(family, architecture))
     }
 }
 
@@ -345,13 +479,14 @@ fn compile<'a>(
     // A copy of this very program: the file we were started from may be replaced while the compiler runs.
     let link_step = scratch.join("link-step");
     fs::copy("/proc/self/exe", &link_step).context("xtask cannot copy itself to target/ptx-build")?;
+    let packages = families.flat_map(|family| architectures(family).map(|of| crate_name(family, of)));
     let mut cargo = toolchain.cargo();
     cargo
         .current_dir(&package)
         .args(["build", "--quiet", "--release", "--target", TARGET, "-Zbuild-std=core"])
-        .args(families.flat_map(|family| ["--package".to_string(), format!("kernels-{}", family.name)]))
+        .args(packages.flat_map(|name| ["--package".to_string(), name]))
         .env("CARGO_TARGET_DIR", &target_dir)
-        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={} {UNROLL}", ptxas::ARCH))
+        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={OLDEST_ARCHITECTURE} {UNROLL}"))
         .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", std::env::current_exe()?)
         .env(linker::LLVM_TOOLS, &toolchain.llvm_tools)
         .env(linker::SYMBOLS, &symbols);
@@ -372,22 +507,28 @@ fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
     Ok(())
 }
 
-/// What a module is made with.
+/// A PTX file to be made.
 struct Job<'a> {
     toolchain: &'a Toolchain,
-    ptxas: Option<&'a Ptxas>,
-    bitcode: &'a Path,
+    module: &'a Module<'a>,
+    architecture: &'static str,
+    /// All code of the module's family.
+    bitcode: PathBuf,
     folder: &'a Path,
     caps: &'a Caps,
 }
 
 impl Job<'_> {
-    /// One module from bitcode to cubin.
-    fn module(&self, module: &Module<'_>) -> Result<BTreeMap<String, Report>> {
-        let (start, name) = (Instant::now(), module.name);
+    /// The file's name, without its extension.
+    fn name(&self) -> String {
+        format!("{}.{}", self.module.name, self.architecture)
+    }
+    /// From bitcode to PTX; the hash of the text.
+    fn compile(&self) -> Result<String> {
+        let (start, name) = (Instant::now(), self.name());
         let file = |extension: &str| self.folder.join(format!("{name}.{extension}"));
-        let (symbols, bitcode, ptx, cubin) = (file("symbols"), file("bc"), file("ptx"), file("cubin"));
-        let names: Vec<&str> = module.members.iter().map(|instance| instance.name).collect();
+        let (symbols, bitcode, ptx) = (file("symbols"), file("bc"), file("ptx"));
+        let names: Vec<&str> = self.module.members.iter().map(|instance| instance.name).collect();
         fs::write(&symbols, names.join("\n"))?;
         let tool = |tool: &str| Command::new(self.toolchain.llvm_tools.join(tool));
         // Only drops the other modules' kernels: what rustc has optimised gains nothing by a second time.
@@ -396,12 +537,12 @@ impl Job<'_> {
                 .arg("--passes=internalize,globaldce")
                 .arg(format!("--internalize-public-api-file={}", symbols.display()))
                 .arg("--strip-debug")
-                .arg(self.bitcode)
+                .arg(&self.bitcode)
                 .arg("-o")
                 .arg(&bitcode),
         )?;
-        let (arch, feature) = (format!("--mcpu={}", ptxas::ARCH), format!("--mattr={PTX_FEATURE}"));
-        process::capture(tool("llc").args([arch, feature]).arg(&bitcode).arg("-o").arg(&ptx))?;
+        let (cpu, feature) = (format!("--mcpu={}", self.architecture), format!("--mattr={PTX_FEATURE}"));
+        process::capture(tool("llc").args([cpu, feature]).arg(&bitcode).arg("-o").arg(&ptx))?;
         fs::remove_file(&symbols)?;
         fs::remove_file(&bitcode)?;
 
@@ -413,54 +554,32 @@ impl Job<'_> {
         if !absent.is_empty() {
             bail!("gpu_kernels::FAMILIES lists kernels that the GPU build does not contain: {}", absent.join(", "));
         }
-
-        let reports = self.ptxas.map(|ptxas| ptxas.assemble(&ptx, &cubin)).transpose()?.unwrap_or_default();
-        let most = |value: fn(&Report) -> u32| reports.values().map(value).max().unwrap_or(0);
-        let measured = if self.ptxas.is_some() {
-            format!(", at most {} registers, stack {} B", most(|r| r.registers), most(|r| r.stack))
-        } else {
-            String::new()
-        };
-        println!("  {name}: {} kernels{measured}, {:.1} s", names.len(), start.elapsed().as_secs_f64());
-        Ok(reports)
+        println!("  {name}: {}, {:.1} s", plural(names.len(), "kernel"), start.elapsed().as_secs_f64());
+        Ok(kernel_families::hash_of(&text))
     }
 }
 
-/// A kernel's line in the manifest; what only ptxas knows is null without it.
-fn entry(kernel: &EntryPoint, cap: Option<u32>, reports: &BTreeMap<String, Report>) -> Value {
-    let report = reports.get(kernel.name);
-    json!({
-        "name": kernel.name,
-        "module": kernel.module,
-        "hot": kernel.hot,
-        "register_cap": cap,
-        "registers": report.map(|r| r.registers),
-        "stack": report.map(|r| r.stack),
-        "spill_stores": report.map(|r| r.spill_stores),
-        "spill_loads": report.map(|r| r.spill_loads),
-        "shared": report.map(|r| r.shared),
-    })
+/// A kernel's line in the manifest.
+fn entry(kernel: &EntryPoint, cap: Option<u32>) -> Value {
+    json!({ "name": kernel.name, "module": kernel.module, "hot": kernel.hot, "register_cap": cap })
 }
 
-/// Works through the modules with one thread per core; the first failure ends the work.
-fn in_parallel<F>(modules: &[Module<'_>], work: F) -> Result<BTreeMap<String, Report>>
-where
-    F: Fn(&Module<'_>) -> Result<BTreeMap<String, Report>> + Sync,
-{
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());
-    let queue = Mutex::new(modules.iter());
-    let result = Mutex::new(Ok(BTreeMap::new()));
+/// Does something with each item, with one thread per core; the first failure ends the work.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let queue = Mutex::new(items.iter());
+    let result = Mutex::new(Ok(Vec::new()));
     let next = || queue.lock().ok()?.next();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(module) = next() {
-                    let outcome = work(module).with_context(|| format!("module '{}'", module.name));
+                while let Some(item) = next() {
+                    let outcome = work(item);
                     let Ok(mut result) = result.lock() else {
                         return;
                     };
                     match (result.as_mut(), outcome) {
-                        (Ok(all), Ok(reports)) => all.extend(reports),
+                        (Ok(all), Ok(done)) => all.push(done),
                         (Ok(_), Err(error)) => *result = Err(error),
                         (Err(_), _) => return,
                     }
@@ -494,4 +613,35 @@ fn replace_folder(fresh: &Path, output: &Path) -> Result<()> {
     }
     fs::rename(fresh, output).with_context(|| format!("{} cannot be put in place", output.display()))?;
     remove_folder(&old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cubins_are_of_the_newest_ptx_that_is_not_newer() {
+        for (architecture, one, two) in [
+            ("sm_80", "sm_80", "sm_80"),
+            ("sm_89", "sm_80", "sm_80"),
+            ("sm_90", "sm_80", "sm_90"),
+            ("sm_90a", "sm_80", "sm_90"),
+            ("sm_120", "sm_80", "sm_90"),
+        ] {
+            assert_eq!(ptx_for(["sm_80"].into_iter(), architecture), one);
+            assert_eq!(ptx_for(["sm_80", "sm_90"].into_iter(), architecture), two);
+        }
+    }
+
+    #[test]
+    fn what_cubins_are_made_for_and_with_counts() {
+        let families = ["a".to_string()];
+        let hash = |ptxas, names: &[&str]| {
+            source_hash(&families, ptxas, &names.iter().copied().map(String::from).collect::<Vec<_>>())
+        };
+        let usual = hash(Some("13.0"), &["sm_80", "sm_90"]);
+        for other in [hash(Some("13.1"), &["sm_80", "sm_90"]), hash(Some("13.0"), &["sm_90"]), hash(None, &[])] {
+            assert_ne!(usual, other);
+        }
+    }
 }

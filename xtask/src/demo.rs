@@ -111,7 +111,7 @@ fn has_gpu() -> bool {
 pub fn program(root: &Path) -> Result<PathBuf> {
     if !has_gpu() {
         println!("no NVIDIA GPU on this machine: its kernels are left out (cargo xtask build-ptx compiles them)");
-    } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, true)) {
+    } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, &[], true)) {
         eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };

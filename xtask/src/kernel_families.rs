@@ -1,7 +1,8 @@
-//! Which source files a family of kernels is made of, and the cache of compiled families.
+//! Which source files a family of kernels is made of, and the cache of what was compiled.
 //!
-//! A family is known by the hash of all that decides its PTX and cubins. So an edit compiles the families that it reaches,
-//! and another clone of the same source compiles none.
+//! A family's PTX is known by the hash of all that decides it, a cubin by that of its PTX, assembler and architecture. So an
+//! edit compiles the families that it reaches and assembles the modules that it changes, and another clone of the same
+//! source does neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -21,9 +22,9 @@ use crate::registers::Caps;
 const ROOT_FILES: [&str; 4] = ["lib.rs", "instances.rs", "kernel.rs", "format_lists.rs"];
 /// Names the folder of the cache.
 const CACHE_VARIABLE: &str = "FERRITE_KERNEL_CACHE";
-/// Written last into a family's folder: what the assembler says of each kernel.
-const REPORTS: &str = "reports.json";
-/// A family that nobody has asked for in this time is removed from the cache.
+/// Written last into a folder of the cache: what there is to know of its files.
+const NOTES: &str = "notes.json";
+/// What nobody has asked for in this time is removed from the cache.
 const KEPT: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// The modules at the root of the kernel crate, with their files and the other modules that these name.
@@ -75,16 +76,13 @@ impl Sources {
         }
         reached
     }
-    /// The hash of a family, with that of compiler, assembler and of how they are used, `tools`.
+    /// The hash of a family, with that of the compiler and of how it is used, `tools`.
     pub fn hash(&self, family: &Family, caps: &Caps, tools: &[&str]) -> Result<String> {
         if !self.modules.contains_key(family.name) {
             bail!("the family of kernels '{0}' is not in gpu-kernels/src/{0}.rs", family.name);
         }
-        let mut hash = Sha256::new();
-        let mut part = |bytes: &[u8]| {
-            hash.update((bytes.len() as u64).to_le_bytes());
-            hash.update(bytes);
-        };
+        let mut hash = Hash::default();
+        let mut part = |bytes: &[u8]| hash.part(bytes);
         let reached = self.reached(family.name);
         let files = reached.iter().flat_map(|name| &self.modules[*name].files).chain(&self.root);
         for (name, bytes) in files {
@@ -95,13 +93,9 @@ impl Sources {
         // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
         let entries = family.instances().flat_map(|instance| instance.entry_points());
         entries.for_each(|entry| part(format!("{entry:?} {:?}", caps.of(entry.name)).as_bytes()));
-        Ok(hex(&hash.finalize()))
+        part(format!("{:?}", family.also_for).as_bytes());
+        Ok(hash.finish())
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Which of some modules a source text names: before `::`, behind `crate::` or `super::`, or in the braces behind these. One
@@ -133,7 +127,30 @@ fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Compiled families, each in a folder named by its hash.
+/// A hash of several parts, none of which can pass for the beginning of the next.
+#[derive(Default)]
+pub struct Hash(Sha256);
+
+impl Hash {
+    /// Adds a part.
+    pub fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+    /// In hexadecimal digits.
+    pub fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Of one text.
+pub fn hash_of(text: &str) -> String {
+    let mut hash = Hash::default();
+    hash.part(text.as_bytes());
+    hash.finish()
+}
+
+/// Families as PTX, and cubins: each in a folder named by its hash.
 pub struct Store {
     folder: PathBuf,
 }
@@ -159,16 +176,16 @@ impl Store {
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         Ok(Store { folder })
     }
-    /// Where a family is, or will be.
+    /// Where something is, or will be.
     pub fn of(&self, hash: &str) -> PathBuf {
         self.folder.join(hash)
     }
-    /// Whether a family is there; marks it as used.
+    /// Whether something is there; marks it as used.
     pub fn has(&self, hash: &str) -> bool {
-        let reports = self.of(hash).join(REPORTS);
-        fs::File::options().append(true).open(reports).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
+        let notes = self.of(hash).join(NOTES);
+        fs::File::options().append(true).open(notes).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
     }
-    /// An empty folder for a family that is being compiled.
+    /// An empty folder for what is being made.
     pub fn begin(&self, hash: &str) -> Result<PathBuf> {
         let folder = self.folder.join(format!(".{hash}-{}", std::process::id()));
         if folder.exists() {
@@ -177,11 +194,9 @@ impl Store {
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         Ok(folder)
     }
-    /// Puts a folder made by [`begin`](Self::begin) in its place.
-    pub fn finish(&self, hash: &str, folder: &Path, reports: &BTreeMap<String, Report>) -> Result<()> {
-        let object: serde_json::Map<String, Value> =
-            reports.iter().map(|(name, report)| (name.clone(), to_json(report))).collect();
-        fs::write(folder.join(REPORTS), serde_json::to_string_pretty(&object)?)?;
+    /// Puts a folder made by [`begin`](Self::begin) in its place, with what is to be known of it.
+    pub fn finish(&self, hash: &str, folder: &Path, notes: &Value) -> Result<()> {
+        fs::write(folder.join(NOTES), serde_json::to_string_pretty(notes)?)?;
         let place = self.of(hash);
         // Another clone may have been faster: what it made is the same.
         if fs::rename(folder, &place).is_err() {
@@ -192,19 +207,17 @@ impl Store {
         }
         Ok(())
     }
-    /// What the assembler said of a family's kernels.
-    pub fn reports(&self, hash: &str) -> Result<BTreeMap<String, Report>> {
-        let path = self.of(hash).join(REPORTS);
-        let damaged = || format!("{} is damaged: remove it", path.display());
-        let value: Value = serde_json::from_str(&fs::read_to_string(&path)?).with_context(damaged)?;
-        let kernels = value.as_object().with_context(damaged)?;
-        kernels.iter().map(|(name, report)| Ok((name.clone(), from_json(report).with_context(damaged)?))).collect()
+    /// What was noted of something that is there.
+    pub fn notes(&self, hash: &str) -> Result<Value> {
+        let path = self.of(hash).join(NOTES);
+        serde_json::from_str(&fs::read_to_string(&path)?)
+            .with_context(|| format!("{} is damaged: remove it", path.display()))
     }
     /// Removes what nobody has asked for in a long time.
     pub fn tidy(&self) {
         for entry in self.folder.read_dir().into_iter().flatten().flatten() {
             let folder = entry.path();
-            let used = fs::metadata(folder.join(REPORTS)).or_else(|_| fs::metadata(&folder)).and_then(|m| m.modified());
+            let used = fs::metadata(folder.join(NOTES)).or_else(|_| fs::metadata(&folder)).and_then(|m| m.modified());
             if used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT)) {
                 let _ = fs::remove_dir_all(&folder);
             }
@@ -223,27 +236,37 @@ fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(cache.or_else(|| Some(set("HOME")?.join(".cache")))?.join("ferrite").join("kernels"))
 }
 
-/// A report in JSON.
-pub fn to_json(report: &Report) -> Value {
-    json!({
-        "registers": report.registers,
-        "stack": report.stack,
-        "spill_stores": report.spill_stores,
-        "spill_loads": report.spill_loads,
-        "shared": report.shared,
-    })
+/// Reports of kernels in JSON, by name.
+pub fn to_json(reports: &BTreeMap<String, Report>) -> Value {
+    let report = |report: &Report| {
+        json!({
+            "registers": report.registers,
+            "stack": report.stack,
+            "spill_stores": report.spill_stores,
+            "spill_loads": report.spill_loads,
+            "shared": report.shared,
+        })
+    };
+    reports.iter().map(|(name, of)| (name.clone(), report(of))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// The report in a JSON object, if it has one.
-pub fn from_json(value: &Value) -> Option<Report> {
-    let number = |key: &str| value[key].as_u64().and_then(|n| u32::try_from(n).ok());
-    Some(Report {
-        registers: number("registers")?,
-        stack: number("stack")?,
-        spill_stores: number("spill_stores")?,
-        spill_loads: number("spill_loads")?,
-        shared: number("shared")?,
-    })
+/// The reports in such an object.
+pub fn from_json(value: &Value) -> Result<BTreeMap<String, Report>> {
+    let report = |value: &Value| {
+        let number = |key: &str| value[key].as_u64().and_then(|n| u32::try_from(n).ok());
+        Some(Report {
+            registers: number("registers")?,
+            stack: number("stack")?,
+            spill_stores: number("spill_stores")?,
+            spill_loads: number("spill_loads")?,
+            shared: number("shared")?,
+        })
+    };
+    let kernels = value.as_object().context("these are no reports of kernels")?;
+    let known = |(name, value): (&String, &Value)| {
+        Ok((name.clone(), report(value).with_context(|| format!("the report of kernel {name} is damaged"))?))
+    };
+    kernels.iter().map(known).collect()
 }
 
 #[cfg(test)]
@@ -290,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_there_when_it_is_complete() {
+    fn what_is_complete_is_there() {
         let scratch = env::temp_dir().join(format!("ferrite-store-{}", std::process::id()));
         let store = Store { folder: scratch.clone() };
         let folder = store.begin("abc").unwrap();
@@ -298,12 +321,12 @@ mod tests {
         assert!(!store.has("abc"));
         let report = Report { registers: 86, stack: 0, spill_stores: 1, spill_loads: 2, shared: 3 };
         let reports = BTreeMap::from([("dslash".to_string(), report)]);
-        store.finish("abc", &folder, &reports).unwrap();
+        store.finish("abc", &folder, &to_json(&reports)).unwrap();
         assert!(store.has("abc") && store.of("abc").join("wilson.ptx").exists() && !folder.exists());
-        assert_eq!(store.reports("abc").unwrap(), reports);
+        assert_eq!(from_json(&store.notes("abc").unwrap()).unwrap(), reports);
         // A second build of the same is dropped.
         let again = store.begin("abc").unwrap();
-        store.finish("abc", &again, &reports).unwrap();
+        store.finish("abc", &again, &json!({})).unwrap();
         assert!(!again.exists() && store.of("abc").join("wilson.ptx").exists());
         store.tidy();
         assert!(store.has("abc"));

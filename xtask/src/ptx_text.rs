@@ -108,7 +108,7 @@ mod tests {
 
     const PTX: &str = "\
 .version 8.0
-.target sm_90
+.target sm_80
 .extern .shared .align 16 .b8 dsm[];
 .visible .entry axpy(
 \t.param .align 8 .b8 axpy_param_0[24],

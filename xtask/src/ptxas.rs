@@ -5,12 +5,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use gpu_kernels::OLDEST_ARCHITECTURE;
 
 use crate::process;
 
-/// The GPU architecture of all kernels.
-pub const ARCH: &str = "sm_90";
+/// The architectures that cubins are made for, unless others are asked for: those of them that the assembler knows.
+pub const CUBINS: [&str; 2] = ["sm_80", "sm_90"];
+/// How the assembler is called, besides the architecture.
+pub const FLAGS: &str = "-v";
 
 /// An assembler that was found.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Ptxas {
     pub path: PathBuf,
     /// Its release, such as "13.0.88".
     pub version: String,
+    /// The architectures that it knows and kernels can run on, the oldest first.
+    architectures: Vec<String>,
 }
 
 /// What `ptxas -v` says of one kernel; sizes in bytes.
@@ -37,27 +42,64 @@ pub struct Report {
 }
 
 impl Ptxas {
-    /// On PATH, in `CUDA_HOME`, or where `cargo xtask setup` puts it; must know sm_90 and PTX 8.0 (CUDA 12).
+    /// On PATH, in `CUDA_HOME`, or where `cargo xtask setup` puts it; must know PTX 8.0 (CUDA 12).
     pub fn find(root: &Path) -> Option<Self> {
         let cuda = env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("bin/ptxas"));
         let candidates = [process::on_path("ptxas"), cuda, Some(installed(root))];
         candidates.into_iter().flatten().filter(|path| process::is_executable(path)).find_map(Self::open)
     }
 
-    /// Assembles a PTX file into a cubin and returns the report per kernel.
-    pub fn assemble(&self, ptx: &Path, cubin: &Path) -> Result<BTreeMap<String, Report>> {
+    /// Assembles a PTX file into a cubin for an architecture and returns the report per kernel.
+    pub fn assemble(&self, ptx: &Path, cubin: &Path, architecture: &str) -> Result<BTreeMap<String, Report>> {
         let mut command = Command::new(&self.path);
-        command.arg("-v").arg(format!("-arch={ARCH}")).arg(ptx).arg("-o").arg(cubin);
+        command.arg(FLAGS).arg(format!("-arch={architecture}")).arg(ptx).arg("-o").arg(cubin);
         let (stdout, stderr) = process::capture(&mut command)?;
         Ok(parse(&format!("{stdout}\n{stderr}")))
+    }
+
+    /// The architectures to make cubins for: those that are wanted, or [`CUBINS`] where none are. Fails on one that this
+    /// assembler or the kernels do not know.
+    pub fn choose(&self, wanted: &[String]) -> Result<Vec<String>> {
+        if wanted.is_empty() {
+            let known = CUBINS.into_iter().map(String::from).filter(|name| self.architectures.contains(name));
+            return Ok(known.collect());
+        }
+        if let Some(unknown) = wanted.iter().find(|name| !self.architectures.contains(name)) {
+            let known = self.architectures.join(", ");
+            bail!(
+                "--arch {unknown}: kernels need {OLDEST_ARCHITECTURE} or newer, of which ptxas {} knows {known}",
+                self.version
+            );
+        }
+        let mut chosen = wanted.to_vec();
+        chosen.sort_by_key(|name| (number(name), name.clone()));
+        chosen.dedup();
+        Ok(chosen)
     }
 
     fn open(path: PathBuf) -> Option<Self> {
         let (text, _) = process::capture(Command::new(&path).arg("--version")).ok()?;
         let version = text.split(", V").nth(1)?.split_whitespace().next()?.to_string();
         let major: u32 = version.split('.').next()?.parse().ok()?;
-        (major >= 12).then_some(Self { path, version })
+        let (help, _) = process::capture(Command::new(&path).arg("--help")).ok()?;
+        (major >= 12).then(|| Self { path, version, architectures: architectures(&help) })
     }
+}
+
+/// The number in the name of an architecture: 90 for `sm_90` and `sm_90a`, 120 for `sm_120`. It is ten times the major
+/// compute capability, plus the minor one.
+pub fn number(architecture: &str) -> u32 {
+    let digits = architecture.strip_prefix("sm_").unwrap_or("").trim_end_matches(|c: char| c.is_ascii_lowercase());
+    digits.parse().unwrap_or(0)
+}
+
+/// What `ptxas --help` names as architectures that kernels can run on, the oldest first.
+fn architectures(help: &str) -> Vec<String> {
+    let quoted = help.split('\'').filter(|word| number(word) >= number(OLDEST_ARCHITECTURE));
+    let mut names: Vec<String> = quoted.map(String::from).collect();
+    names.sort_by_key(|name| (number(name), name.clone()));
+    names.dedup();
+    names
 }
 
 /// Where `cargo xtask setup` puts the assembler.
@@ -100,6 +142,26 @@ fn parse(text: &str) -> BTreeMap<String, Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn architectures_are_those_of_the_assembler() {
+        let help = "        compute architectures, in which case code generation is suppressed.
+        Allowed values for this option:  'compute_100','compute_75','compute_90a','lto_90',
+        'sm_100','sm_100a','sm_75','sm_80','sm_86','sm_90','sm_90a'.
+        Default value:  'sm_75'.
+";
+        let architectures = architectures(help);
+        assert_eq!(architectures, ["sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_100a"]);
+        let ptxas = Ptxas { path: PathBuf::new(), version: "13.0.88".into(), architectures };
+        let choose = |names: &[&str]| ptxas.choose(&names.iter().copied().map(String::from).collect::<Vec<_>>());
+        assert_eq!(choose(&[]).unwrap(), CUBINS);
+        assert_eq!(choose(&["sm_100", "sm_86", "sm_100"]).unwrap(), ["sm_86", "sm_100"]);
+        let error = choose(&["sm_90", "sm_75"]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--arch sm_75: kernels need sm_80 or newer, of which ptxas 13.0.88 knows sm_80, sm_86, sm_90, sm_90a, sm_100, sm_100a"
+        );
+    }
 
     #[test]
     fn reads_the_report() {

@@ -19,7 +19,7 @@ pub const TOOLCHAIN_VARIABLE: &str = "FERRITE_KERNEL_TOOLCHAIN";
 /// Debian's packages for the second choice.
 pub const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "llvm-22"];
 
-/// The oldest LLVM whose PTX for sm_90 has been measured.
+/// The oldest LLVM whose PTX has been measured.
 const OLDEST_LLVM: u32 = 22;
 
 /// Which compiler.

@@ -16,8 +16,9 @@ use order::{CudaEvent, CudaStream};
 use peer::CudaPeer;
 
 use super::{
-    Backend, BackendError, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned,
-    REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels, kernel_image, kernel_images,
+    Architecture, Backend, BackendError, Buffer, Call, Capability, CodeForm, Event, KernelCode, KernelTime,
+    LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
+    kernel_image, kernel_images,
 };
 use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
@@ -27,8 +28,11 @@ use cust::module::Module;
 use cust::sys;
 use gpu_kernels::Instance;
 use gpu_kernels::device::Sums;
-use gpu_kernels::sides::{Variant, Way, kept_sum_bytes, warp_sum_bytes};
-use launch::{Grid, LOOPED_BLOCKS, Launch, LaunchId, address, most_single_blocks, sum_threads, sum_way};
+use gpu_kernels::sides::{Variant, Way};
+use launch::{
+    Grid, LOOPED_BLOCKS, Launch, LaunchId, MOST_KEPT, SharedMemory, address, most_single_blocks, sum_bytes,
+    sum_threads, sum_way,
+};
 use order::Queue;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -39,10 +43,6 @@ use tracing::trace;
 
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
-/// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
-const KEPT_SUM_BYTES: usize = 32;
-/// The most that a reduction needs for that.
-const MOST_KEPT: u32 = (KEPT_SUM_BYTES * LAUNCH_SUMS) as u32;
 
 /// A GPU.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ struct Shared {
     context: Context,
     device: Device,
     name: String,
-    /// Most bytes that a block may share.
-    most_shared: u32,
+    capability: Capability,
+    memory: SharedMemory,
     tuner: Tuner,
     /// Whether launches are timed, and their times.
     profiles: AtomicBool,
@@ -82,6 +82,8 @@ struct Function {
     hot: bool,
     /// Bytes of links that a block keeps.
     shared: u32,
+    /// Bytes of shared memory that a block has beside what a launch asks for.
+    fixed: u32,
     /// Other ways in which the kernel exists.
     variants: &'static [Variant],
 }
@@ -114,7 +116,7 @@ pub struct CudaDevice {
     /// Bytes of memory.
     pub memory: usize,
     /// Compute capability, major and minor.
-    pub capability: (i32, i32),
+    pub capability: Capability,
 }
 
 /// Most bytes that a block of this device may share, where a kernel asks for them.
@@ -185,16 +187,19 @@ impl Cuda {
             0 => BackendError::NoDriver("the CUDA driver finds no GPU".into()),
             _ => BackendError::NoDevice { device, count },
         })?;
+        let name = format!("{} (GPU {device})", known.name);
+        if known.capability < Architecture::oldest().capability() {
+            return Err(BackendError::OldDevice { device: name, capability: known.capability });
+        }
         // Before anything is allocated: a search may be refused.
         let tuner = match tuning.mode {
             Mode::Off => Tuner::off(),
             Mode::Use | Mode::Search { .. } => Tuner::open(tuning, Self::tune_key(&known)?)?,
         };
-        let name = format!("{} (GPU {device})", known.name);
         let device = driver(Device::get_device(device as u32), "opening", &name)?;
         let context = driver(Context::new(device), "creating a context", &name)?;
         let queue = Queue::new(0, &name)?;
-        let most_shared = most_shared(device, &name)?;
+        let memory = SharedMemory { most: most_shared(device, &name)? };
         let (mut partial, mut done, mut unread, mut results) = (0, 0, 0, std::ptr::null_mut::<c_void>());
         let sums = 2 * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
@@ -217,7 +222,8 @@ impl Cuda {
         let shared = Shared {
             device,
             name,
-            most_shared,
+            capability: known.capability,
+            memory,
             context,
             queue,
             modules: Mutex::default(),
@@ -267,16 +273,17 @@ impl Cuda {
         let handle = self.with_module(instance.module, |module| {
             Ok(driver(module.get_function(entry), &format!("finding kernel {entry}"), self.name())?.to_raw())
         })?;
+        let fixed = self.attribute(handle, sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         if shared > 0 {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = (shared + MOST_KEPT).min(self.shared.most_shared);
+            let bytes = self.shared.memory.most.saturating_sub(fixed).min(shared + MOST_KEPT);
             // SAFETY: the handle of a loaded kernel.
             let code = unsafe { sys::cuFuncSetAttribute(handle, attribute, bytes as i32) };
             raw(code, &format!("reserving memory for kernel {entry}"), self.name())?;
         }
         trace!("kernel {entry}: ready after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         let Instance { name, hot, variants, .. } = *instance;
-        let function = Function { handle, name, hot, shared, variants };
+        let function = Function { handle, name, hot, shared, fixed, variants };
         functions.insert((address(instance), way), function);
         Ok(function)
     }
@@ -303,17 +310,35 @@ impl Cuda {
             None => BackendError::NoKernels { module: name.into() },
         };
         let image = kernel_image(name).ok_or_else(missing)?;
-        // Machine code where it fits the GPU, else PTX, which the driver compiles.
-        let code = image.cubin.and_then(|code| Module::from_cubin(code, &[]).ok());
-        let loaded = match code {
-            Some(module) => module,
-            None => {
-                let text = image.ptx.and_then(|ptx| ptx.text()).ok_or_else(missing)?;
-                driver(Module::from_ptx(text, &[]), "compiling kernels", self.name())?
+        let mut result = Err(self.no_code(name, &image.codes));
+        for code in image.usable(self.shared.capability) {
+            let bytes = code.unpack().ok_or_else(missing)?;
+            // A driver that is older than the assembler refuses machine code, and takes PTX.
+            result = match code.form {
+                CodeForm::Cubin => driver(Module::from_cubin(bytes, &[]), "loading kernels", self.name()),
+                CodeForm::Ptx => {
+                    let text = String::from_utf8(bytes.into_owned()).map_err(|_| missing())?;
+                    driver(Module::from_ptx(text, &[]), "compiling kernels", self.name())
+                }
+            };
+            if result.is_ok() {
+                let (what, milliseconds) = (describe(code), 1e3 * start.elapsed().as_secs_f64());
+                trace!("module {name}: {what} loaded in {milliseconds:.2} ms");
+                break;
             }
-        };
-        trace!("module {name}: loaded in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
+        }
+        let loaded = result?;
         then(modules.entry(name.into()).or_insert(loaded))
+    }
+
+    /// That none of a module's codes is for this GPU.
+    fn no_code(&self, module: &str, codes: &[KernelCode]) -> BackendError {
+        BackendError::NoCode {
+            module: module.into(),
+            device: self.device(),
+            capability: self.shared.capability,
+            codes: codes.iter().map(describe).collect(),
+        }
     }
 
     /// Zeroes memory of this backend.
@@ -345,7 +370,7 @@ impl Cuda {
         assert!(sum.blocks as usize <= MAX_REDUCTION_BLOCKS, "too many blocks in one launch");
         assert!(nrhs as usize * sum.values <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
-        let way = sum_way(instance.variants, nrhs, self.shared.most_shared);
+        let way = sum_way(instance.variants, sum, nrhs, self.shared.memory);
         let function = self.function(instance, way)?;
         let most = if way.looped { LOOPED_BLOCKS } else { sum.blocks };
         let threads = sum_threads(way, nrhs, sum.threads);
@@ -373,14 +398,8 @@ impl Cuda {
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
         let arguments = arguments.cast_mut().cast::<c_void>();
         let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut sides).cast()];
-        let values = sum.values as u32;
-        let kept = match way {
-            _ if sum.warps => warp_sum_bytes(nrhs, values, sum.threads),
-            Way { looped: true, .. } => KEPT_SUM_BYTES as u32 * nrhs * values,
-            Way { sides: 1, .. } => 0,
-            Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
-        };
-        let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared: function.shared + kept };
+        let shared = sum_bytes(sum, (way, function.shared), threads, nrhs);
+        let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared };
         // SAFETY: `kernels!` declares these parameters.
         unsafe { self.start(queue, function, grid, &mut parameters) }
     }
@@ -396,6 +415,10 @@ impl Cuda {
         Grid { blocks: [x, y, z], threads: [along, groups, rows], shared }: Grid,
         parameters: &mut [*mut c_void],
     ) -> Result {
+        let (bytes, most) = (f.fixed + shared, self.shared.memory.limit(f.shared));
+        if bytes > most {
+            return Err(BackendError::SharedMemory { kernel: f.name, bytes, most, device: self.device() });
+        }
         // SAFETY: the caller's promise; the stream belongs to the current context.
         let mut launch = || unsafe {
             sys::cuLaunchKernel(
@@ -414,6 +437,11 @@ impl Cuda {
         };
         self.timed(f.name, queue, || raw(launch(), "launching a kernel", self.name()))
     }
+}
+
+/// Architecture and form of code, for messages.
+fn describe(code: &KernelCode) -> String {
+    format!("{} ({})", code.architecture, code.form.extension())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -730,8 +758,7 @@ impl Cuda {
         Ok(format!("{:04x}:{:02x}:{:02x}", domain?, bus?, device?))
     }
     /// Compute capability, major and minor.
-    pub fn capability(&self) -> Result<(i32, i32)> {
-        let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
-        Ok((attribute(DeviceAttribute::ComputeCapabilityMajor)?, attribute(DeviceAttribute::ComputeCapabilityMinor)?))
+    pub fn capability(&self) -> Capability {
+        self.shared.capability
     }
 }

@@ -1,4 +1,5 @@
 //! Compiled kernels: embedded when the program was built, or files beside it.
+use super::architecture::{Architecture, Capability, CodeForm, usable};
 use flate2::read::DeflateDecoder;
 use std::borrow::Cow;
 use std::io::Read;
@@ -9,44 +10,54 @@ use std::path::{Path, PathBuf};
 pub struct KernelImage {
     /// Module name: `wilson_single` ….
     pub module: String,
-    /// Machine code for sm_90, if the assembler was at hand.
-    pub cubin: Option<Cow<'static, [u8]>>,
-    /// PTX, which the driver compiles for the GPU it finds.
-    pub ptx: Option<Ptx>,
+    /// Its code, sorted by form and architecture.
+    pub codes: Vec<KernelCode>,
 }
 
-/// The text of a module.
+impl KernelImage {
+    /// The codes that a GPU can run, the best first.
+    pub fn usable(&self, gpu: Capability) -> impl Iterator<Item = &KernelCode> {
+        let codes: Vec<_> = self.codes.iter().map(|code| (code.form, code.architecture)).collect();
+        usable(&codes, gpu).into_iter().map(|k| &self.codes[k])
+    }
+}
+
+/// A module compiled in one way.
 #[derive(Clone, Debug)]
-pub struct Ptx {
+pub struct KernelCode {
+    /// What it is.
+    pub form: CodeForm,
+    /// What it is for.
+    pub architecture: Architecture,
     bytes: Cow<'static, [u8]>,
-    /// Of the text, where `bytes` are compressed.
-    compressed: Option<usize>,
+    /// Bytes of the code, where `bytes` are compressed.
+    unpacked: Option<usize>,
 }
 
-impl Ptx {
+impl KernelCode {
     /// As it is in a file.
-    pub fn new(text: String) -> Self {
-        Ptx { bytes: Cow::Owned(text.into_bytes()), compressed: None }
+    pub fn new(form: CodeForm, architecture: Architecture, bytes: Vec<u8>) -> Self {
+        KernelCode { form, architecture, bytes: Cow::Owned(bytes), unpacked: None }
     }
-    /// Bytes of the text.
-    pub fn text_bytes(&self) -> usize {
-        self.compressed.unwrap_or(self.bytes.len())
+    /// Bytes of the code.
+    pub fn size(&self) -> usize {
+        self.unpacked.unwrap_or(self.bytes.len())
     }
-    /// The text, or nothing if it is damaged.
-    pub fn text(&self) -> Option<String> {
-        let Some(length) = self.compressed else { return String::from_utf8(self.bytes.to_vec()).ok() };
-        let mut text = String::with_capacity(length);
-        DeflateDecoder::new(&*self.bytes).read_to_string(&mut text).ok()?;
-        (text.len() == length).then_some(text)
+    /// The code, or nothing if it is damaged.
+    pub fn unpack(&self) -> Option<Cow<'_, [u8]>> {
+        let Some(length) = self.unpacked else { return Some(Cow::Borrowed(&self.bytes)) };
+        let mut code = Vec::with_capacity(length);
+        DeflateDecoder::new(&*self.bytes).read_to_end(&mut code).ok()?;
+        (code.len() == length).then_some(Cow::Owned(code))
     }
-    /// What tells it from another: the text, compressed or not.
+    /// What tells it from another: the code, compressed or not.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Module, cubin, PTX compressed and the length of its text.
-type Embedded = (&'static str, Option<&'static [u8]>, (&'static [u8], usize));
+/// A module and its codes: the name of the file, the code compressed, and its length before.
+type Embedded = (&'static str, &'static [(&'static str, &'static [u8], usize)]);
 
 // `EMBEDDED`, from the folder that `cargo xtask build-ptx` filled.
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
@@ -56,7 +67,7 @@ include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 pub fn kernel_images() -> Vec<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => Vec::new(),
-        Some(folder) => modules_of(&folder).into_iter().map(|module| read(&folder, module)).collect(),
+        Some(folder) => modules_of(&folder).iter().map(|module| read(&folder, module)).collect(),
         None => EMBEDDED.iter().map(embedded).collect(),
     }
 }
@@ -65,10 +76,8 @@ pub fn kernel_images() -> Vec<KernelImage> {
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => None,
-        Some(folder) => {
-            Some(read(&folder, module.to_string())).filter(|image| image.cubin.is_some() || image.ptx.is_some())
-        }
-        None => EMBEDDED.iter().find(|(name, ..)| *name == module).map(embedded),
+        Some(folder) => Some(read(&folder, module)).filter(|image| !image.codes.is_empty()),
+        None => EMBEDDED.iter().find(|(name, _)| *name == module).map(embedded),
     }
 }
 
@@ -92,31 +101,49 @@ fn is_ours(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("source")).is_ok_and(|source| source.trim() == gpu_kernels::SOURCE)
 }
 
-fn embedded((module, cubin, ptx): &Embedded) -> KernelImage {
-    let ptx = Ptx { bytes: Cow::Borrowed(ptx.0), compressed: Some(ptx.1) };
-    KernelImage { module: module.to_string(), cubin: cubin.map(Cow::Borrowed), ptx: Some(ptx) }
+fn embedded((module, codes): &Embedded) -> KernelImage {
+    let code = |(file, bytes, length): &(&'static str, &'static [u8], usize)| {
+        let (_, architecture, form) = parts(file)?;
+        Some(KernelCode { form, architecture, bytes: Cow::Borrowed(bytes), unpacked: Some(*length) })
+    };
+    image(module, codes.iter().filter_map(code))
+}
+
+fn image(module: &str, codes: impl Iterator<Item = KernelCode>) -> KernelImage {
+    let mut codes: Vec<_> = codes.collect();
+    codes.sort_by_key(|code| (code.form, code.architecture));
+    KernelImage { module: module.into(), codes }
+}
+
+/// Module, architecture and form in the name of a file, such as `wilson_single.sm_80.ptx`.
+fn parts(file: &str) -> Option<(&str, Architecture, CodeForm)> {
+    let (rest, extension) = file.rsplit_once('.')?;
+    let form = [CodeForm::Ptx, CodeForm::Cubin].into_iter().find(|form| form.extension() == extension)?;
+    let (module, architecture) = rest.rsplit_once('.')?;
+    Some((module, architecture.parse().ok()?, form))
+}
+
+/// The names of a folder's files.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 fn modules_of(folder: &Path) -> Vec<String> {
-    let mut modules: Vec<String> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "ptx" || e == "cubin"))
-        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_string()))
-        .collect();
-    modules.sort();
+    let mut modules: Vec<String> = files(folder).iter().filter_map(|file| Some(parts(file)?.0.to_string())).collect();
     modules.dedup();
     modules
 }
 
-fn read(folder: &Path, module: String) -> KernelImage {
-    KernelImage {
-        cubin: std::fs::read(folder.join(format!("{module}.cubin"))).ok().map(Cow::Owned),
-        ptx: std::fs::read_to_string(folder.join(format!("{module}.ptx"))).ok().map(Ptx::new),
-        module,
-    }
+fn read(folder: &Path, module: &str) -> KernelImage {
+    let names = files(folder);
+    let codes = names.iter().filter_map(|file| {
+        let (_, architecture, form) = parts(file).filter(|(of, ..)| *of == module)?;
+        Some(KernelCode::new(form, architecture, std::fs::read(folder.join(file)).ok()?))
+    });
+    image(module, codes)
 }
 
 #[cfg(test)]
@@ -126,14 +153,42 @@ mod tests {
     #[test]
     fn what_is_embedded_comes_out_again() {
         for image in EMBEDDED.iter().map(embedded) {
-            let ptx = image.ptx.expect("PTX is embedded");
-            let text = ptx.text().expect("it was text");
-            assert_eq!(text.len(), ptx.text_bytes());
-            assert!(text.contains(".visible .entry") && text.trim_end().ends_with('}'), "{}", image.module);
+            assert!(image.usable((8, 0)).next().is_some(), "{}: code for every GPU", image.module);
+            for code in &image.codes {
+                let bytes = code.unpack().expect("it was compressed");
+                assert_eq!(bytes.len(), code.size());
+                match code.form {
+                    CodeForm::Cubin => assert!(bytes.starts_with(b"\x7fELF"), "{}", image.module),
+                    CodeForm::Ptx => {
+                        let text = std::str::from_utf8(&bytes).expect("it was text");
+                        assert!(text.contains(".visible .entry") && text.trim_end().ends_with('}'), "{}", image.module);
+                        assert!(text.contains(&format!(".target {}\n", code.architecture)), "{}", image.module);
+                    }
+                }
+            }
         }
-        let (bytes, compressed) = (Cow::Borrowed(&b"no deflate"[..]), Some(100));
-        assert_eq!(Ptx { bytes, compressed }.text(), None);
-        assert_eq!(Ptx::new("text".into()).text().as_deref(), Some("text"));
+        let code = KernelCode::new(CodeForm::Ptx, Architecture::oldest(), b"text".to_vec());
+        assert_eq!(code.unpack().as_deref(), Some(&b"text"[..]));
+        assert_eq!(KernelCode { unpacked: Some(100), ..code }.unpack(), None, "no deflate");
+    }
+
+    #[test]
+    fn a_folder_has_the_codes_that_lie_there() {
+        let folder = std::env::temp_dir().join(format!("ferrite-codes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["a.sm_80.ptx", "a.sm_90.ptx", "a.sm_90.cubin", "b.sm_80.ptx", "a.ptx", "b.x.cubin", "source"] {
+            std::fs::write(folder.join(name), name).unwrap();
+        }
+        assert_eq!(modules_of(&folder), ["a", "b"]);
+        let a = read(&folder, "a");
+        let names = |codes: Vec<&KernelCode>| -> Vec<String> {
+            codes.iter().map(|code| String::from_utf8(code.unpack().unwrap().into_owned()).unwrap()).collect()
+        };
+        assert_eq!(names(a.codes.iter().collect()), ["a.sm_80.ptx", "a.sm_90.ptx", "a.sm_90.cubin"]);
+        assert_eq!(names(a.usable((9, 0)).collect()), ["a.sm_90.cubin", "a.sm_90.ptx", "a.sm_80.ptx"]);
+        assert_eq!(names(a.usable((8, 0)).collect()), ["a.sm_80.ptx"]);
+        assert_eq!(read(&folder, "b").codes.len(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Everything is asynchronous in program order: a backend may return before a launch is done, and later calls see its
 //! results. Only [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
+mod architecture;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -11,10 +12,11 @@ mod memory;
 mod profile;
 pub(crate) mod view;
 
+pub use architecture::{Architecture, Capability, CodeForm};
 pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
-pub use embedded::{KernelImage, Ptx, foreign_kernels, kernel_image, kernel_images};
+pub use embedded::{KernelCode, KernelImage, foreign_kernels, kernel_image, kernel_images};
 pub use memory::{Buffer, Event, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
@@ -63,6 +65,52 @@ pub enum BackendError {
     NoKernels {
         /// The missing module.
         module: String,
+    },
+    /// A GPU that is older than all that kernels are compiled for.
+    #[error(
+        "{device} has compute capability {}, and the GPU kernels need {} or newer: choose another GPU with --device, or run \
+         with --backend cpu",
+        dotted(*capability),
+        dotted(Architecture::oldest().capability())
+    )]
+    OldDevice {
+        /// Name of the device.
+        device: String,
+        /// Its compute capability.
+        capability: Capability,
+    },
+    /// The program has the module, but not for such a GPU.
+    #[error(
+        "the GPU kernels of module `{module}` are there for {} only, and {device} has compute capability {}: build kernels \
+         with `cargo xtask build-ptx` and the program again",
+        codes.join(", "),
+        dotted(*capability)
+    )]
+    NoCode {
+        /// The module.
+        module: String,
+        /// Name of the device.
+        device: String,
+        /// Its compute capability.
+        capability: Capability,
+        /// What there is: `sm_90 (cubin)`.
+        codes: Vec<String>,
+    },
+    /// A block would need more shared memory than the device has.
+    #[error(
+        "kernel {kernel} needs {} of shared memory for a block, and {device} has {}: use fewer right-hand sides",
+        gib(*bytes as usize),
+        gib(*most as usize)
+    )]
+    SharedMemory {
+        /// The kernel.
+        kernel: &'static str,
+        /// Bytes that a block would need.
+        bytes: u32,
+        /// The most that a block may have.
+        most: u32,
+        /// Name of the device.
+        device: String,
     },
     /// There are kernels, but of another version of the crate gpu-kernels than the program's, whose arguments may differ.
     #[error(
@@ -144,6 +192,10 @@ impl BackendError {
 fn compiled_for() -> String {
     let names: Vec<&str> = gpu_kernels::cpu::Vectors::COMPILED.iter().map(|vectors| vectors.name()).collect();
     names.join(" and ")
+}
+
+fn dotted((major, minor): Capability) -> String {
+    format!("{major}.{minor}")
 }
 
 fn gib(bytes: usize) -> String {

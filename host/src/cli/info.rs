@@ -1,9 +1,10 @@
 //! `ferrite info`.
 use super::{Context, Outcome, count, provenance};
-use ferrite::backend::{Cpu, KernelImage, Ptx, foreign_kernels, kernel_images};
+use ferrite::backend::{Architecture, CodeForm, Cpu, KernelImage, foreign_kernels, kernel_images};
 use ferrite::tune::cache::Cache;
 use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Shows what the program can use on this machine. Works without a driver.
@@ -46,17 +47,40 @@ pub fn run(context: &Context) -> Outcome {
         } else {
             let names: Vec<_> = kernels.iter().map(|k| k.module.as_str()).collect();
             let _ = writeln!(text, "GPU kernels: {}", names.join(", "));
+            let (cubins, ptx) = (architectures(&kernels, CodeForm::Cubin), architectures(&kernels, CodeForm::Ptx));
+            let _ = writeln!(text, "compiled for: {}", compiled_for(&cubins, &ptx));
         }
         text + &tuning_text
     })
 }
 
 fn kernel(image: &KernelImage) -> Value {
+    let bytes = |form| {
+        let sizes: Vec<usize> = image.codes.iter().filter(|code| code.form == form).map(|code| code.size()).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().sum::<usize>())
+    };
+    let one = std::slice::from_ref(image);
     json!({
         "module": image.module,
-        "cubin_bytes": image.cubin.as_ref().map(|code| code.len()),
-        "ptx_bytes": image.ptx.as_ref().map(Ptx::text_bytes),
+        "cubin_bytes": bytes(CodeForm::Cubin),
+        "ptx_bytes": bytes(CodeForm::Ptx),
+        "cubins": architectures(one, CodeForm::Cubin),
+        "ptx": architectures(one, CodeForm::Ptx),
     })
+}
+
+/// The architectures that modules have code of a form for, the oldest first.
+fn architectures(images: &[KernelImage], form: CodeForm) -> Vec<String> {
+    let codes = images.iter().flat_map(|image| &image.codes).filter(|code| code.form == form);
+    let architectures: BTreeSet<Architecture> = codes.map(|code| code.architecture).collect();
+    architectures.iter().map(Architecture::to_string).collect()
+}
+
+/// The same in words.
+fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
+    let part = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{} ({what})", names.join(", ")));
+    let parts: Vec<String> = [part("machine code", cubins), part("PTX", ptx)].into_iter().flatten().collect();
+    parts.join("; ")
 }
 
 /// The file of the tuner, what it holds, and both as text.
@@ -94,7 +118,9 @@ fn gpus(cache: &Cache) -> (Value, Value, String) {
                 let memory = bytes(device.memory);
                 let tuned = Cuda::tune_key(&device).map_or(0, |key| cache.of(&key).count());
                 let sizes = count(tuned, "tuned block size");
-                let _ = writeln!(text, "GPU {}: {}, {memory}, sm_{major}{minor}, {sizes}", device.ordinal, device.name);
+                let old = if device.capability < Architecture::oldest().capability() { ", too old" } else { "" };
+                let (ordinal, name) = (device.ordinal, &device.name);
+                let _ = writeln!(text, "GPU {ordinal}: {name}, {memory}, sm_{major}{minor}{old}, {sizes}");
                 list.push(json!({
                     "device": device.ordinal,
                     "name": device.name,

@@ -1,6 +1,6 @@
 //! What a measured time belongs to. A shape is taken from the cache only if all of it agrees, but for the number of sites, of
 //! which the nearest counts ([`Tuner::shape`](super::Tuner::shape)).
-use crate::backend::{KernelImage, Ptx};
+use crate::backend::KernelImage;
 
 /// A device as the cache tells it from others, with what decides the speed of its kernels besides their arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,13 +27,17 @@ pub struct LaunchKey {
 /// A hash of PTX and machine code: kernels that were compiled anew may want other launch parameters.
 pub fn kernels_hash(images: &[KernelImage]) -> String {
     let (mut crc, mut bytes) = (crc32fast::Hasher::new(), 0);
-    for KernelImage { module, cubin, ptx } in images {
-        let parts = [module.as_bytes(), cubin.as_deref().unwrap_or_default(), ptx.as_ref().map_or(&[][..], Ptx::bytes)];
-        for part in parts {
+    for KernelImage { module, codes } in images {
+        let mut part = |part: &[u8]| {
             // Lengths keep what moves from one part to the next from going unseen.
             crc.update(&(part.len() as u64).to_le_bytes());
             crc.update(part);
             bytes += part.len();
+        };
+        part(module.as_bytes());
+        for code in codes {
+            part(format!("{} {}", code.architecture, code.form.extension()).as_bytes());
+            part(code.bytes());
         }
     }
     format!("{:08x}-{bytes}", crc.finalize())
@@ -42,13 +46,15 @@ pub fn kernels_hash(images: &[KernelImage]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{CodeForm, KernelCode};
 
     #[test]
     fn any_change_of_the_kernels_is_seen() {
-        let image = |module: &str, cubin: &[u8], ptx: &str| KernelImage {
-            module: module.into(),
-            cubin: Some(cubin.to_vec().into()),
-            ptx: Some(Ptx::new(ptx.into())),
+        let image = |module: &str, cubin: &[u8], ptx: &str| {
+            let [old, new] = ["sm_80", "sm_90"].map(|name| name.parse().unwrap());
+            let ptx = KernelCode::new(CodeForm::Ptx, old, ptx.into());
+            let cubin = KernelCode::new(CodeForm::Cubin, new, cubin.to_vec());
+            KernelImage { module: module.into(), codes: vec![ptx, cubin] }
         };
         let hash = kernels_hash(&[image("a", b"code", "text")]);
         assert_eq!(hash, kernels_hash(&[image("a", b"code", "text")]));
@@ -56,7 +62,8 @@ mod tests {
             assert_ne!(hash, kernels_hash(&[other]));
         }
         assert_ne!(hash, kernels_hash(&[]));
-        let no_cubin = KernelImage { cubin: None, ..image("a", b"", "text") };
-        assert_ne!(hash, kernels_hash(&[no_cubin]));
+        let mut ptx_only = image("a", b"code", "text");
+        ptx_only.codes.truncate(1);
+        assert_ne!(hash, kernels_hash(&[ptx_only]));
     }
 }

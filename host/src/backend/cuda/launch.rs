@@ -1,10 +1,11 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
-use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, MOST_KEPT, lock, raw};
+use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, lock, raw};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
 use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
-use gpu_kernels::Instance;
-use gpu_kernels::sides::{SUM_WARPS, Variant, Way};
+use gpu_kernels::device::SCRATCH_BYTES;
+use gpu_kernels::sides::{SUM_WARPS, Variant, Way, kept_sum_bytes, warp_sum_bytes};
+use gpu_kernels::{Instance, Sum};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
@@ -29,6 +30,13 @@ pub(super) const LOOPED_BLOCKS: u32 = 528;
 /// Most blocks along y and z of a grid.
 const MOST_BLOCKS: u32 = 65535;
 
+/// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
+const KEPT_SUM_BYTES: u32 = 32;
+/// The most that a reduction needs for that.
+pub(super) const MOST_KEPT: u32 = KEPT_SUM_BYTES * LAUNCH_SUMS as u32;
+/// Bytes of shared memory that every GPU gives a block without having been asked for more.
+const UNASKED: u32 = 48 << 10;
+
 /// Launches that warm up and say how many fill a batch.
 const WARM_UP: u32 = 3;
 /// Aimed length of a batch in seconds. The tuner asks for several.
@@ -42,6 +50,30 @@ pub(super) type LaunchId = (usize, u32, u32);
 /// Of a kernel in the tables: what is quick to compare.
 pub(super) fn address(instance: &'static Instance) -> usize {
     std::ptr::from_ref(instance).addr()
+}
+
+/// Shared memory of a GPU. The most that a block can have is 163 KiB at compute capability 8.0, 99 KiB at 8.6 and 8.9, and
+/// 227 KiB at 9.0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedMemory {
+    /// Most bytes of a block.
+    pub most: u32,
+}
+
+impl SharedMemory {
+    /// Most bytes of a block that keeps so many bytes of links: the driver is asked for more than usual only where there
+    /// are some.
+    pub fn limit(self, links: u32) -> u32 {
+        if links > 0 { self.most } else { self.most.min(UNASKED) }
+    }
+    /// Whether a launch that asks for `bytes` has room beside what a kernel may have from the start.
+    fn fits(self, links: u32, bytes: u32) -> bool {
+        bytes + SCRATCH_BYTES <= self.limit(links)
+    }
+    /// The variants of a kernel, not of a reduction, that have room.
+    fn fitting(self, variants: &'static [Variant]) -> impl Iterator<Item = &'static Variant> {
+        variants.iter().filter(move |variant| self.fits(variant.shared, variant.shared))
+    }
 }
 
 /// What a launch needs besides arguments.
@@ -95,12 +127,25 @@ fn default_shape(mut ways: impl Iterator<Item = Way>, nrhs: u32, most: u32) -> S
 
 /// How a reduction computes several right-hand sides: in the first of its variants that takes as many and for which a block
 /// has memory, for reductions are not tuned; else one in each thread.
-pub(super) fn sum_way(variants: &[Variant], nrhs: u32, most_shared: u32) -> Way {
+pub(super) fn sum_way(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> Way {
     let fits = |variant: &&Variant| {
-        let room = variant.shared == 0 || variant.shared + MOST_KEPT <= most_shared;
-        nrhs > 1 && nrhs.is_multiple_of(variant.way.sides) && room
+        let (way, links) = (variant.way, variant.shared);
+        let bytes = || sum_bytes(sum, (way, links), sum_threads(way, nrhs, sum.threads), nrhs);
+        nrhs > 1 && nrhs.is_multiple_of(way.sides) && memory.fits(links, bytes())
     };
     variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
+}
+
+/// Bytes of shared memory that a launch of a reduction asks for: of links, in this way, and of sums.
+pub(super) fn sum_bytes(sum: Sum, (way, links): (Way, u32), threads: [u32; 3], nrhs: u32) -> u32 {
+    let values = sum.values as u32;
+    let kept = match way {
+        _ if sum.warps => warp_sum_bytes(nrhs, values, sum.threads),
+        Way { looped: true, .. } => KEPT_SUM_BYTES * nrhs * values,
+        Way { sides: 1, .. } => 0,
+        Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
+    };
+    links + kept
 }
 
 /// Most blocks of a reduction whose threads have one site each: their sums have to fit where those of all reductions go,
@@ -180,7 +225,7 @@ impl Cuda {
     ) -> Result<Launch> {
         let function = self.function(kernel, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
-        let variants = || function.variants.iter().filter(|variant| variant.shared <= self.shared.most_shared);
+        let variants = || self.shared.memory.fitting(function.variants);
         let default = default_shape(variants().map(|variant| variant.way), nrhs, most);
         // What is launched once or twice in a run is not worth a search.
         let shape = if function.hot {
@@ -215,12 +260,15 @@ impl Cuda {
 
     /// Most threads that a block of the kernel can have: registers are the limit.
     fn most_threads(&self, function: Function) -> Result<u32> {
-        let mut most = 0;
-        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        self.attribute(function.handle, sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    }
+    /// An attribute of a loaded kernel.
+    pub(super) fn attribute(&self, handle: sys::CUfunction, which: sys::CUfunction_attribute) -> Result<u32> {
+        let mut value = 0;
         // SAFETY: writes one integer; the handle is that of a loaded kernel.
-        let code = unsafe { sys::cuFuncGetAttribute(&mut most, attribute, function.handle) };
+        let code = unsafe { sys::cuFuncGetAttribute(&mut value, which, handle) };
         raw(code, "reading an attribute of a kernel", self.name())?;
-        Ok(most.unsigned_abs())
+        Ok(value.unsigned_abs())
     }
 
     /// Seconds of one launch, as the mean of a batch between two events.
@@ -281,15 +329,66 @@ mod tests {
         }
     }
 
+    /// What compute capabilities 8.0, 8.6 and 8.9, and 9.0 give a block.
+    const CARDS: [SharedMemory; 3] =
+        [SharedMemory { most: 163 << 10 }, SharedMemory { most: 99 << 10 }, SharedMemory { most: 227 << 10 }];
+
     #[test]
     fn sums_that_a_block_has_no_memory_for() {
         let variant = |sides, looped, shared| Variant { name: "", way: Way { sides, looped }, shared };
         let variants = [variant(1, true, 100 << 10), variant(3, false, 0)];
-        for (nrhs, kib, way) in [(12, 227, variants[0].way), (12, 116, variants[0].way), (12, 115, variants[1].way)] {
-            assert_eq!(sum_way(&variants, nrhs, kib << 10), way, "{kib} KiB");
+        let sum = Sum { values: 3, threads: 256, blocks: 528, loops: true, warps: false };
+        let way = |nrhs, most| sum_way(&variants, sum, nrhs, SharedMemory { most });
+        // 12 · 3 sums of 32 bytes are kept, and 512 bytes are scratch.
+        let need = (100 << 10) + 12 * 3 * 32 + 512;
+        for (most, chosen) in [(227 << 10, 0), (163 << 10, 0), (need, 0), (need - 1, 1), (99 << 10, 1)] {
+            assert_eq!(way(12, most), variants[chosen].way, "{most} bytes");
         }
-        assert_eq!(sum_way(&variants, 4, 99 << 10), Way::ONE);
-        assert_eq!(sum_way(&variants, 1, 227 << 10), Way::ONE);
+        assert_eq!(way(4, 99 << 10), Way::ONE);
+        assert_eq!(way(1, 227 << 10), Way::ONE);
+        // Without links nobody asks for more than usual: 4 · 8 numbers of 8 warps would take 66 KiB.
+        let wide = [variant(4, false, 0)];
+        let sum = Sum { values: 8, ..sum };
+        assert_eq!(sum_way(&wide, sum, 16, SharedMemory { most: 227 << 10 }), Way::ONE);
+    }
+
+    #[test]
+    fn links_that_a_block_has_no_memory_for() {
+        let kernel = |name: &str| gpu_kernels::instances().find(|instance| instance.name == name).unwrap();
+        let ways = |name: &str| CARDS.map(|card| card.fitting(kernel(name).variants).count());
+        // 8 links of 18 numbers in double precision for 128 threads are 144 KiB, of 12 are 96 KiB, of 18 in single 72 KiB.
+        assert_eq!(ways("wilson_row_double_18"), [1, 0, 1]);
+        assert_eq!(ways("wilson_row_double_12"), [1, 1, 1]);
+        assert_eq!(ways("wilson_row_single_18"), [1, 1, 1]);
+        assert_eq!(ways("staggered_row_double_18"), [2, 2, 2], "links in registers");
+    }
+
+    #[test]
+    fn no_launch_asks_for_more_than_a_card_has() {
+        for card in CARDS {
+            for instance in gpu_kernels::instances() {
+                for nrhs in 1..=crate::backend::MAX_RHS as u32 {
+                    let shared = |way| instance.variants.iter().find(|v| v.way == way).map_or(0, |v| v.shared);
+                    let launches: Vec<(u32, u32)> = match instance.sum {
+                        Some(sum) if nrhs as usize * sum.values > LAUNCH_SUMS => continue,
+                        Some(sum) => {
+                            let way = sum_way(instance.variants, sum, nrhs, card);
+                            let links = shared(way);
+                            vec![(links, sum_bytes(sum, (way, links), sum_threads(way, nrhs, sum.threads), nrhs))]
+                        }
+                        None => {
+                            let ways = || card.fitting(instance.variants).map(|variant| variant.way);
+                            let mut shapes = vec![default_shape(ways(), nrhs, MOST_THREADS)];
+                            shapes.extend(ways().flat_map(|way| candidates(way, nrhs, MOST_THREADS)));
+                            shapes.iter().map(|s| (shared(s.way), grid(*s, 1, nrhs, shared(s.way)).shared)).collect()
+                        }
+                    };
+                    for (links, bytes) in launches {
+                        assert!(card.fits(links, bytes), "{}, {nrhs}: {bytes} bytes", instance.name);
+                    }
+                }
+            }
+        }
     }
 
     #[test]
