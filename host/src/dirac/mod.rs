@@ -12,7 +12,9 @@ mod wilson_like;
 pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
 pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, Form};
-pub use operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Term, WilsonLike, choose};
+pub use operator::{
+    Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, Term, WilsonLike, choose,
+};
 pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{
     ASQTAD, EvenOddStaggered, HISQ, IMPROVED_FLOPS, PHASES, STAGGERED, STAGGERED_FLOPS, Smearing, Staggered,

@@ -113,6 +113,9 @@ pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'sta
     keys.word(key, &words).map(|place| choices[place].1)
 }
 
+/// An operator with parameters as typed, and what is said of them beside an answer.
+pub type Resolved = (Operator, Map<String, Value>);
+
 /// An operator that users can choose.
 pub struct Definition {
     /// Its name.
@@ -127,7 +130,7 @@ pub struct Definition {
     pub keys: &'static [&'static Key],
     /// The operator with parameters as typed, and what is said of them beside an answer; `None` where something is wrong
     /// or missing, which the keys then know.
-    pub resolve: fn(&mut dyn Keys) -> Option<(Operator, Map<String, Value>)>,
+    pub resolve: fn(&mut dyn Keys) -> Option<Resolved>,
     /// What is said beside an answer, by [`resolve`](Self::resolve) and [`Operator::describe_smearing`]: keys of JSON with
     /// what they mean.
     pub output: &'static [(&'static str, &'static str)],

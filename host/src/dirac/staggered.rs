@@ -3,7 +3,7 @@
 //! M†M = m² − ¼ D² does not mix the parities.
 use super::clover::U0;
 use super::even_odd::{EvenOdd, Width};
-use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, choose};
+use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, choose};
 use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
 use crate::backend::{Buffer, Call, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -198,11 +198,7 @@ impl StaggeredOperator {
         }
     }
     /// From all parameters but the mass, which is 0.
-    fn resolve(
-        keys: &mut dyn Keys,
-        definition: &'static Definition,
-        smearing: Smearing,
-    ) -> Option<(Operator, Map<String, Value>)> {
+    fn resolve(keys: &mut dyn Keys, definition: &'static Definition, smearing: Smearing) -> Option<Resolved> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
         let spread = keys.is_on("spread-boundary");

@@ -236,11 +236,7 @@ pub fn several<F: Fermion>(
 }
 
 /// Writes the solutions where they are wanted and there are any; where to.
-fn written<'s>(
-    solve: &'s Solve,
-    converged: bool,
-    write: impl FnOnce(&PathBuf) -> Outcome,
-) -> Outcome<Option<&'s PathBuf>> {
+fn written(solve: &Solve, converged: bool, write: impl FnOnce(&PathBuf) -> Outcome) -> Outcome<Option<&PathBuf>> {
     let path = solve.plan.output.as_ref().filter(|_| converged || solve.keep_unconverged);
     path.map_or(Ok(()), write).map(|()| path)
 }
