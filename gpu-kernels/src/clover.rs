@@ -7,7 +7,7 @@
 //! spins.
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Su3};
-use crate::diagonal::CloverBlocks;
+use crate::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments};
 use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
@@ -197,23 +197,24 @@ unsafe impl<P: CloverFormat> Kernel<P> for CloverConvert {
     }
 }
 
-/// out = A ψ, or A⁻¹ ψ with the inverse's blocks.
+/// out = A ψ, or what else of A the arguments say, for any kind of diagonal.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct CloverApply {
+pub struct DiagonalApply {
     /// The result. May be `input` itself.
     pub out: Field,
     /// ψ
     pub input: Field,
     /// A or A⁻¹.
-    pub clover: Clover,
+    pub diagonal: DiagonalArguments,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<P: CloverFormat> Kernel<P> for CloverApply {
+unsafe impl<P: CloverFormat> Kernel<P> for DiagonalApply {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
-            self.out.store::<Spinors<P>>(i, rhs, &self.clover.apply::<P>(i, &self.input.load_own::<Spinors<P>>(i, rhs)))
+            let [image] = AnyDiagonal::apply::<P, 1>(&self.diagonal, i, [self.input.load_own::<Spinors<P>>(i, rhs)]);
+            self.out.store::<Spinors<P>>(i, rhs, &image);
         }
     }
 }
@@ -227,7 +228,7 @@ crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;
     setup CLOVER_INVERSE "clover_inverse": [CloverInverse] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
-    kernel CLOVER_APPLY "clover_apply": [CloverApply] => precisions;
+    kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply] => precisions;
     kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse]
         => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
     kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover]

@@ -8,6 +8,7 @@ macro_rules! format_lists {
         format_lists! { @ ($) $($list { $($entries)* })* }
     };
     (@ ($dollar:tt) $($list:ident { $($entries:tt)* })*) => {$(
+        #[allow(unused_macros, reason = "a list of formats is there before the first kernel that has them")]
         macro_rules! $list {
             ($dollar then:ident $dollar($dollar arguments:tt)*) => {
                 $crate::kernels! { $dollar then [$($entries)*] $dollar($dollar arguments)* }
@@ -102,6 +103,15 @@ format_lists! {
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
         ["fp16"] "_fp16" "_fp16_18": (Fp16, Recon18);
         ["fp16" "reconstruct-12"] "_fp16" "_fp16_12": (Fp16, Recon12);
+    }
+    // Those of all that every operator has to have.
+    plain_links {
+        [] "_double" "_double_18": (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        ["single"] "_single" "_single_18": (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["half"] "_half" "_half_18": (Half, Recon18);
+        ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
     }
     // Links of Wilson-like operators in temporal gauge.
     temporal_links {

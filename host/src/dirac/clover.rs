@@ -46,7 +46,7 @@ impl CloverParams {
         WilsonLike { definition: &CLOVER, wilson, coefficients: [space, time, 0.0], schur }
     }
     /// Those of an operator with a clover term.
-    fn of(operator: &WilsonLike) -> Self {
+    pub(super) fn of(operator: &WilsonLike) -> Self {
         let [space, time, ..] = operator.coefficients;
         CloverParams { wilson: operator.wilson, space, time }
     }

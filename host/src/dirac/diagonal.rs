@@ -1,28 +1,29 @@
 //! The site-diagonal term A of a Wilson-like operator M = A − h D, D the hopping term.
 use super::wilson::Wilson;
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, DeviceField};
-use gpu_kernels::clover::{CLOVER_APPLY, CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, CloverApply};
+use crate::field::DeviceClover;
+use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW};
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::wilson::{WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
 use gpu_kernels::{Format, Instances, Precision, SumInstances};
 use std::sync::Arc;
 
-/// The kernels of the rows of M with some kind of A.
+/// The kernels of the rows of M with some kind of A. Without those that are optional, rows take two launches, or more sums
+/// than are asked for.
 pub(crate) struct Rows {
     /// A⁻¹ D ψ and x + b A⁻¹ D ψ
     pub inverse: &'static Instances<WilsonRow>,
     /// A x + b D ψ
-    pub term: &'static Instances<WilsonRow>,
+    pub term: Option<&'static Instances<WilsonRow>>,
     /// y = x + b A⁻¹ D ψ with (w, y) and ‖y‖².
-    pub dot: &'static SumInstances<WilsonRow>,
+    pub dot: Option<&'static SumInstances<WilsonRow>>,
     /// The same with the sums of BiCGstab's second half step.
     pub dots: &'static SumInstances<WilsonRow>,
 }
 
 /// Rows whose A is a number.
 pub(super) static NUMBER_ROWS: Rows =
-    Rows { inverse: &WILSON_ROW, term: &WILSON_ROW, dot: &WILSON_ROW_DOT, dots: &WILSON_ROW_DOTS };
+    Rows { inverse: &WILSON_ROW, term: Some(&WILSON_ROW), dot: Some(&WILSON_ROW_DOT), dots: &WILSON_ROW_DOTS };
 
 /// DiagonalForm of A, A⁻¹, A† and A⁻†, and on which sites.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +42,6 @@ pub(crate) trait SiteTerm {
     fn arguments(&self, form: DiagonalForm) -> DiagonalArguments;
     /// The kernels of these rows.
     fn rows(&self) -> &'static Rows;
-    /// `out` = A x, or what else was asked for, for so many right-hand sides. `out` may be x.
-    fn apply(&self, form: DiagonalForm, x: &DeviceField, out: &DeviceField, nrhs: u32) -> Result;
     /// Refuses an operator for which it was not made.
     fn check(&self, wilson: &Wilson) -> Result;
     /// The same, in double precision, rounded to another one.
@@ -123,7 +122,7 @@ pub(crate) fn expect_number(found: f64, wilson: &Wilson) -> Result {
 }
 
 pub(super) static CLOVER_ROWS: Rows =
-    Rows { inverse: &CLOVER_ROW, term: &CLOVER_SUM_ROW, dot: &CLOVER_ROW_DOT, dots: &CLOVER_ROW_DOTS };
+    Rows { inverse: &CLOVER_ROW, term: Some(&CLOVER_SUM_ROW), dot: Some(&CLOVER_ROW_DOT), dots: &CLOVER_ROW_DOTS };
 
 impl SiteTerm for DeviceClover {
     fn arguments(&self, DiagonalForm { parity, inverse, .. }: DiagonalForm) -> DiagonalArguments {
@@ -131,17 +130,6 @@ impl SiteTerm for DeviceClover {
     }
     fn rows(&self) -> &'static Rows {
         &CLOVER_ROWS
-    }
-    fn apply(
-        &self,
-        DiagonalForm { parity, inverse, .. }: DiagonalForm,
-        x: &DeviceField,
-        out: &DeviceField,
-        nrhs: u32,
-    ) -> Result {
-        let kernel = CloverApply { out: out.view(), input: x.view(), clover: self.blocks(parity, inverse) };
-        let (domain, format) = (self.domain(), Format::of(self.precision()));
-        Ok(domain.backend().launch(&CLOVER_APPLY, format, &kernel, domain.half_sites(), nrhs)?)
     }
     fn check(&self, wilson: &Wilson) -> Result {
         wilson.domain().expect_here("a clover term", self.domain())?;

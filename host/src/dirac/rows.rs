@@ -111,7 +111,7 @@ impl Wilson {
         self.expect(&row.fields(), nrhs)?;
         self.expect(&[w], nrhs)?;
         let (interior, values) = match which {
-            Sums::Dot => (rows.dot, 3),
+            Sums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
             Sums::Dots => (rows.dots, 8),
         };
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));

@@ -6,7 +6,9 @@ use super::wilson::{DSLASH_FLOPS, Wilson};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::halo::{PartialSums, SumTarget};
-use gpu_kernels::FermionKind;
+use gpu_kernels::clover::{DIAGONAL_APPLY, DiagonalApply};
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::{FermionKind, Format};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -74,25 +76,26 @@ impl EvenOddWilson {
     }
     /// `out` = A x, or what else of A is asked for, on the sites of one parity.
     pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
-        match self.diagonal.term() {
-            Some(term) => {
-                let nrhs = self.wilson.sides().of(x.nrhs());
-                self.wilson.expect(&[x, out], nrhs)?;
-                term.apply(form, x, out, nrhs as u32)
-            }
-            None => {
-                let d = self.diagonal.scale();
-                let factor = |c: f64| vec![Complex64::from(c); x.nrhs()];
-                self.space(x.nrhs()).axpby(&factor(if form.inverse { 1.0 / d } else { d }), x, &factor(0.0), out)
-            }
-        }
+        let diagonal = match (self.diagonal.term(), form.inverse) {
+            (None, true) => DiagonalArguments::mass(1.0 / self.diagonal.scale()),
+            _ => self.diagonal.arguments(form),
+        };
+        self.launch_diagonal(diagonal, x, out)
+    }
+    /// `out` may be `x`.
+    fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
+        let (nrhs, domain) = (self.wilson.sides().of(x.nrhs()), self.wilson.domain());
+        self.wilson.expect(&[x, out], nrhs)?;
+        let kernel = DiagonalApply { out: out.view(), input: x.view(), diagonal };
+        let format = Format::of(self.wilson.precision());
+        Ok(domain.backend().launch(&DIAGONAL_APPLY, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
     /// `x` ← B⁻¹ x
     fn divide(&self, parity: usize, x: &mut DeviceField) -> Result {
-        let Some(term) = self.diagonal.term() else { return Ok(()) };
-        let nrhs = self.wilson.sides().of(x.nrhs());
-        self.wilson.expect(&[x], nrhs)?;
-        term.apply(DiagonalForm { parity, inverse: true, dagger: false }, x, x, nrhs as u32)
+        if self.diagonal.term().is_none() {
+            return Ok(());
+        }
+        self.launch_diagonal(self.diagonal.arguments(DiagonalForm { parity, inverse: true, dagger: false }), x, x)
     }
     fn space(&self, nrhs: usize) -> FieldSpace {
         FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), nrhs)
@@ -123,8 +126,17 @@ impl EvenOddWilson {
             (Schur::Asymmetric, ..) => {
                 self.dslash(1, dagger, x, &mut odd)?;
                 let diagonal = self.diagonal.arguments(DiagonalForm { parity: 0, inverse: false, dagger });
-                let row = Row::sum(0, dagger, (1.0, x), (-self.wilson.params().hop() * kappa, &odd), out);
-                self.wilson.launch(&Row { diagonal, interior: self.diagonal.rows().term, ..row })
+                let hop = -self.wilson.params().hop() * kappa;
+                match self.diagonal.rows().term {
+                    Some(interior) => {
+                        let row = Row::sum(0, dagger, (1.0, x), (hop, &odd), out);
+                        self.wilson.launch(&Row { diagonal, interior, ..row })
+                    }
+                    None => {
+                        self.launch_diagonal(diagonal, x, out)?;
+                        self.wilson.launch(&Row::sum(0, dagger, (1.0, out), (hop, &odd), out))
+                    }
+                }
             }
         }
     }
