@@ -1,5 +1,5 @@
 //! The site-diagonal part A of Wilson-like operators M = A − ½ D, and what rows make of it and of the hops at a site.
-use crate::algebra::{Real, Scalar, Spinor};
+use crate::algebra::{Complex, Real, Scalar, Spinor, complex};
 use crate::field::Clover;
 use crate::memory::opaque;
 use crate::sides::each_side;
@@ -16,6 +16,8 @@ pub struct DiagonalArguments {
     pub inverse: u32,
     /// The mass, or what else is a number.
     pub mass: Scalar,
+    /// Of a twisted mass: the factor of iγ_5.
+    pub twist: Scalar,
     /// The blocks of a clover term.
     pub clover: Clover,
 }
@@ -24,11 +26,20 @@ impl DiagonalArguments {
     /// a
     pub fn mass(a: f64) -> Self {
         // SAFETY: kernels for a mass do not use it, and those for others are given none by whoever makes views for them.
-        DiagonalArguments { kind: Mass::CODE, inverse: 0, mass: a.into(), clover: unsafe { Clover::none() } }
+        let clover = unsafe { Clover::none() };
+        DiagonalArguments { kind: Mass::CODE, inverse: 0, mass: a.into(), twist: 0.0.into(), clover }
+    }
+    /// a + iμγ_5, or the inverse of what has these numbers.
+    pub fn twisted(a: f64, mu: f64, inverse: bool) -> Self {
+        let norm = if inverse { a * a + mu * mu } else { 1.0 };
+        let (mass, twist) = (a / norm, if inverse { -mu / norm } else { mu });
+        let (kind, inverse) = (TwistedMass::CODE, u32::from(inverse));
+        DiagonalArguments { kind, inverse, twist: twist.into(), ..Self::mass(mass) }
     }
     /// A clover term, or the inverse of one.
     pub fn clover(clover: Clover, inverse: bool) -> Self {
-        DiagonalArguments { kind: CloverBlocks::CODE, inverse: u32::from(inverse), mass: 1.0.into(), clover }
+        let (kind, inverse) = (CloverBlocks::CODE, u32::from(inverse));
+        DiagonalArguments { kind, inverse, clover, ..Self::mass(1.0) }
     }
 }
 
@@ -90,6 +101,8 @@ pub trait Diagonal: 'static {
 pub struct Mass;
 /// The clover term of [`clover`](crate::clover), or its exponential.
 pub struct CloverBlocks;
+/// a + iμγ_5 with numbers a and μ.
+pub struct TwistedMass;
 /// The kind that the arguments name: for kernels that are not worth compiling for each.
 pub struct AnyDiagonal;
 
@@ -144,6 +157,28 @@ impl Diagonal for CloverBlocks {
     }
 }
 
+impl Diagonal for TwistedMass {
+    const CODE: u32 = 2;
+    /// γ_5 exchanges upper and lower spins of the device's basis, with a sign.
+    #[inline(always)]
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        _: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N] {
+        let (a, mu) = (P::Real::of(arguments.mass), P::Real::of(arguments.twist));
+        // a x − iμ y, where γ_5 makes −y of what stands beside x.
+        let twisted =
+            |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
+        let mut out = [Spinor::ZERO; N];
+        each_side!(k < N: {
+            let [p, q, r, s] = v[k].0;
+            out[k] = Spinor([p.zip(r, twisted), q.zip(s, twisted), r.zip(p, twisted), s.zip(q, twisted)]);
+        });
+        out
+    }
+}
+
 impl Diagonal for AnyDiagonal {
     const CODE: u32 = u32::MAX;
     #[inline(always)]
@@ -155,6 +190,7 @@ impl Diagonal for AnyDiagonal {
         unsafe {
             match arguments.kind {
                 CloverBlocks::CODE => CloverBlocks::apply::<P, N>(arguments, i, v),
+                TwistedMass::CODE => TwistedMass::apply::<P, N>(arguments, i, v),
                 _ => Mass::apply::<P, N>(arguments, i, v),
             }
         }
@@ -169,6 +205,7 @@ impl Diagonal for AnyDiagonal {
         unsafe {
             match row.diagonal.kind {
                 CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(row, i, first, hops),
+                TwistedMass::CODE => TwistedMass::combine::<P, W, N>(row, i, first, hops),
                 _ => Mass::combine::<P, W, N>(row, i, first, hops),
             }
         }

@@ -1,7 +1,7 @@
 //! Rows of Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities
 //! (Clark et al. 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
 use crate::algebra::{Axis, Projector, Real, Scalar, Scaled, Spinor, complex};
-use crate::diagonal::{Diagonal, DiagonalArguments, Mass};
+use crate::diagonal::{Diagonal, DiagonalArguments, Mass, TwistedMass};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
@@ -287,6 +287,8 @@ where
 type WithMass<F> = Plain<Rows<F, Mass, Interior, HopForms>>;
 type WithMassDot<F> = Dot<Rows<F, Mass, Interior, FixedForms>>;
 type WithMassDots<F> = Dots<Rows<F, Mass, Interior, FixedForms>>;
+type WithTwistedMass<F> = Plain<Rows<F, TwistedMass, Interior, HopForms>>;
+type WithTwistedMassDots<F> = Dots<Rows<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass]
@@ -295,4 +297,6 @@ crate::kernels! { FAMILY = "wilson";
         => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
     reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots]
         => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
+    kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass] => plain_links;
+    reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots] => plain_links;
 }

@@ -3,7 +3,7 @@ use crate::formats::{self, LinkFormat};
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::dirac::{
-    CloverParams, EvenOdd, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams,
+    EvenOdd, EvenOddStaggered, EvenOddWilson, OPERATORS, Operator, Schur, Staggered, StaggeredLinks, StaggeredParams,
     TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::domain::{Domain, Result};
@@ -182,17 +182,25 @@ impl Computing<'_> {
         }
         let (fields, even_odd) = ((kind, precision), EvenOddWilson::new(wilson.clone(), self.nrhs)?);
         self.operator(&format!("Wilson {name}"), fields, &even_odd, 2.0 * tolerance)?;
-        let params = CloverParams::isotropic(params, 1.2, 0.9);
-        let term = Arc::new(params.term(thin)?.convert(precision)?);
-        for schur in [Schur::Symmetric, Schur::Asymmetric] {
-            let clover = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, self.nrhs)?;
-            self.operator(&format!("clover {schur:?} {name}"), fields, &clover, 2.0 * tolerance)?;
-            let mut even = self.zero(kind, precision)?;
-            clover.prepare(&psi, &mut even.even)?;
-            clover.reconstruct(&x, &mut even)?;
-            clover.row(1, true, &psi, &mut out.odd)?;
-            self.keep(format!("clover {schur:?} {name} there and back"), &even, 4.0 * tolerance)?;
-            self.keep(format!("clover {schur:?} {name} row"), &out, 4.0 * tolerance)?;
+        // All operators whose diagonal term is more than a number.
+        for definition in OPERATORS.into_iter().filter(|definition| definition.exists(precision, storage)) {
+            let Operator::WilsonLike(operator) = (definition.sample)() else { continue };
+            if operator.has_number() {
+                continue;
+            }
+            let wilson = Wilson::new(Arc::new(thin.pack(precision, storage)?), operator.wilson);
+            let term = operator.diagonal(thin)?.convert(precision)?;
+            for schur in [Schur::Symmetric, Schur::Asymmetric] {
+                let even_odd = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, self.nrhs)?;
+                let name = format!("{} {schur:?} {name}", definition.name);
+                self.operator(&name, fields, &even_odd, 2.0 * tolerance)?;
+                let mut even = self.zero(kind, precision)?;
+                even_odd.prepare(&psi, &mut even.even)?;
+                even_odd.reconstruct(&x, &mut even)?;
+                even_odd.row(1, true, &psi, &mut out.odd)?;
+                self.keep(format!("{name} there and back"), &even, 4.0 * tolerance)?;
+                self.keep(format!("{name} row"), &out, 4.0 * tolerance)?;
+            }
         }
         Ok(())
     }

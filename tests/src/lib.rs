@@ -34,3 +34,4 @@ pub mod staggered_reference;
 pub mod tuning;
 #[cfg(feature = "cuda")]
 pub mod ways;
+pub mod wilson_like_reference;

@@ -6,6 +6,7 @@ mod operator;
 mod rows;
 mod schwarz;
 mod staggered;
+mod twisted;
 mod wilson;
 mod wilson_like;
 
@@ -20,11 +21,12 @@ pub use staggered::{
     ASQTAD, EvenOddStaggered, HISQ, IMPROVED_FLOPS, PHASES, STAGGERED, STAGGERED_FLOPS, Smearing, Staggered,
     StaggeredLinks, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole,
 };
+pub use twisted::{TWIST_FLOPS, TWISTED, TwistedParams};
 pub use wilson::{Anisotropy, BOUNDARIES, DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, WILSON, Wilson, WilsonParams};
 pub use wilson_like::{EvenOddWilson, Schur};
 
 /// All operators that users can choose, in the order of help texts.
-pub static OPERATORS: [&Definition; 5] = [&WILSON, &CLOVER, &STAGGERED, &ASQTAD, &HISQ];
+pub static OPERATORS: [&Definition; 6] = [&WILSON, &CLOVER, &TWISTED, &STAGGERED, &ASQTAD, &HISQ];
 
 /// The operator of this name.
 pub fn operator_named(name: &str) -> Option<&'static Definition> {

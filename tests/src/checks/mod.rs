@@ -13,6 +13,7 @@ mod staggered_solves;
 mod temporal;
 mod transfers;
 mod wilson;
+mod wilson_like;
 
 pub use blocks::blocks;
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
@@ -28,6 +29,7 @@ pub use staggered_solves::{staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use transfers::transfers;
 pub use wilson::wilson;
+pub use wilson_like::{wilson_like, wilson_like_solves};
 
 use crate::accuracy::Accuracy;
 use crate::formats;

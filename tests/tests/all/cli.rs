@@ -124,7 +124,11 @@ fn benchmarks() {
     let [twelve, in_gauge] = ["12", "12t"].map(|recon| find("wilson_dslash", "single", recon).unwrap());
     assert!((in_gauge / twelve - (288.0 + 192.0) / (384.0 + 192.0)).abs() < 1e-9);
     room.fails(2, "bench dslash --precision half,fp16 --reconstruct 8t", &["8t", "double and single"]);
-    room.fails(2, "bench dslash --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
+    room.fails(
+        2,
+        "bench dslash --operator stagered",
+        &["--operator 'stagered'", "clover, twisted, staggered, asqtad, all"],
+    );
     room.fails(2, "bench dslash --operator asqtad --reconstruct 12t", &["12t", "Wilson"]);
     // Links in 16 bits are there beside fields in single.
     let staggered = "bench dslash --lattice 4,4,4,4 --precision single,half --reconstruct 8,8h --operator";
@@ -175,7 +179,7 @@ fn tuning() {
     assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/2".into(), &serde_json::json!([])));
     assert!(room.files().is_empty());
     room.fails(2, "tune --tuning off", &["--tuning off"]);
-    room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, staggered, asqtad, all"]);
+    room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, twisted, staggered, asqtad, all"]);
     room.fails(2, "tune --nrhs 1,1000", &["--nrhs 1000", "64"]);
     room.fails(2, "tune --reconstruct 10", &["--reconstruct '10'", "18, 12, 8"]);
     room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);

@@ -49,3 +49,4 @@ mod staggered_reference;
 mod staggered_solves;
 mod temporal;
 mod tuning;
+mod wilson_like;
