@@ -180,6 +180,136 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
     out
 }
 
+/// Turns the blocks of A = d + X into those of d exp(X/d), and makes their inverses, in double: the exponential clover term
+/// (Francis et al. 2020, eq. 2).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CloverExponential {
+    /// Blocks of A, then of d exp(X/d), times [`HALF`].
+    pub term: Clover,
+    /// Blocks of exp(−X/d)/d, times [`HALF`].
+    pub inverse: Clover,
+    /// d
+    pub diagonal: f64,
+}
+// SAFETY: call i reads and writes site i only.
+unsafe impl Kernel<()> for CloverExponential {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let d = self.diagonal;
+            let one = |chirality, sign: f64| {
+                let (stored, _) = self.term.load::<Double>(i, chirality);
+                // X/d of A = (d + X), of which half is stored.
+                let mut x = scaled(&stored, sign / (HALF * d));
+                let mut k = 0;
+                while k < 6 {
+                    x.diagonal[k] -= sign;
+                    k += 1;
+                }
+                exponential(&x)
+            };
+            let [up, down] = [one(0, 1.0), one(1, 1.0)];
+            let [up_inverse, down_inverse] = [one(0, -1.0), one(1, -1.0)];
+            self.inverse.store::<Double>(i, &[scaled(&up_inverse, HALF / d), scaled(&down_inverse, HALF / d)]);
+            self.term.store::<Double>(i, &[scaled(&up, HALF * d), scaled(&down, HALF * d)]);
+        }
+    }
+}
+
+/// c B
+#[inline(always)]
+fn scaled(b: &Block<f64>, c: f64) -> Block<f64> {
+    let mut out = *b;
+    let mut k = 0;
+    while k < 6 {
+        out.diagonal[k] *= c;
+        k += 1;
+    }
+    let mut k = 0;
+    while k < 15 {
+        out.lower[k] = out.lower[k].scale(c);
+        k += 1;
+    }
+    out
+}
+
+/// Element (i, j) of a Hermitian block.
+#[inline(always)]
+fn element(b: &Block<f64>, i: usize, j: usize) -> Complex<f64> {
+    if i == j {
+        Complex { re: b.diagonal[i], im: 0.0 }
+    } else if j < i {
+        b.lower[lower_index(i, j)]
+    } else {
+        b.lower[lower_index(j, i)].conj()
+    }
+}
+
+/// The product of two Hermitian blocks that commute, which is Hermitian, too.
+#[inline(always)]
+fn product(a: &Block<f64>, b: &Block<f64>) -> Block<f64> {
+    let mut out = Block::ZERO;
+    for i in 0..6 {
+        for j in 0..=i {
+            let mut sum = Complex::<f64>::ZERO;
+            for k in 0..6 {
+                sum = sum + element(a, i, k) * element(b, k, j);
+            }
+            if i == j {
+                out.diagonal[i] = sum.re;
+            } else {
+                out.lower[lower_index(i, j)] = sum;
+            }
+        }
+    }
+    out
+}
+
+/// exp(X): the power series of X/2ˢ, squared s times, with s so that no sum of the absolute values of a row is above ½.
+#[inline(always)]
+fn exponential(x: &Block<f64>) -> Block<f64> {
+    let mut norm = 0.0f64;
+    for i in 0..6 {
+        let mut sum = 0.0f64;
+        for j in 0..6 {
+            let z = element(x, i, j);
+            sum += (if z.re < 0.0 { -z.re } else { z.re }) + (if z.im < 0.0 { -z.im } else { z.im });
+        }
+        if sum > norm {
+            norm = sum;
+        }
+    }
+    let (mut squarings, mut factor) = (0, 1.0f64);
+    // Beyond 2⁶⁰ nothing is a number any more.
+    while norm * factor > 0.5 && squarings < 60 {
+        factor *= 0.5;
+        squarings += 1;
+    }
+    let small = scaled(x, factor);
+    // Horner: 1 + x (1 + x/2 (1 + x/3 (…))).
+    let mut sum = Block::ZERO;
+    sum.diagonal = [1.0; 6];
+    let mut n = ORDER;
+    while n > 0 {
+        sum = scaled(&product(&small, &sum), 1.0 / n as f64);
+        let mut k = 0;
+        while k < 6 {
+            sum.diagonal[k] += 1.0;
+            k += 1;
+        }
+        n -= 1;
+    }
+    while squarings > 0 {
+        sum = product(&sum, &sum);
+        squarings -= 1;
+    }
+    sum
+}
+
+/// Terms of the power series of an exponential: 0.5¹⁴/14! is 7·10⁻¹⁶.
+const ORDER: u32 = 14;
+
 /// Rounds the blocks to another precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -227,6 +357,7 @@ type WithInverseDots<F> = Dots<Rows<F, CloverBlocks, Interior, FixedForms>>;
 crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;
     setup CLOVER_INVERSE "clover_inverse": [CloverInverse] => once;
+    setup CLOVER_EXPONENTIAL "clover_exponential": [CloverExponential] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
     kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply] => precisions;
     kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse]

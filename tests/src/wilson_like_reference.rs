@@ -19,6 +19,25 @@ fn adjoint(m: &SiteMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| m[j][i].conj()))
 }
 
+/// d exp(X/d) of A = d + X, by its power series until a term changes nothing.
+fn exponential(a: &SiteMatrix, d: f64) -> SiteMatrix {
+    let x: SiteMatrix = std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] / d - if i == j { 1.0 } else { 0.0 }));
+    let mut power: SiteMatrix =
+        std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(if i == j { 1.0 } else { 0.0 })));
+    let mut sum = power;
+    for n in 1.. {
+        power = std::array::from_fn(|i| {
+            std::array::from_fn(|j| (0..12).map(|k| power[i][k] * x[k][j]).sum::<Complex64>() / f64::from(n))
+        });
+        let largest = power.iter().flatten().fold(0.0, |largest: f64, z| largest.max(z.norm()));
+        if largest < 1e-18 {
+            break;
+        }
+        sum.iter_mut().flatten().zip(power.iter().flatten()).for_each(|(to, from)| *to += from);
+    }
+    sum.map(|row| row.map(|z| z * d))
+}
+
 impl<'a> WilsonLikeDirac<'a> {
     fn new(dirac: Dirac<'a>, term: Vec<SiteMatrix>) -> Self {
         let inverse = term.par_iter().map(invert).collect();
@@ -33,6 +52,13 @@ impl<'a> WilsonLikeDirac<'a> {
             a
         };
         let term = clover.term.into_iter().map(twist).collect();
+        Self::new(clover.dirac, term)
+    }
+    /// With A = d exp(X/d), d + X the clover term of these coefficients.
+    pub fn exponential(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2]) -> Self {
+        let clover = CloverDirac::from_params(gauge, &CloverParams { wilson, space, time });
+        let d = wilson.diagonal();
+        let term = clover.term.par_iter().map(|a| exponential(a, d)).collect();
         Self::new(clover.dirac, term)
     }
     /// The factor of D̃ in M.

@@ -2,6 +2,7 @@
 mod clover;
 mod diagonal;
 mod even_odd;
+mod exp_clover;
 mod operator;
 mod rows;
 mod schwarz;
@@ -13,6 +14,7 @@ mod wilson_like;
 pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
 pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, Form};
+pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
     Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, Term, WilsonLike, choose,
 };
@@ -26,7 +28,7 @@ pub use wilson::{Anisotropy, BOUNDARIES, DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBou
 pub use wilson_like::{EvenOddWilson, Schur};
 
 /// All operators that users can choose, in the order of help texts.
-pub static OPERATORS: [&Definition; 6] = [&WILSON, &CLOVER, &TWISTED, &STAGGERED, &ASQTAD, &HISQ];
+pub static OPERATORS: [&Definition; 7] = [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &STAGGERED, &ASQTAD, &HISQ];
 
 /// The operator of this name.
 pub fn operator_named(name: &str) -> Option<&'static Definition> {

@@ -2,7 +2,10 @@
 use super::thin::ThinGauge;
 use crate::backend::{Buffer, view};
 use crate::domain::{DeviceError, Domain, Result};
-use gpu_kernels::clover::{CLOVER_CONVERT, CLOVER_INVERSE, CLOVER_TERM, CloverConvert, CloverInverse, CloverTerm};
+use gpu_kernels::clover::{
+    CLOVER_CONVERT, CLOVER_EXPONENTIAL, CLOVER_INVERSE, CLOVER_TERM, CloverConvert, CloverExponential, CloverInverse,
+    CloverTerm,
+};
 use gpu_kernels::field::Clover;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::{Format, Precision};
@@ -69,15 +72,33 @@ impl DeviceClover {
         }
         Ok(clover)
     }
+    /// d exp(X/d) in place of A = d + X, with the inverse: the exponential clover term (Francis et al. 2020, eq. 2).
+    ///
+    /// # Errors
+    /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
+    pub fn exponential(self) -> Result<Self> {
+        self.expect_double()?;
+        for parity in 0..2 {
+            let (term, inverse) = (self.blocks(parity, false), self.blocks(parity, true));
+            let kernel = CloverExponential { term, inverse, diagonal: self.diagonal };
+            let sites = self.domain.half_sites();
+            self.domain.backend().launch(&CLOVER_EXPONENTIAL, Format::NONE, &kernel, sites, 1)?;
+        }
+        Ok(self)
+    }
+    fn expect_double(&self) -> Result {
+        if self.precision == Precision::Double {
+            return Ok(());
+        }
+        let (found, expected) = (Format::of(self.precision), Format::of(Precision::Double));
+        Err(DeviceError::OtherFormat { found, expected })
+    }
     /// A copy in another precision of a term in double precision, every element rounded to nearest.
     ///
     /// # Errors
     /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
     pub fn convert(&self, precision: Precision) -> Result<Self> {
-        if self.precision != Precision::Double {
-            let (found, expected) = (Format::of(self.precision), Format::of(Precision::Double));
-            return Err(DeviceError::OtherFormat { found, expected });
-        }
+        self.expect_double()?;
         let out = Self::empty(&self.domain, precision, self.diagonal)?;
         let (backend, format, sites) = (self.domain.backend(), Format::of(precision), self.domain.half_sites());
         for parity in 0..2 {

@@ -7,8 +7,8 @@ use crate::report::{Report, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::dirac::{
-    Anisotropy, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, TwistedParams, Wilson, WilsonLike,
-    WilsonParams,
+    Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur, TimeBoundary,
+    TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
@@ -34,6 +34,11 @@ pub fn wilson_like_operators(case: &Case) -> Vec<(&'static str, Operator, Wilson
     for (wilson, mu) in [(isotropic, 0.3), (anisotropic, -0.7)] {
         let reference = WilsonLikeDirac::twisted(&case.gauge, wilson, [0.0; 2], mu);
         all.push(("twisted", TwistedParams { wilson, mu }.into(), reference));
+    }
+    for (wilson, [space, time]) in [(isotropic, [1.3; 2]), (anisotropic, [0.9, 1.7])] {
+        let reference = WilsonLikeDirac::exponential(&case.gauge, wilson, [space, time]);
+        let operator = ExpCloverParams(CloverParams { wilson, space, time });
+        all.push(("exp-clover", operator.into(), reference));
     }
     all
 }

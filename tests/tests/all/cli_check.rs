@@ -144,7 +144,15 @@ fn input_files() {
     assert!(text.contains("4 processes in the grid 1×1×2×2, each with 4×4×2×4\nmemory of each on "), "{text}");
     // How many devices it takes, and how long.
     assert_eq!((&check["processes_needed"], &check["time"]), (&json!(1), &Value::Null));
-    for operator in ["wilson", "clover --set csw=1", "twisted --set mu=0.1", "staggered", "asqtad", "hisq"] {
+    for operator in [
+        "wilson",
+        "clover --set csw=1",
+        "exp-clover --set csw=1",
+        "twisted --set mu=0.1",
+        "staggered",
+        "asqtad",
+        "hisq",
+    ] {
         let time =
             &room.json(&format!("check run.toml --time --set source=random:1 --set operator={operator}"))["time"];
         assert_eq!((&time["timed_on"], &time["right_hand_sides"]), (&json!([4, 4, 4, 8]), &json!(1)), "{time}");

@@ -1,0 +1,57 @@
+//! The exponential clover term: M = d exp((A − d)/d) − ½ D, with A the clover term and d its number, 4 + m (Francis et al.
+//! 2020, eq. 2). To first order in A − d it is Wilson-clover, and it cannot be singular.
+use super::clover::{self, CloverParams};
+use super::diagonal::CLOVER_ROWS;
+use super::operator::{COEFFICIENTS, Definition, Details, Operator, Term, WilsonLike};
+use super::wilson::{TimeBoundary, WilsonParams};
+use super::wilson_like::Schur;
+use crate::field::DeviceClover;
+use gpu_kernels::FermionKind;
+use gpu_kernels::clover::{CLOVER_EXPONENTIAL, CLOVER_TERM};
+
+/// The parameters of a clover operator whose term is exponentiated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpCloverParams(pub CloverParams);
+
+impl ExpCloverParams {
+    /// With a Schur complement to solve.
+    pub fn with_schur(self, schur: Schur) -> WilsonLike {
+        let CloverParams { wilson, space, time } = self.0;
+        let mut coefficients = [0.0; COEFFICIENTS];
+        (coefficients[0], coefficients[1]) = (space, time);
+        WilsonLike { definition: &EXP_CLOVER, wilson, coefficients, schur }
+    }
+}
+
+impl From<ExpCloverParams> for Operator {
+    fn from(params: ExpCloverParams) -> Self {
+        params.with_schur(Schur::default()).into()
+    }
+}
+
+/// Wilson fermions with the exponential clover term.
+pub static EXP_CLOVER: Definition = Definition {
+    name: "exp-clover",
+    title: "exponential-clover",
+    kind: FermionKind::Wilson,
+    formula: "M = (4 + m) exp(i/2 sum_{mu<nu} c sigma F / (4 + m)) - D/2, with the coefficients c of clover",
+    keys: &clover::KEYS,
+    resolve: |keys| {
+        let (params, schur, described) = CloverParams::resolve(keys)?;
+        Some((ExpCloverParams(params).with_schur(schur).into(), described))
+    },
+    output: &super::wilson::OUTPUT,
+    sample: || {
+        let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        ExpCloverParams(CloverParams::isotropic(wilson, 1.0, 1.0)).into()
+    },
+    // Those of clover.
+    has_own_kernels: false,
+    details: Details::WilsonLike(Term {
+        make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.exponential()?.into()),
+        bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
+        is_number: false,
+        rows: &CLOVER_ROWS,
+        setup: &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0],
+    }),
+};
