@@ -7,7 +7,7 @@
 //! spins.
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Su3};
-use crate::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments};
+use crate::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments, TwistedClover};
 use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
@@ -310,6 +310,42 @@ fn exponential(x: &Block<f64>) -> Block<f64> {
 /// Terms of the power series of an exponential: 0.5¹⁴/14! is 7·10⁻¹⁶.
 const ORDER: u32 = 14;
 
+/// Makes E = A (A² + μ²)⁻¹ and F = μ (A² + μ²)⁻¹ of the blocks of A, in double: A + iμγ_5 has the inverse E − iγ_5 F.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct TwistedCloverInverse {
+    /// Blocks of A, times [`HALF`].
+    pub input: Clover,
+    /// Blocks of E and of F, times [`HALF`].
+    pub out: [Clover; 2],
+    /// μ
+    pub mu: f64,
+}
+// SAFETY: call i reads and writes site i only.
+unsafe impl Kernel<()> for TwistedCloverInverse {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let one = |chirality| {
+                let (a, _) = self.input.load::<Double>(i, chirality);
+                // Half of A² + μ², whose inverse comes with the same half.
+                let mut square = scaled(&product(&a, &a), 1.0 / HALF);
+                let mut k = 0;
+                while k < 6 {
+                    square.diagonal[k] += HALF * self.mu * self.mu;
+                    k += 1;
+                }
+                let c = inverse(&square);
+                (scaled(&product(&a, &c), 1.0 / HALF), scaled(&c, self.mu))
+            };
+            let ((e0, f0), (e1, f1)) = (one(0), one(1));
+            let [e, f] = self.out;
+            e.store::<Double>(i, &[e0, e1]);
+            f.store::<Double>(i, &[f0, f1]);
+        }
+    }
+}
+
 /// Rounds the blocks to another precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -353,11 +389,14 @@ type WithInverse<F> = Plain<Rows<F, CloverBlocks, Interior, HopForms>>;
 type WithClover<F> = Plain<Rows<F, CloverBlocks, Interior, SumForms>>;
 type WithInverseDot<F> = Dot<Rows<F, CloverBlocks, Interior, FixedForms>>;
 type WithInverseDots<F> = Dots<Rows<F, CloverBlocks, Interior, FixedForms>>;
+type WithTwist<F> = Plain<Rows<F, TwistedClover, Interior, HopForms>>;
+type WithTwistDots<F> = Dots<Rows<F, TwistedClover, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;
     setup CLOVER_INVERSE "clover_inverse": [CloverInverse] => once;
     setup CLOVER_EXPONENTIAL "clover_exponential": [CloverExponential] => once;
+    setup TWISTED_CLOVER_INVERSE "twisted_clover_inverse": [TwistedCloverInverse] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
     kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply] => precisions;
     kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse]
@@ -368,4 +407,6 @@ crate::kernels! { FAMILY = "clover";
         => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
     reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots]
         => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
+    kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist] => plain_links;
+    reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots] => plain_links;
 }

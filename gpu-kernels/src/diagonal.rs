@@ -20,14 +20,17 @@ pub struct DiagonalArguments {
     pub twist: Scalar,
     /// The blocks of a clover term.
     pub clover: Clover,
+    /// Of the inverse of a twisted clover term: what iγ_5 is multiplied by.
+    pub second: Clover,
 }
 
 impl DiagonalArguments {
     /// a
     pub fn mass(a: f64) -> Self {
         // SAFETY: kernels for a mass do not use it, and those for others are given none by whoever makes views for them.
-        let clover = unsafe { Clover::none() };
-        DiagonalArguments { kind: Mass::CODE, inverse: 0, mass: a.into(), twist: 0.0.into(), clover }
+        let none = unsafe { Clover::none() };
+        let (mass, twist) = (a.into(), 0.0.into());
+        DiagonalArguments { kind: Mass::CODE, inverse: 0, mass, twist, clover: none, second: none }
     }
     /// a + iμγ_5, or the inverse of what has these numbers.
     pub fn twisted(a: f64, mu: f64, inverse: bool) -> Self {
@@ -35,6 +38,15 @@ impl DiagonalArguments {
         let (mass, twist) = (a / norm, if inverse { -mu / norm } else { mu });
         let (kind, inverse) = (TwistedMass::CODE, u32::from(inverse));
         DiagonalArguments { kind, inverse, twist: twist.into(), ..Self::mass(mass) }
+    }
+    /// A clover term + iμγ_5.
+    pub fn twisted_clover(clover: Clover, mu: f64) -> Self {
+        DiagonalArguments { kind: TwistedClover::CODE, twist: mu.into(), ..Self::clover(clover, false) }
+    }
+    /// E + i `sign` γ_5 F, the inverse of a twisted clover term.
+    pub fn twisted_clover_inverse([e, f]: [Clover; 2], sign: f64) -> Self {
+        let kind = TwistedClover::CODE;
+        DiagonalArguments { kind, twist: sign.into(), second: f, ..Self::clover(e, true) }
     }
     /// A clover term, or the inverse of one.
     pub fn clover(clover: Clover, inverse: bool) -> Self {
@@ -103,6 +115,8 @@ pub struct Mass;
 pub struct CloverBlocks;
 /// a + iμγ_5 with numbers a and μ.
 pub struct TwistedMass;
+/// A clover term + iμγ_5, whose inverse is E + iγ_5 F with two Hermitian blocks for each chirality.
+pub struct TwistedClover;
 /// The kind that the arguments name: for kernels that are not worth compiling for each.
 pub struct AnyDiagonal;
 
@@ -179,6 +193,30 @@ impl Diagonal for TwistedMass {
     }
 }
 
+impl Diagonal for TwistedClover {
+    const CODE: u32 = 3;
+    #[inline(always)]
+    unsafe fn apply<P: CloverFormat, const N: usize>(
+        arguments: &DiagonalArguments,
+        i: u32,
+        v: [Spinor<P::Real>; N],
+    ) -> [Spinor<P::Real>; N] {
+        let twist = P::Real::of(arguments.twist);
+        let (mut out, beside) = unsafe {
+            let beside = if arguments.inverse != 0 { arguments.second.apply_all::<P, N>(i, v) } else { v };
+            (arguments.clover.apply_all::<P, N>(i, v), beside)
+        };
+        // As for a twisted mass.
+        let twisted =
+            |x: Complex<P::Real>, y: Complex<P::Real>| complex(twist.mul_add(y.im, x.re), (-twist).mul_add(y.re, x.im));
+        each_side!(k < N: {
+            let ([a, b, c, d], [p, q, r, s]) = (out[k].0, beside[k].0);
+            out[k] = Spinor([a.zip(r, twisted), b.zip(s, twisted), c.zip(p, twisted), d.zip(q, twisted)]);
+        });
+        out
+    }
+}
+
 impl Diagonal for AnyDiagonal {
     const CODE: u32 = u32::MAX;
     #[inline(always)]
@@ -191,6 +229,7 @@ impl Diagonal for AnyDiagonal {
             match arguments.kind {
                 CloverBlocks::CODE => CloverBlocks::apply::<P, N>(arguments, i, v),
                 TwistedMass::CODE => TwistedMass::apply::<P, N>(arguments, i, v),
+                TwistedClover::CODE => TwistedClover::apply::<P, N>(arguments, i, v),
                 _ => Mass::apply::<P, N>(arguments, i, v),
             }
         }
@@ -206,6 +245,7 @@ impl Diagonal for AnyDiagonal {
             match row.diagonal.kind {
                 CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(row, i, first, hops),
                 TwistedMass::CODE => TwistedMass::combine::<P, W, N>(row, i, first, hops),
+                TwistedClover::CODE => TwistedClover::combine::<P, W, N>(row, i, first, hops),
                 _ => Mass::combine::<P, W, N>(row, i, first, hops),
             }
         }

@@ -8,6 +8,7 @@ mod rows;
 mod schwarz;
 mod staggered;
 mod twisted;
+mod twisted_clover;
 mod wilson;
 mod wilson_like;
 
@@ -24,11 +25,13 @@ pub use staggered::{
     StaggeredLinks, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole,
 };
 pub use twisted::{TWIST_FLOPS, TWISTED, TwistedParams};
+pub use twisted_clover::{TWISTED_CLOVER, TwistedCloverParams};
 pub use wilson::{Anisotropy, BOUNDARIES, DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, WILSON, Wilson, WilsonParams};
 pub use wilson_like::{EvenOddWilson, Schur};
 
 /// All operators that users can choose, in the order of help texts.
-pub static OPERATORS: [&Definition; 7] = [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &STAGGERED, &ASQTAD, &HISQ];
+pub static OPERATORS: [&Definition; 8] =
+    [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &TWISTED_CLOVER, &STAGGERED, &ASQTAD, &HISQ];
 
 /// The operator of this name.
 pub fn operator_named(name: &str) -> Option<&'static Definition> {

@@ -8,7 +8,7 @@ use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::dirac::{
     Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur, TimeBoundary,
-    TwistedParams, Wilson, WilsonLike, WilsonParams,
+    TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
@@ -34,6 +34,11 @@ pub fn wilson_like_operators(case: &Case) -> Vec<(&'static str, Operator, Wilson
     for (wilson, mu) in [(isotropic, 0.3), (anisotropic, -0.7)] {
         let reference = WilsonLikeDirac::twisted(&case.gauge, wilson, [0.0; 2], mu);
         all.push(("twisted", TwistedParams { wilson, mu }.into(), reference));
+    }
+    for (wilson, [space, time], mu) in [(isotropic, [1.1; 2], 0.4), (anisotropic, [0.9, 1.3], -0.2)] {
+        let reference = WilsonLikeDirac::twisted(&case.gauge, wilson, [space, time], mu);
+        let operator = TwistedCloverParams { clover: CloverParams { wilson, space, time }, mu };
+        all.push(("twisted-clover", operator.into(), reference));
     }
     for (wilson, [space, time]) in [(isotropic, [1.3; 2]), (anisotropic, [0.9, 1.7])] {
         let reference = WilsonLikeDirac::exponential(&case.gauge, wilson, [space, time]);

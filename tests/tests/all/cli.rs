@@ -127,7 +127,7 @@ fn benchmarks() {
     room.fails(
         2,
         "bench dslash --operator stagered",
-        &["--operator 'stagered'", "clover, twisted, staggered, asqtad, all"],
+        &["--operator 'stagered'", "clover, twisted, twisted-clover, staggered, asqtad, all"],
     );
     room.fails(2, "bench dslash --operator asqtad --reconstruct 12t", &["12t", "Wilson"]);
     // Links in 16 bits are there beside fields in single.
@@ -179,7 +179,11 @@ fn tuning() {
     assert_eq!((&report["schema"], &report["launches"]), (&"ferrite.tune/2".into(), &serde_json::json!([])));
     assert!(room.files().is_empty());
     room.fails(2, "tune --tuning off", &["--tuning off"]);
-    room.fails(2, "tune --operator stagered", &["--operator 'stagered'", "clover, twisted, staggered, asqtad, all"]);
+    room.fails(
+        2,
+        "tune --operator stagered",
+        &["--operator 'stagered'", "clover, twisted, twisted-clover, staggered, asqtad, all"],
+    );
     room.fails(2, "tune --nrhs 1,1000", &["--nrhs 1000", "64"]);
     room.fails(2, "tune --reconstruct 10", &["--reconstruct '10'", "18, 12, 8"]);
     room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);
