@@ -33,7 +33,6 @@ keys! {
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
     MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, joined with commas, instead of --mass", "[0.02, 0.05]";
-    SHIFTS: Numbers "shifts" "S1,S2,..." "Solve (M^+ M + s) x = b for these shifts, joined with commas", "[0.01, 0.1]";
     SHIFT_SOLVER: Word "shift-solver" "NAME"
         "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
         "\"multishift\"";
@@ -86,6 +85,15 @@ keys! {
         "Sites of its neighbours that the domain of a process has besides its own part: 0 or 2 [default: 0]", "0";
     KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
 }
+
+static SHIFTS: Key = Key::new(
+    "shifts",
+    "S1,S2,...",
+    KeyKind::Numbers,
+    "Solve (M^+ M + s) x = b for these shifts, joined with commas",
+    "[0.01, 0.1]",
+)
+.instead_of("masses");
 
 /// The names of all operators: `wilson, clover, staggered, asqtad or hisq`.
 pub fn operator_names() -> String {
