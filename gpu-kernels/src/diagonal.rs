@@ -1,5 +1,6 @@
 //! The site-diagonal part A of Wilson-like operators M = A − ½ D, and what rows make of it and of the hops at a site.
-use crate::algebra::{Complex, Real, Scalar, Spinor, complex};
+use crate::algebra::{Colour, Complex, Real, Scalar, Spinor, complex};
+use crate::clover::HALF;
 use crate::field::Clover;
 use crate::memory::opaque;
 use crate::sides::each_side;
@@ -195,6 +196,7 @@ impl Diagonal for TwistedMass {
 
 impl Diagonal for TwistedClover {
     const CODE: u32 = 3;
+    /// One chirality after the other, as the clover term by itself: γ_5 is 1 for the first and −1 for the second.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
@@ -202,19 +204,52 @@ impl Diagonal for TwistedClover {
         v: [Spinor<P::Real>; N],
     ) -> [Spinor<P::Real>; N] {
         let twist = P::Real::of(arguments.twist);
-        let (mut out, beside) = unsafe {
-            let beside = if arguments.inverse != 0 { arguments.second.apply_all::<P, N>(i, v) } else { v };
-            (arguments.clover.apply_all::<P, N>(i, v), beside)
-        };
-        // As for a twisted mass.
-        let twisted =
-            |x: Complex<P::Real>, y: Complex<P::Real>| complex(twist.mul_add(y.im, x.re), (-twist).mul_add(y.re, x.im));
+        // Blocks are stored with a factor of ½ for the changes of basis.
+        let half = P::Real::from_f64(HALF);
+        let (mut upper, mut lower, mut out) = ([[Colour::ZERO; 2]; N], [[Colour::ZERO; 2]; N], [Spinor::ZERO; N]);
+        macro_rules! chirality {
+            ($chirality:literal, $spins:ident, $twist:expr, |$a:ident, $b:ident, $c:ident, $d:ident| $chiral:expr) => {
+                let (block, scale) = unsafe { arguments.clover.load::<P>(i, $chirality) };
+                each_side!(k < N: {
+                    let [$a, $b, $c, $d] = v[k].0;
+                    $spins[k] = scaled(block.times($chiral), scale);
+                });
+                if arguments.inverse != 0 {
+                    let (block, scale) = unsafe { arguments.second.load::<P>(i, $chirality) };
+                    each_side!(k < N: {
+                        let [$a, $b, $c, $d] = v[k].0;
+                        $spins[k] = turned($spins[k], $twist * scale, block.times($chiral));
+                    });
+                } else {
+                    each_side!(k < N: {
+                        let [$a, $b, $c, $d] = v[k].0;
+                        $spins[k] = turned($spins[k], $twist * half, $chiral);
+                    });
+                }
+            };
+        }
+        // √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+        chirality!(0, upper, twist, |a, b, c, d| [a - c, b - d]);
+        chirality!(1, lower, (-twist), |a, b, c, d| [a + c, b + d]);
         each_side!(k < N: {
-            let ([a, b, c, d], [p, q, r, s]) = (out[k].0, beside[k].0);
-            out[k] = Spinor([a.zip(r, twisted), b.zip(s, twisted), c.zip(p, twisted), d.zip(q, twisted)]);
+            let ([a, b], [c, d]) = (upper[k], lower[k]);
+            out[k] = Spinor([a + c, b + d, c - a, d - b]);
         });
         out
     }
+}
+
+#[inline(always)]
+fn scaled<T: Real>([a, b]: [Colour<T>; 2], scale: T) -> [Colour<T>; 2] {
+    [a.map(|z| z.scale(scale)), b.map(|z| z.scale(scale))]
+}
+
+/// x + i t y
+#[inline(always)]
+fn turned<T: Real>(x: [Colour<T>; 2], t: T, y: [Colour<T>; 2]) -> [Colour<T>; 2] {
+    let turned = |x: Complex<T>, y: Complex<T>| complex((-t).mul_add(y.im, x.re), t.mul_add(y.re, x.im));
+    let ([a, b], [c, d]) = (x, y);
+    [a.zip(c, turned), b.zip(d, turned)]
 }
 
 impl Diagonal for AnyDiagonal {
