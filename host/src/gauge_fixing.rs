@@ -8,6 +8,7 @@
 //! links in temporal gauge then read three directions of four.
 //!
 //! ```
+//! use ferrite::field::host::HostSpinor;
 //! use ferrite::lattice::Lattice;
 //! use ferrite::{gauge_fixing, generate, measure};
 //!
@@ -17,7 +18,7 @@
 //! let (before, after) = (measure::plaquette(&gauge), measure::plaquette(&fixed));
 //! assert!((before.mean - after.mean).abs() < 1e-14);
 //!
-//! let source = generate::random_source(lattice, 2);
+//! let source: HostSpinor = generate::random_source(lattice, 2);
 //! let mut rotated = source.clone();
 //! transformation.apply(&mut rotated);
 //! // … solve with `fixed` and `rotated` …

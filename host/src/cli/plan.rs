@@ -5,7 +5,7 @@ use super::layout::{Layout, LayoutChoice};
 use super::method::Wanted;
 use super::world::World;
 use super::{Outcome, keys, target, text};
-use crate::config::Settings;
+use crate::config::{Setting, Settings};
 use ferrite::FermionKind;
 use ferrite::dirac::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -304,15 +304,22 @@ pub fn definition(settings: &mut Settings) -> Option<&'static Definition> {
     settings.choice("operator", &names)
 }
 
+/// Settings of other operators than the one chosen, and what is wrong with each.
+pub fn foreign_keys(settings: &mut Settings, chosen: &Definition) -> Vec<(Setting, String)> {
+    let of_others = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !chosen.has_key(key.name));
+    let owners = |key| keys::alternatives(keys::owners(key).map(|definition| definition.name));
+    let mut foreign: Vec<_> = of_others.map(|key| (key.name, owners(key.name))).collect();
+    if chosen.kind != FermionKind::Staggered {
+        foreign.extend(keys::STAGGERED.map(|key| (key, staggered_names())));
+    }
+    let given = foreign.into_iter().filter_map(|(key, owners)| Some((settings.get(key)?, owners)));
+    given.map(|(setting, owners)| (setting, format!("belongs to --operator {owners}"))).collect()
+}
+
 /// Notes keys that belong to other operators than the one chosen.
 pub fn refuse_foreign_keys(settings: &mut Settings, chosen: &Definition) {
-    let of_others = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !chosen.has_key(key.name));
-    for key in of_others {
-        let owners = keys::alternatives(keys::owners(key.name).map(|definition| definition.name));
-        belong_elsewhere(settings, &[key.name], &format!("--operator {owners}"));
-    }
-    if chosen.kind != FermionKind::Staggered {
-        belong_elsewhere(settings, &keys::STAGGERED, &format!("--operator {}", staggered_names()));
+    for (setting, why) in foreign_keys(settings, chosen) {
+        settings.wrong(&setting, why);
     }
 }
 

@@ -37,10 +37,13 @@ fn help_has_examples() {
         assert!(help.stdout.contains("Examples:") && help.stdout.contains("--backend"), "{command}: {}", help.stdout);
         assert!(help.stdout.lines().all(|line| line.chars().count() <= 120), "{command}");
     }
-    // The tadpole factor is not of the clover operator alone.
+    // The tadpole factor is not of Wilson-like operators alone.
     let help = room.run("solve --help").stdout;
     let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
-    assert!(place("--u0 <U>") < place("Clover operator:") && help.contains("random:SEED,NUMBER"), "{help}");
+    assert!(
+        place("--u0 <U>") < place("Terms of Wilson-like operators:") && help.contains("random:SEED,NUMBER"),
+        "{help}"
+    );
     assert!(room.run("--version").stdout.starts_with("ferrite "));
 }
 

@@ -106,10 +106,10 @@ gauge-force = "double"
     assert_eq!(times["timed_on"], json!([4, 4, 4, 4]));
     assert_eq!(number(&times["seconds"]), 4.0 * number(&times["seconds_per_trajectory"]));
     assert!(number(&times["seconds"]) > 0.0);
-    // What cannot be timed, here since links move too far in a step, is foretold without a time.
+    // What cannot be timed, here since links move too far in a step, is predicted without a time.
     let far = room.run("check run.toml --time --backend cpu --json --set trajectory.length=1e200");
     assert_eq!((far.code, object(&far)["time"].clone()), (Some(0), Value::Null), "{}", far.stderr);
-    assert!(object(&far)["ok"] == true && far.stderr.contains("no time is foretold"), "{}", far.stderr);
+    assert!(object(&far)["ok"] == true && far.stderr.contains("the run time cannot be predicted"), "{}", far.stderr);
     // Each process of four has a quarter of it with a border, and asqtad's links have to fit in there.
     let cut = room.json("check run.toml --set lattice=4,4,8,8 --set grid=1,1,2,2");
     assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 2, 2] }));

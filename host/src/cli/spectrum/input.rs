@@ -1,7 +1,7 @@
 //! The input of `ferrite spectrum`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::plan::definition;
+use super::super::plan::{definition, foreign_keys};
 use super::super::{Context, Failure, Outcome, keys};
 use super::Arguments;
 use crate::config::{Kind, Schema, Settings};
@@ -140,6 +140,9 @@ impl Input {
         }
         context.add_to(&mut solve);
         let chosen = definition(&mut solve.clone());
+        for (setting, why) in chosen.map_or_else(Vec::new, |chosen| foreign_keys(&mut solve, chosen)) {
+            s.wrong(&setting, why);
+        }
         let staggered = chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
         if configurations.is_empty() && !s.was_refused("configurations") {

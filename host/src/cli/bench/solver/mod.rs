@@ -5,7 +5,7 @@ mod table;
 
 use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
-use crate::cli::plan::{belong_elsewhere, definition, merged, refuse_foreign_keys, staggered_names};
+use crate::cli::plan::{definition, merged, refuse_foreign_keys, staggered_names};
 use crate::cli::plot::write_lines;
 use crate::cli::progress::Watch;
 use crate::cli::text::lattice;
@@ -133,9 +133,11 @@ impl Subject {
         if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
             return formats::Plan::new(args, &mut settings).map(|plan| Subject::Staggered(Box::new(plan)));
         }
-        if let Some(definition) = chosen.filter(|definition| **definition != WILSON) {
-            let why = format!("the study is of wilson and of staggered operators, not of {}", definition.name);
-            belong_elsewhere(&mut settings, &["operator"], &why);
+        if let (Some(definition), Some(setting)) = (chosen, settings.get("operator"))
+            && *definition != WILSON
+        {
+            let why = format!("'{}': the study is of wilson and of {}", definition.name, staggered_names());
+            settings.wrong(&setting, why);
         }
         refuse_foreign_keys(&mut settings, &WILSON);
         settings.finish("the command line")?;
