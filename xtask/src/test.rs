@@ -1,11 +1,16 @@
 //! `cargo xtask test`: everything that continuous integration does, cheap checks first.
 
+mod passed;
+mod suite;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use self::passed::Passed;
+use self::suite::Suite;
 use crate::process::{self, cargo};
 use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe_rooms};
 
@@ -16,11 +21,13 @@ clippy, the tests, the examples, a program of somebody else that uses the crates
 its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
 at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
 
-Usage: cargo xtask test [--no-ptx] [--only NAME]
+Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 
+  --full       exhaustive tests, too, which take longer than all others together; the summary has their names
+  --again      run tests, too, that passed before and read nothing that has changed since
   --no-ptx     leave out setup, build-ptx and check-ptx
-  --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names:
-               an operator, a solver, a file format
+  --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names,
+               exhaustive ones, too: an operator, a solver, a file format
 
 Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
 tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
@@ -44,6 +51,8 @@ struct Steps {
     done: Vec<(&'static str, Duration, Outcome)>,
     /// The name of the only step that is wanted, if not all are.
     only: Option<String>,
+    /// Names of the tests that only `--full` runs.
+    exhaustive: Vec<String>,
 }
 
 impl Steps {
@@ -80,6 +89,9 @@ impl Steps {
         }
         let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
         println!("  {:<24} {:>7.1} s", "all", total.as_secs_f64());
+        if !self.exhaustive.is_empty() {
+            println!("only with --full: {}", self.exhaustive.join(", "));
+        }
     }
 }
 
@@ -87,6 +99,7 @@ impl Steps {
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let no_ptx = process::take_flag(&mut args, "--no-ptx");
+    let (full, again) = (process::take_flag(&mut args, "--full"), process::take_flag(&mut args, "--again"));
     let only = process::take_option(&mut args, "--only")?;
     process::expect_no_more(&args)?;
     let root = process::root()?;
@@ -94,7 +107,8 @@ pub fn run(args: &[String]) -> Result<()> {
         return tests_named(&root, filter);
     }
     let mut steps = Steps { only, ..Steps::default() };
-    let result = all(&root, no_ptx, &mut steps);
+    let mut passed = Passed::read(&process::target(&root), again);
+    let result = all(&root, no_ptx, full, &mut passed, &mut steps);
     steps.print();
     result
 }
@@ -127,26 +141,21 @@ fn tests_named(root: &Path, filter: &str) -> Result<()> {
     let start = Instant::now();
     let mut steps = Steps::default();
     let features = with_mpi(&mut steps)?;
-    let workspace = ["--profile", PROFILE, "--workspace"];
-    process::run(cargo(root).args(["build", "--bins"]).args(workspace).args(&features))?;
-    let program = process::target(root).join(PROFILE).join("ferrite");
-    let tests = |arguments: &[&str]| {
-        let mut tests = cargo(root);
-        tests.args(["test", "--lib", "--test", "all"]).args(workspace).args(&features).env("FERRITE_BIN", &program);
-        tests.arg("--").args(arguments);
-        tests
-    };
-    let (list, _) = process::capture(&mut tests(&["--list", filter]))?;
-    let count = list.lines().filter(|line| line.ends_with(": test")).count();
+    let count = suite(root, &features).run_named(filter)?;
     if count == 0 {
         bail!("no test has '{filter}' in its name, and no step is called that");
     }
-    process::run(&mut tests(&[filter]))?;
     println!("{}, {:.1} s", process::plural(count, "test"), start.elapsed().as_secs_f64());
     Ok(())
 }
 
-fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
+/// The tests of the workspace with these features.
+fn suite<'a>(root: &'a Path, features: &[String]) -> Suite<'a> {
+    let options = ["--profile", PROFILE, "--workspace"].map(String::from).into_iter().chain(features.iter().cloned());
+    Suite { root, options: options.collect(), program: process::target(root).join(PROFILE).join("ferrite") }
+}
+
+fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut Steps) -> Result<()> {
     components(root)?;
     steps.step("formatting", || {
         let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
@@ -169,12 +178,16 @@ fn all(root: &Path, no_ptx: bool, steps: &mut Steps) -> Result<()> {
     let programs = ["build", "--bins", "--examples"];
     steps.step("program", || process::run(cargo(root).args(programs).args(workspace).args(&features)))?;
     let program = process::target(root).join(PROFILE).join("ferrite");
+    let mut exhaustive = Vec::new();
     steps.step("tests", || {
-        process::run(cargo(root).arg("test").args(workspace).args(&features).env("FERRITE_BIN", &program))
+        exhaustive = suite(root, &features).run(full, passed)?;
+        Ok(())
     })?;
+    steps.exhaustive = exhaustive;
     let mut no_pages = None;
     steps.step("book", || {
-        book::run_pages(root, &program, &[])?;
+        let read = passed::state_of([&*program, &root.join("docs"), &root.join("README.md"), &root.join("xtask/src")])?;
+        passed.unless_same("the book's commands", Some(read), || book::run_pages(root, &program, &[]))?;
         no_pages = book::build(root)?;
         Ok(())
     })?;
