@@ -262,7 +262,7 @@ fn mistakes() {
         ("--operator asqtad --masses 0.1 --shifts 0.1", &["--shifts", "--masses"]),
         ("--operator asqtad --mass 0.1 --shifts 0.1,-0.02", &["--shifts", "-0.02"]),
         ("--operator asqtad --masses 0.1,x", &["--masses", "'x'"]),
-        ("--operator asqtad --mass 0.1 --kappa 0.1", &["--kappa", "wilson or clover"]),
+        ("--operator asqtad --mass 0.1 --kappa 0.1", &["--kappa", "wilson, clover"]),
         ("--operator asqtad --mass 0.1 --csw 1", &["--csw"]),
         ("--operator asqtad --mass 0.1 --u0 thick", &["--u0", "plaquette"]),
         ("--operator hisq --mass 0.1 --u0 0.9", &["--u0", "asqtad"]),
