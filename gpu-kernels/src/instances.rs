@@ -149,14 +149,20 @@ macro_rules! kernels {
         => $($list:ident $(($($way:ident $sides:literal),*))?),+;)*) => {
         $(
             #[doc = $crate::kernels!(@doc $kernel)]
-            // Static, not const: the functions it points to are compiled in this crate and in no other.
-            pub static $handle: $crate::kernels!(@handle $kind $kernel) = {
-                static TABLE: $crate::Table = $crate::Table {
+            pub static $handle: $crate::kernels!(@handle $kind $kernel) =
+                $crate::kernels!(@wrap $kind)(&$handle::TABLE, core::marker::PhantomData);
+            // A module of its own for each kernel: the compiler works on modules in parallel, and does not compile one again
+            // that an edit leaves as it is.
+            #[allow(non_snake_case)]
+            mod $handle {
+                #[allow(unused_imports, reason = "formats and kernels name some")]
+                use super::*;
+                // Static, not const: the functions it points to are compiled in this crate and in no other.
+                pub static TABLE: $crate::Table = $crate::Table {
                     name: $name,
                     lists: &[$($list! { instances $kind $source $name $kernel [$($($way $sides)*)?] }),+],
                 };
-                $crate::kernels!(@wrap $kind)(&TABLE, core::marker::PhantomData)
-            };
+            }
         )*
         pub(crate) static $family: $crate::Family =
             $crate::Family { name: $source, tables: &[$($handle.0),*], also_for: &[$($architecture),*] };
