@@ -1,6 +1,6 @@
 //! The file in which `ferrite tune` keeps what it measured.
 #![no_main]
-use ferrite::tune::cache::Cache;
+use ferrite::backend::tuning::cache::Cache;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -20,7 +20,7 @@ use super::{
     LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
     kernel_image, kernel_images,
 };
-use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
+use crate::backend::tuning::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;

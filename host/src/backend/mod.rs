@@ -10,6 +10,7 @@ mod embedded;
 mod machine;
 mod memory;
 mod profile;
+pub mod tuning;
 pub(crate) mod view;
 
 pub use architecture::{Architecture, Capability, CodeForm};
@@ -168,7 +169,7 @@ pub enum BackendError {
     },
     /// The cache of launch parameters cannot be used for a search.
     #[error(transparent)]
-    Tuning(#[from] crate::tune::CacheError),
+    Tuning(#[from] crate::backend::tuning::CacheError),
     /// The driver reported an error.
     #[error("{call} failed on {device}: {code}")]
     Driver {
@@ -417,44 +418,5 @@ impl dyn Backend {
     /// Whether `other` is a clone of this one.
     pub fn is(&self, other: &dyn Backend) -> bool {
         self.id() == other.id()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::{DeviceError, Domain};
-    use crate::lattice::Lattice;
-    use crate::rhmc::momenta::MomentumField;
-    use gpu_kernels::Precision;
-    use gpu_kernels::momenta::{KINETIC_ENERGY, KineticEnergy};
-
-    #[test]
-    fn two_threads_do_not_mix_their_sums() {
-        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
-        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
-        momenta.draw(1, 1).unwrap();
-        let energy = momenta.kinetic_energy().unwrap();
-        let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());
-        // One after the other is no mistake.
-        assert_eq!(elsewhere().unwrap(), energy);
-
-        let backend = domain.backend();
-        let reduce = || {
-            let (format, kernel) = (Format::of(Precision::Double), KineticEnergy { momenta: momenta.view(0) });
-            backend.reduce(&KINETIC_ENERGY, format, &kernel, (domain.half_sites(), 1), 0)
-        };
-        reduce().unwrap();
-        let refused = elsewhere().unwrap_err();
-        assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
-        // The first thread's sums are untouched, and the other one can go on when they are fetched.
-        let mut even = [0.0];
-        backend.sums(&mut even).unwrap();
-        assert!(even[0] != 0.0 && even[0].is_finite());
-        assert_eq!(elsewhere().unwrap(), energy);
-
-        // One that ends without its sums is in nobody's way.
-        std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
-        assert_eq!(elsewhere().unwrap(), energy);
     }
 }

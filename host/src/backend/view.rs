@@ -33,10 +33,10 @@ impl Ordered {
 }
 
 /// No field, for arguments that a kernel does not use.
-// SAFETY: `crate::dirac` gives it to kernels of rows without sums as what sums are made with.
+// SAFETY: `crate::operators` gives it to kernels of rows without sums as what sums are made with.
 pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
 /// No links, likewise.
-// SAFETY: `crate::dirac` gives it to kernels of the naive staggered operator as long links.
+// SAFETY: `crate::operators` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
 
 /// Bytes of `sites` sites in whole tiles.
@@ -98,7 +98,7 @@ pub(crate) fn message_field(zone: *mut u8, tiles: u32) -> Field {
 }
 /// Sums in a buffer of the device.
 pub(crate) fn device_sums(buffer: &Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
-    // SAFETY: `crate::dirac` makes the buffer for all parts, and keeps it as long as kernels may read it.
+    // SAFETY: `crate::operators` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
 /// An array of `count` complex numbers.

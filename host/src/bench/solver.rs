@@ -5,11 +5,11 @@ mod several;
 pub use several::{Several, cell_of_several};
 
 use super::time;
-use crate::dirac::{Definition, Operator};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::Fermion;
 use crate::field::{FieldSpace, FullField};
-use crate::generate;
+use crate::gauge::generate;
+use crate::operators::{Definition, Operator};
 use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Solved};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
@@ -294,7 +294,7 @@ pub fn matrix_gflops<F: Fermion>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirac::{ASQTAD, STAGGERED};
+    use crate::operators::{ASQTAD, STAGGERED};
 
     #[test]
     fn columns_are_those_with_kernels() {

@@ -8,7 +8,7 @@ use super::rhmc::{self, input::Input};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
-use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
+use crate::cli::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;

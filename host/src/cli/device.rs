@@ -4,9 +4,9 @@ use super::provenance;
 use super::text::bytes;
 use super::world::World;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
+use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
-use ferrite::tune::{Mode, Tuner};
 use serde_json::{Value, json};
 #[cfg(feature = "cuda")]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,7 +179,7 @@ impl DeviceChoice {
             }
             None => node_rank,
         };
-        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::tune::Tuning::new(self.tuning))?;
+        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::backend::tuning::Tuning::new(self.tuning))?;
         if let Some(problem) = cuda.tuner().problem() {
             warn!("{problem}; kernels run with default block sizes");
         }

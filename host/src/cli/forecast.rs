@@ -8,11 +8,13 @@ use super::solve::Solve;
 use super::{Failure, Outcome, text};
 use comms::ProcessGrid;
 use ferrite::FermionKind;
+use ferrite::LinkStorage;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::generate::{noise_source, weak_field};
+use ferrite::gauge::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Operator, Request, Schwarz, SolveFailure, Solved};
+use ferrite::operators::Operator;
+use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure, Solved};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -3,10 +3,10 @@ use super::fields::{file_precision, gauge_format, gauge_precision, require_host_
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
 use clap::{Args, ValueEnum};
+use ferrite::files::plaquette_of_part;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::measure::plaquette_of_part;
 use serde_json::json;
 use std::path::PathBuf;
 

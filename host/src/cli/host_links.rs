@@ -3,12 +3,14 @@ use super::layout::Layout;
 use super::plan::{LinkFiles, PRECISIONS, Plan, name_of};
 use super::world::World;
 use super::{Failure, Outcome, fields};
-use ferrite::dirac::StaggeredPhases;
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, with_phases};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, ReadOptions};
-use ferrite::solve::{Configuration, LinkStorage, Operator, Precision};
+use ferrite::operators::Operator;
+use ferrite::operators::StaggeredPhases;
+use ferrite::operators::fat_links::{Improvement, with_phases};
+use ferrite::solve::Configuration;
+use ferrite::{LinkStorage, Precision};
 use std::path::{Path, PathBuf};
 use tracing::{debug, info};
 

@@ -1,8 +1,8 @@
 //! `ferrite info`.
 use super::{Context, Outcome, count, provenance};
+use ferrite::backend::tuning::cache::Cache;
+use ferrite::backend::tuning::{Mode, Tuning};
 use ferrite::backend::{Architecture, CodeForm, Cpu, KernelImage, foreign_kernels, kernel_images};
-use ferrite::tune::cache::Cache;
-use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -51,8 +51,8 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::config::{GLOBAL, Settings};
     use crate::cli::keys::SOLVE;
-    use crate::config::{GLOBAL, Settings};
     use std::fs;
 
     /// All keys are there, with values of their types, but for those that stand for others.

@@ -1,9 +1,9 @@
 //! The keys of a solve and of its likes: one table makes flags with their help, keys of input files and the input that
 //! `ferrite init` prints. Those of operators are in the registry of operators.
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ferrite::FermionKind;
-use ferrite::dirac::{Definition, Key, KeyKind, OPERATORS};
+use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
 use std::sync::LazyLock;
 
 /// Keys that belong together.

@@ -6,14 +6,15 @@ use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
 use ferrite::Precision;
-use ferrite::dirac::{
-    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
-};
-use ferrite::fat_links::{self, Improvement, with_phases};
+use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
-use ferrite::memory::{Exchanges, Part};
+use ferrite::halo::Exchanges;
+use ferrite::operators::fat_links::{self, Improvement, with_phases};
+use ferrite::operators::{
+    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

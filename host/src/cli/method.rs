@@ -6,11 +6,13 @@ use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_o
 use super::schwarz;
 use super::text;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, LinkStorage, Method, Operator, Precision, Report, Request, Schwarz};
+use ferrite::operators::Operator;
+use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
+use ferrite::{LinkStorage, Precision};
 
 /// The resolved flags.
 pub struct Scheme {

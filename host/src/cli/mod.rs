@@ -5,6 +5,7 @@ pub mod apply;
 mod batch;
 pub mod bench;
 pub mod check;
+mod config;
 mod configured;
 pub mod convert;
 mod device;
@@ -178,14 +179,14 @@ pub struct Context {
 impl Context {
     /// The global flags, checked.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
-        let mut settings = crate::config::Settings::default();
+        let mut settings = crate::cli::config::Settings::default();
         self.add_to(&mut settings);
         let choice = DeviceChoice::from_settings(&mut settings);
         settings.finish("the command line").map_err(Failure::shared)?;
         Ok(choice)
     }
     /// Adds the global flags to the settings of a command that also reads a file.
-    fn add_to(&self, settings: &mut crate::config::Settings) {
+    fn add_to(&self, settings: &mut crate::cli::config::Settings) {
         settings.flag("backend", self.global.backend.as_deref());
         settings.flag("device", self.global.device.as_deref());
         settings.flag("threads", self.global.threads.as_deref());

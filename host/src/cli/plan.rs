@@ -5,13 +5,15 @@ use super::layout::{Layout, LayoutChoice};
 use super::method::Wanted;
 use super::world::World;
 use super::{Outcome, keys, target, text};
-use crate::config::{Setting, Settings};
+use crate::cli::config::{Setting, Settings};
 use ferrite::FermionKind;
-use ferrite::dirac::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Method, Operator, Precision, ShiftStrategy};
+use ferrite::operators::Operator;
+use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
+use ferrite::solve::{Method, ShiftStrategy};
+use ferrite::{LinkStorage, Precision};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 

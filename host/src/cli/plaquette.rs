@@ -4,8 +4,9 @@ use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite::Precision;
+use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
-use ferrite::memory::{Exchanges, Part};
+use ferrite::halo::Exchanges;
 use serde_json::json;
 use std::path::PathBuf;
 

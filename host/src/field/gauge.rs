@@ -1,5 +1,4 @@
 //! Gauge fields on a device.
-use super::host::HostGauge;
 use super::thin::ThinGauge;
 use crate::backend::{Buffer, view};
 use crate::domain::{Domain, Result};
@@ -70,10 +69,6 @@ impl DeviceGauge {
     /// How they are stored.
     pub fn storage(&self) -> LinkStorage {
         self.storage
-    }
-    /// *Collective.* Copies host links to the device and packs them.
-    pub fn upload(domain: &Domain, gauge: &HostGauge, precision: Precision, storage: LinkStorage) -> Result<Self> {
-        ThinGauge::upload(domain, gauge)?.pack(precision, storage)
     }
     /// Bytes of the links around `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {

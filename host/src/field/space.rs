@@ -2,8 +2,8 @@
 use super::device::DeviceField;
 use super::sides::{Sides, coefficient};
 use crate::backend::{Buffer, MAX_RHS, REDUCTION_SLOTS};
+use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::halo::PartialSums;
 use gpu_kernels::blas::{
     self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_UPDATE, CONVERT, CgUpdate, Convert,
     DESCENT, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2, XpayNorm2,

@@ -2,9 +2,11 @@
 use super::parts::Parts;
 use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
-use crate::halo::Network;
+use crate::gauge::GaugePart;
+use crate::gauge::measure::{self, Plaquette, Unitarity};
+use crate::lattice::Exact;
 use crate::lattice::Section;
-use crate::measure::{self, Exact, Part, Plaquette, Unitarity};
+use crate::network::Network;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -84,19 +86,18 @@ fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
 }
 
-/// *Collective.* Plaquettes of a field of which each process has a section.
-pub(crate) fn measured_in_parts(
-    gauge: &HostGauge,
-    section: &Section,
-    network: &dyn Network,
-) -> Result<Plaquette, Problem> {
+/// *Collective.* [`plaquette`](measure::plaquette) of a field of which each process has a section.
+///
+/// # Errors
+/// Sections that do not make up the lattice, on all processes; processes that do not answer.
+pub fn plaquette_of_part(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<Plaquette, Problem> {
     let ((), parts) = Parts::meet(network, section, &[gauge.lattice()], Ok(()))?;
     measured(gauge, &parts).map(|(plaquette, _)| plaquette)
 }
 
 /// Plaquettes and link trace of the whole field.
 pub(crate) fn measured(gauge: &HostGauge, parts: &Parts) -> Result<(Plaquette, f64), Problem> {
-    let part = Part::exchange(gauge, &parts.sections, parts.network)?;
+    let part = GaugePart::exchange(gauge, &parts.sections, parts.network)?;
     let [spatial, temporal] = measure::plaquette_sums(&part);
     let mine = [spatial, temporal, measure::trace_sum(gauge)].map(Exact::words);
     let all = parts.collect::<9>(std::array::from_fn(|k| mine[k / 3][k % 3]))?;

@@ -1,9 +1,10 @@
 //! What stands around the data of a file that is written.
-use super::atomic;
-use super::error::{Problem, Trouble};
+use super::collective;
+use super::error::Problem;
 use super::parts::Parts;
 use super::payload::{self, Form, Sum};
 use crate::lattice::Lattice;
+use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use std::fs::File;
 use std::io::Write;
@@ -61,10 +62,10 @@ impl Frame {
         let finish = |file: &File, sums: Vec<Vec<u8>>| {
             let sums = sums.iter().map(|bytes| Sum::from_bytes(bytes));
             let sum = sums.fold(Sum::default(), |a, b| a.combine(form.kind, b));
-            let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(Trouble::io("write"));
+            let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(SystemError::of("write"));
             put(&(self.head)(sum), 0)?;
             put(&(self.tail)(sum), end)
         };
-        atomic::write_parts(path, end, parts.network, fill, finish)
+        collective::write_parts(path, end, parts.network, fill, finish)
     }
 }

@@ -4,6 +4,7 @@ use super::frame::Frame;
 use super::payload::{ChecksumKind, Form, LINKS, Sum};
 use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
+use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// Version 5: header of 96 bytes.
@@ -92,7 +93,7 @@ pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, P
     }
     let endian = options.endian;
     let form = Form { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
-    let stamp = super::utc_now();
+    let stamp = utc_now();
     let head = move |Sum([sum29, sum31]): Sum| {
         let mut header = vec![0; V5];
         let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));

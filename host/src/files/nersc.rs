@@ -3,8 +3,9 @@
 use super::frame::Frame;
 use super::payload::{self, ChecksumKind, Form, LINKS, Sum, TWO_ROWS};
 use super::{Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, lattice_from};
+use crate::gauge::measure::Plaquette;
 use crate::lattice::Lattice;
-use crate::measure::Plaquette;
+use crate::system::utc_now;
 use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
@@ -149,7 +150,7 @@ pub(crate) fn frame(
     let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
     put(&mut end, "FLOATING_POINT", &format!("IEEE{size}{order}"));
     let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
-    let now = super::utc_now();
+    let now = utc_now();
     let defaults = [
         ("ENSEMBLE_ID", "ferrite"),
         ("ENSEMBLE_LABEL", options.title.as_str()),

@@ -1,11 +1,11 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
-use super::atomic;
 use super::frame::Frame;
 use super::payload::{ChecksumKind, Form};
 use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
+use crate::system::atomic;
 use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through pieces
 //! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
-use super::error::Trouble;
 use super::runs::Runs;
 use super::source::ReadAt;
 use super::{Endian, FilePrecision, Header, Problem};
-use crate::measure::third_row;
+use crate::gauge::su3::third_row;
+use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use rayon::prelude::*;
 use std::fs::File;
@@ -100,7 +100,7 @@ pub(crate) fn read(
     header: &Header,
     runs: &Runs,
     values: &mut [Complex64],
-) -> Result<Sum, Trouble> {
+) -> Result<Sum, SystemError> {
     let (bytes_in, values_out) = (header.site_bytes(), header.values_per_site());
     let kind = header.checksum.map(|(kind, _)| kind);
     let piece = (PIECE / bytes_in).max(1);
@@ -119,11 +119,17 @@ pub(crate) fn read(
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks_mut(piece * values_out).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, kind).map_err(Trouble::io("read the data"))
+    combined(sums, kind).map_err(SystemError::of("read the data"))
 }
 
 /// Writes the sites of a box into a field that starts at `offset`, and returns the checksum of their bytes.
-pub(crate) fn write(file: &File, offset: u64, values: &[Complex64], form: &Form, runs: &Runs) -> Result<Sum, Trouble> {
+pub(crate) fn write(
+    file: &File,
+    offset: u64,
+    values: &[Complex64],
+    form: &Form,
+    runs: &Runs,
+) -> Result<Sum, SystemError> {
     let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
     let piece = (PIECE / bytes_out).max(1);
     let task = |buffer: &mut Vec<u8>, (number, values): (usize, &[Complex64])| -> io::Result<Sum> {
@@ -139,7 +145,7 @@ pub(crate) fn write(file: &File, offset: u64, values: &[Complex64], form: &Form,
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks(piece * values_in).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, Some(form.kind)).map_err(Trouble::io("write"))
+    combined(sums, Some(form.kind)).map_err(SystemError::of("write"))
 }
 
 /// The sum of all pieces, or the error of the first that has one.

@@ -1,5 +1,4 @@
 //! Reading and checking fields, by one process or by many.
-use super::error::Trouble;
 use super::image::Image;
 use super::parts::{Parts, gather};
 use super::payload::{self, LINKS, Sum};
@@ -7,8 +6,9 @@ use super::source::{Opened, ReadAt};
 use super::{Checksum, FermionFile, FileError, GaugeFile, Header, Problem, RawField, ReadOptions, SharedFile};
 use super::{checks, lime, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
-use crate::halo::Network;
 use crate::lattice::Section;
+use crate::network::Network;
+use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
 use std::fs::File;
@@ -50,10 +50,10 @@ impl<'a> ReadFrom<'a> {
             Self::Memory(_) => Path::new("<memory>"),
         }
     }
-    fn open(&self) -> Result<Opened<'a>, Trouble> {
+    fn open(&self) -> Result<Opened<'a>, SystemError> {
         match self {
             Self::Memory(bytes) => Ok(Opened::Memory(bytes)),
-            _ => File::open(self.path()).map(Opened::File).map_err(Trouble::io("open")),
+            _ => File::open(self.path()).map(Opened::File).map_err(SystemError::of("open")),
         }
     }
     fn network(&self) -> Option<&'a dyn Network> {
@@ -202,7 +202,7 @@ fn shared_header<'a, H>(
         }
         let mut image = Image::new(from.open()?);
         match parse(&mut image) {
-            Err(Problem::Io { action, source }) => Err(Trouble { action, source }),
+            Err(Problem::Io { action, source }) => Err(SystemError { action, source }),
             found => Ok(Some((image, found))),
         }
     };
@@ -288,7 +288,7 @@ fn require_components(header: &Header, wanted: &'static str, expected: usize) ->
 mod tests {
     use super::*;
     use crate::files::{WriteOptions, WriteTo, write_gauge};
-    use crate::generate::weak_field;
+    use crate::gauge::generate::weak_field;
     use crate::lattice::Lattice;
     use comms::{Communicator, Threads};
     use std::io;
@@ -317,7 +317,7 @@ mod tests {
                 let section = Section { global: gauge.lattice(), origin: [0, 0, 0, 2 * me], local };
                 let length = if unable == Some(me) { header.offset as usize + 10000 } else { bytes.len() };
                 let source = Shorter(bytes.clone(), length);
-                let (_, parts) = Parts::meet(&world, &section, &[], Ok::<_, Trouble>(()))?;
+                let (_, parts) = Parts::meet(&world, &section, &[], Ok::<_, SystemError>(()))?;
                 let read = gauge_at(&source, header.clone(), &ReadOptions::default(), &parts);
                 Ok::<_, Problem>(read.map_or_else(|problem| problem.to_string(), |file| format!("{:?}", file.checksum)))
             });

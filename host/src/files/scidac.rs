@@ -11,6 +11,7 @@ use super::{
     Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml,
 };
 use crate::lattice::Lattice;
+use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
 
 const FILE: &str = "scidac-private-file-xml record";
@@ -247,7 +248,7 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
          <datatype>QDP_{letter}3_{name}</datatype><precision>{letter}</precision><colors>3</colors>\
          <spins>{spins}</spins><typesize>{}</typesize><datacount>{count}</datacount></scidacRecord>",
-        super::utc_now(),
+        utc_now(),
         form.site_bytes() / count,
     );
     put("scidac-private-record-xml", Flags::Begin, &private);

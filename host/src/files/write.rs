@@ -1,12 +1,12 @@
 //! Writing fields, by one process or by many.
-use super::error::Trouble;
 use super::frame::Frame;
 use super::parts::Parts;
 use super::payload::LINKS;
 use super::{FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::halo::Network;
 use crate::lattice::{Lattice, Section};
+use crate::network::Network;
+use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
 use std::io::Write;
@@ -96,7 +96,7 @@ fn write(
     let (lattices, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
     let all = || {
         let section = section.or(lattices.first().map(|lattice| (*lattice).into())).ok_or(NO_FIELD)?;
-        let ((), parts) = Parts::meet(network, &section, &lattices, Ok::<_, Trouble>(()))?;
+        let ((), parts) = Parts::meet(network, &section, &lattices, Ok::<_, SystemError>(()))?;
         let frame = frame(&parts)?;
         match to {
             WriteTo::Writer(writer) => frame.write_to(writer, &values),

@@ -1,8 +1,6 @@
 //! Other processes' links and spinors around the local lattice.
-use super::trace::Trace;
-use super::{Halo, exchange_of, lock};
 use crate::backend::{Stream, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{Domain, Halo, Result, Trace, exchange_of, lock};
 use crate::field::{DeviceField, ThinGauge};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
@@ -102,7 +100,7 @@ impl Halo {
         let backend = domain.backend();
         let (whole, local) = (geometry.size(), domain.local().size().map(|extent| extent as u32));
         let mut exchanges = lock(&self.exchanges);
-        for mu in (0..4).filter(|mu| self.cut >> mu & 1 == 1) {
+        for mu in (0..4).filter(|mu| self.cut() >> mu & 1 == 1) {
             let width = border[mu];
             // From `start` on.
             let slab = |start: u32| {

@@ -1,7 +1,6 @@
 //! Which way faces travel fastest, measured.
-use super::exchange::Way;
-use super::{Beyond, Hop, Transport, hop, let_go};
-use crate::domain::{Domain, Result};
+use super::{Beyond, Hop, hop};
+use crate::domain::{Domain, Result, Transport, Way};
 use crate::field::DeviceField;
 use gpu_kernels::{FermionKind, Precision};
 
@@ -19,7 +18,7 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
         let domain = domain(transport)?;
         let seconds = seconds(&domain)?;
         let ways = ways(&domain)?;
-        let_go(&domain)?;
+        domain.let_go()?;
         if let Some(messages) = ways.last().filter(|_| !ways.contains(&transport)) {
             return Ok(*messages);
         }

@@ -2,15 +2,15 @@
 use super::formats::{Formats, StaggeredFormats, WilsonFormats};
 use super::report::SolveFailure;
 use super::request::{Method, Request, Schwarz};
-use crate::dirac::{
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::{Fermion, HostField, HostGauge};
+use crate::field::{DeviceField, DeviceGauge, FullField, ThinGauge};
+use crate::gauge::fixing::{Transformation, temporal_gauge_on};
+use crate::operators::fat_links::{Improvement, LinkGroup};
+use crate::operators::{
     Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, Form, MrInBlocks, Operator, Smearing, Staggered,
     StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
 };
-use crate::domain::{DeviceError, Domain, Result};
-use crate::fat_links::{Improvement, LinkGroup};
-use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, DeviceGauge, FullField, ThinGauge};
-use crate::gauge_fixing::{Transformation, temporal_gauge_on};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{LinearOperator, SolveError};
@@ -334,7 +334,7 @@ impl<'g> Configuration<'g> {
     ) -> std::result::Result<(Vec<HostField<T>>, LinkStorage), SolveFailure<T>> {
         let operator = operator.into();
         expect_fields::<T>(&operator)?;
-        self.domain().expect_sources(fields, None)?;
+        super::expect_sources(self.domain(), fields, None)?;
         let reconstruction = self.format(&operator, precision, reconstruction)?;
         let there = self.spread_phases(&operator, fields);
         let field = || FullField::zero(&self.domain, T::KIND, precision, fields.len());

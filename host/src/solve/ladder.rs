@@ -2,9 +2,9 @@
 use super::formats::{AnyPreconditioner, Formats};
 use super::report::Climb;
 use super::request::{Correction, Method, Request, Schwarz};
-use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
+use crate::operators::EvenOdd;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,

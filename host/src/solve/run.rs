@@ -6,10 +6,10 @@ use super::ladder::{Climbed, Problem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::Request;
 use super::scale::Scales;
-use crate::dirac::{EvenOdd, Operator};
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::operators::{EvenOdd, Operator};
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 use std::rc::Rc;
@@ -34,7 +34,7 @@ impl Configuration<'_> {
         observer: &mut dyn Observer,
     ) -> Solved<F> {
         let begin = Instant::now();
-        self.domain().expect_sources(sources, guess)?;
+        super::expect_sources(self.domain(), sources, guess)?;
         if matches!(request.operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
             return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
         }

@@ -8,10 +8,10 @@ use super::report::{Climb, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
 use super::scale::Scales;
-use crate::dirac::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::operators::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
@@ -164,7 +164,7 @@ impl Configuration<'_> {
     ) -> SolvedShifts<F> {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
-        self.domain().expect_sources(sources, None)?;
+        super::expect_sources(self.domain(), sources, None)?;
         let request = self.checked(request)?;
         if request.method == Method::BlockCg && strategy == ShiftStrategy::MultiShift {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));

@@ -2,25 +2,27 @@
 //! what it gives alone; and what does not fit is an error that can be matched on.
 use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
-use ferrite::dirac::{
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
+use ferrite::gauge::generate;
+use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
+use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::fermions::QuarkOperator;
+use ferrite::hmc::force::Force;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::momenta::{MomentumField, distance};
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+use ferrite::hmc::{Error, PlanError, hop_force};
+use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{
     CloverParams, DiagonalForm, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredOperator,
     StaggeredParams, TimeBoundary, Wilson, WilsonParams,
 };
-use ferrite::domain::{DeviceError, Domain};
-use ferrite::fat_links::PathCoefficients;
-use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
-use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::QuarkOperator;
-use ferrite::rhmc::force::Force;
-use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive, LoopKind, LoopPath, mean_traces};
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::momenta::{MomentumField, distance};
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
-use ferrite::rhmc::{Error, PlanError, hop_force};
 use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure};
-use ferrite::{FermionKind, Format, LinkStorage, Precision, generate};
+use ferrite::{FermionKind, Format, LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;
 use solvers::{CgStep, ConvertFrom, LinearOperator, Overlap, VectorSpace};

@@ -1,6 +1,6 @@
 //! A CPU that notes what is launched and what is allocated.
+use ferrite::backend::tuning::LaunchKey;
 use ferrite::backend::{Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream};
-use ferrite::tune::LaunchKey;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

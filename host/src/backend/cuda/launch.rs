@@ -1,7 +1,7 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
 use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, lock, raw};
+use crate::backend::tuning::{LaunchKey, SearchError, Shape};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
-use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
 use gpu_kernels::device::SCRATCH_BYTES;
 use gpu_kernels::sides::{SUM_WARPS, Variant, Way, kept_sum_bytes, warp_sum_bytes};

@@ -1,8 +1,8 @@
 //! Many shifts together, by multi-shift CG or one after the other.
 use super::{Cell, Sample, Scheme, Study, StudyFailure, average, not_converged, unsolved};
-use crate::dirac::Operator;
 use crate::field::host::ColourVector;
-use crate::generate;
+use crate::gauge::generate;
+use crate::operators::Operator;
 use crate::solve::{Configuration, ShiftStrategy, SolvedShifts};
 use solvers::Observer;
 

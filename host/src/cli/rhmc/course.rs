@@ -13,11 +13,11 @@ use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::rhmc::fermions::{Pseudofermions, RationalFunctions};
-use ferrite::rhmc::functions::rational_functions;
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::spectrum;
-use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
+use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
+use ferrite::hmc::functions::rational_functions;
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::spectrum;
+use ferrite::hmc::trajectory::{Chain, Outcome as Trajectory};
 use serde_json::Value;
 use solvers::SolveError;
 use std::time::Instant;
@@ -271,9 +271,9 @@ pub fn functions(group: &Group, bound: f64) -> Outcome<RationalFunctions> {
 
 /// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of
 /// messages is this process's own.
-pub fn failed(error: ferrite::rhmc::Error) -> Failure {
+pub fn failed(error: ferrite::hmc::Error) -> Failure {
     match &error {
-        ferrite::rhmc::Error::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
+        ferrite::hmc::Error::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
             let advice = match **why {
                 SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
                 _ => "",
@@ -288,7 +288,7 @@ pub fn failed(error: ferrite::rhmc::Error) -> Failure {
 mod tests {
     use super::*;
     use ferrite::backend::BackendError;
-    use ferrite::rhmc::Error;
+    use ferrite::hmc::Error;
 
     /// What one process's device does not have, others may have: they must be ended, not waited for.
     #[test]

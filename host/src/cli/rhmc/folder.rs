@@ -16,9 +16,10 @@ use super::super::fields::Reading;
 use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
-use crate::config::{Kind, Schema, Settings};
+use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions, atomic};
+use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
+use ferrite::system::atomic;
 use ferrite_report::records::trajectories::FILE;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -334,7 +335,7 @@ fn checksum(file: &GaugeFile) -> Option<String> {
 mod tests {
     use super::super::super::layout::LayoutChoice;
     use super::*;
-    use ferrite::generate;
+    use ferrite::gauge::generate;
 
     /// Where files cannot have two names, there are two files.
     #[test]

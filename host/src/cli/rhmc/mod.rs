@@ -21,7 +21,7 @@ use clap::Args;
 use course::Run;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use folder::{Folder, State};
 use input::{Input, Start};
 use record::Record;

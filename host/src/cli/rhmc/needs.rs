@@ -5,7 +5,8 @@ use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::super::world::World;
 use super::input::Input;
-use ferrite::memory::{Ensemble, Part};
+use ferrite::domain::Part;
+use ferrite::observables::memory::Ensemble;
 use tracing::info;
 
 /// What condensates are solved for.

@@ -1,7 +1,7 @@
 //! The table `precision` of an input.
 use super::input::{Group, RESIDUAL, is_residual, tolerance};
-use crate::config::Settings;
-use ferrite::rhmc::fermions::ShiftedSolver;
+use crate::cli::config::Settings;
+use ferrite::hmc::fermions::ShiftedSolver;
 
 /// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
 /// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of

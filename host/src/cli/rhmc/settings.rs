@@ -2,10 +2,10 @@
 use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::input::{Group, Input, Start};
-use ferrite::dirac::{StaggeredPhases, TimeBoundary};
-use ferrite::rhmc::fermions::ShiftedSolver;
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::trajectory::LevelPlan;
+use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::trajectory::LevelPlan;
+use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use serde_json::{Value, json};
 
 /// The first links, as an input names them.

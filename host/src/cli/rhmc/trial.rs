@@ -5,11 +5,11 @@ use super::course::{MARGIN, failed, functions, largest};
 use super::input::Input;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::hmc::fermions::Pseudofermions;
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::Pseudofermions;
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::trajectory::Chain;
 use std::time::Instant;
 
 /// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.

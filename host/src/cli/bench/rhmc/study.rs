@@ -1,13 +1,13 @@
 //! The runs of a study, and what came of them.
 use super::Arguments;
+use crate::cli::config::Settings;
 use crate::cli::device::Device;
 use crate::cli::layout::LayoutChoice;
 use crate::cli::rhmc::input::{Input, SCHEMA};
 use crate::cli::rhmc::{self, Job};
 use crate::cli::{Context, Failure, Outcome, target};
-use crate::config::Settings;
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
 use serde_json::{Value, json};

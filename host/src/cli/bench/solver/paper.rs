@@ -5,9 +5,10 @@ use crate::cli::batch::Needs;
 use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
-use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::field::host::Spinor;
-use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request};
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request};
+use ferrite::{LinkStorage, Precision};
 
 /// Bare masses if none are given.
 const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];

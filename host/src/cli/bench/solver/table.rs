@@ -1,7 +1,8 @@
 //! What `ferrite bench solver` prints and draws.
 use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::bench::solver::{Cell, Scheme, Study};
-use ferrite::solve::{Correction, LinkStorage, Method, Precision};
+use ferrite::solve::{Correction, Method};
+use ferrite::{LinkStorage, Precision};
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use serde_json::{Value, json};
 use std::fmt::Write;
