@@ -25,7 +25,7 @@
 //!
 //! Statistics of correlated series are the crate [`statistics`].
 //!
-//! [`solve::solve`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
+//! [`solve::solve`] does all of a solve. Below it, operators of [`operators`] are linear operators on
 //! the [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::passed::Passed;
 use self::suite::Suite;
 use crate::process::{self, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, rooms, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
-clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
+Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
+build-ptx, check-ptx, clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
 its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
 at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
 
@@ -114,10 +114,11 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// The names of the steps that `--only` can choose.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 17] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
+    "rooms",
     "setup",
     "build-ptx",
     "check-ptx",
@@ -163,6 +164,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
     steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
+    steps.step("rooms", || rooms::check(root))?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
     } else if steps.only.as_deref().is_none_or(|only| KERNEL_STEPS.contains(&only)) {
