@@ -11,6 +11,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, WriteOptions};
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, State, omega_for};
 use ferrite::halo::Exchanges;
+use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -126,7 +127,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "tol": args.tol,
         "theta": { "before": before.theta, "after": after.theta },
         "functional": { "before": before.functional, "after": after.functional },
-        "plaquette": { "before": plaquette_before, "after": plaquette_after },
+        PLAQUETTE.object_key(): { "before": plaquette_before, "after": plaquette_after },
         "seconds": fixed.seconds,
         "backend": device.name(),
         "device": device.describe(),

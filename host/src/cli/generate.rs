@@ -7,6 +7,7 @@ use ferrite::files::plaquette_of_part;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -108,13 +109,13 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let options = WriteOptions { format, precision, title, ..Default::default() };
     write_gauge(&args.output, &gauge, &options, &layout)?;
     let plaquette = plaquette_of_part(&gauge, &section, layout.network()).map_err(Failure::failed)?.mean;
-    let object = json!({
+    let mut object = json!({
         "output": args.output,
         "lattice": lattice.size(),
         "seed": args.seed,
-        "plaquette": { "mean": plaquette },
         "layout": layout.describe(),
     });
+    PLAQUETTE.put(&mut object, plaquette);
     context.output.result("ferrite.generate/1", object, || {
         format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)
     })

@@ -7,6 +7,8 @@ use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
 use ferrite::halo::Exchanges;
+use ferrite::observables::loops::{plaquette_text, put_plaquette};
+use ferrite::observables::quantity::{LINK_TRACE, UNITARITY_VIOLATION};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -45,24 +47,18 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
     };
     let off = file.unitarity.violation;
-    let object = json!({
+    let mut object = json!({
         "file": args.file,
         "lattice": lattice.size(),
-        "plaquette": { "mean": plaquette.mean, "spatial": plaquette.spatial, "temporal": plaquette.temporal },
-        "link_trace": link_trace,
-        "unitarity_violation": off,
         "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });
+    put_plaquette(&mut object, &plaquette);
+    LINK_TRACE.put(&mut object, link_trace);
+    UNITARITY_VIOLATION.put(&mut object, off);
     context.output.result("ferrite.plaquette/1", object, || {
-        format!(
-            "{} on {lattice}\nplaquette            {:.12}\n  spatial            {:.12}\n  temporal           {:.12}\n\
-             link trace           {link_trace:.12}\nunitarity violation  {off:.2e}\n",
-            args.file.display(),
-            plaquette.mean,
-            plaquette.spatial,
-            plaquette.temporal
-        )
+        let numbers = LINK_TRACE.line_of(link_trace) + &UNITARITY_VIOLATION.line_of(off);
+        format!("{} on {lattice}\n{}{numbers}", args.file.display(), plaquette_text(&plaquette))
     })
 }

@@ -10,6 +10,7 @@ use ferrite::domain::Part;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
 use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::halo::Exchanges;
+use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -239,7 +240,7 @@ impl Run<'_> {
             "output": self.target.path,
             "lattice": self.layout.lattice().size(),
             "seed": self.seed,
-            "plaquette": {
+            PLAQUETTE.object_key(): {
                 "mean": chain.plaquettes.last(),
                 "average": number(average.mean),
                 "error": number(average.error),
@@ -272,7 +273,7 @@ impl Run<'_> {
                 chain.seconds
             );
             if let Some(last) = chain.plaquettes.last() {
-                text += &format!("plaquette            {last:.12}\n");
+                text += &PLAQUETTE.line_of(*last);
             }
             if chain.plaquettes.len() > 1 {
                 text += &format!(

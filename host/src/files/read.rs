@@ -8,6 +8,7 @@ use super::{checks, lime, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::lattice::Section;
 use crate::network::Network;
+use crate::observables::quantity::{LINK_TRACE, PLAQUETTE};
 use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
@@ -243,7 +244,8 @@ fn gauge_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &
     let unitarity = checks::links(&gauge, header.precision, options, parts)?;
     let (plaquette, link_trace) = checks::measured(&gauge, parts)?;
     if options.verify {
-        let stored = [("plaquette", header.plaquette, plaquette.mean), ("link trace", header.link_trace, link_trace)];
+        let stored =
+            [(PLAQUETTE.name, header.plaquette, plaquette.mean), (LINK_TRACE.name, header.link_trace, link_trace)];
         for (name, stored, computed) in stored {
             checks::value(name, stored, computed, header.precision)?;
         }

@@ -3,6 +3,8 @@
 //! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i = −g² ∂S at W_i,
 //!
 //! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
+use super::field_strength::{FieldStrengths, field_strengths};
+use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
 use crate::domain::Result;
 use crate::field::ThinGauge;
 use crate::hmc::Error;
@@ -10,8 +12,8 @@ use crate::hmc::action::{GaugeAction, GaugeDrive};
 use crate::hmc::force::Force;
 use crate::hmc::links::MovingLinks;
 use crate::hmc::momenta::MomentumField;
-use crate::observables::field_strength::{FieldStrengths, field_strengths};
 use gpu_kernels::Precision;
+use serde_json::Value;
 
 /// Whose gradient.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +61,12 @@ impl FlowPoint {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
+    }
+    /// Puts time, energies and charge into an object of JSON.
+    pub fn put(&self, object: &mut Value) {
+        FLOW_TIME.put(object, self.time);
+        self.clover.put(object);
+        PLAQUETTE_ENERGY.put(object, self.plaquette_energy);
     }
     /// t² E with the clover-leaf field strength.
     pub fn scaled(&self) -> f64 {

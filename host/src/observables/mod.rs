@@ -2,6 +2,8 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`quantity`] | the table of what is measured: names, keys, units, kernels |
+//! | [`loops`] | plaquette, rectangle and Polyakov loop together |
 //! | [`field_strength`] | energy density and topological charge |
 //! | [`polyakov`] | the Polyakov loop |
 //! | [`flow`] | the gradient flow: what links are along it, t₀ and w₀ |
@@ -11,6 +13,8 @@
 pub mod condensate;
 pub mod field_strength;
 pub mod flow;
+pub mod loops;
 pub mod memory;
 pub mod polyakov;
+pub mod quantity;
 pub mod spectrum;

@@ -13,12 +13,12 @@ use ferrite::domain::Domain;
 use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::gauge::loops::{LoopKind, closed_loops, mean_traces};
 use ferrite::halo::Exchanges;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
-use ferrite::observables::polyakov::polyakov_loop;
+use ferrite::observables::loops::LoopMeans;
+use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
 use indicatif::ProgressBar;
 use record::Record;
 use serde_json::{Value, json};
@@ -227,9 +227,7 @@ impl Task<'_> {
 
 /// What was found of a configuration.
 struct Found {
-    plaquette: [f64; 3],
-    rectangle: f64,
-    polyakov: [f64; 2],
+    loops: LoopMeans,
     /// At the start, and after each step of the flow.
     points: Vec<FlowPoint>,
     /// Which of them are shown.
@@ -246,14 +244,9 @@ fn measure(
     world: &World,
 ) -> Outcome<Found> {
     let thin = ThinGauge::upload(domain, gauge)?;
-    let (plaquette, _) = thin.plaquette()?;
+    let loops = LoopMeans::of(&thin)?;
     let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
-    let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
-    let traces = mean_traces(&thin, &rectangles)?;
-    let polyakov = polyakov_loop(&thin)?;
-    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
-    let loops = [plaquette.mean, plaquette.spatial, plaquette.temporal, rectangle, polyakov.re, polyakov.im];
-    if !loops.iter().all(|x| x.is_finite()) || !is_finite(&points[0]) {
+    if !loops.is_finite() || !is_finite(&points[0]) {
         let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back, or tells \
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
@@ -284,14 +277,7 @@ fn measure(
             }
         }
     }
-    Ok(Found {
-        plaquette: [plaquette.mean, plaquette.spatial, plaquette.temporal],
-        rectangle,
-        polyakov: [polyakov.re, polyakov.im],
-        flowed: course.is_some(),
-        points,
-        shown,
-    })
+    Ok(Found { loops, flowed: course.is_some(), points, shown })
 }
 
 /// Whether energies and charge, which are sums over all processes, are numbers.
@@ -304,51 +290,33 @@ impl Found {
         self.shown.iter().map(|k| &self.points[*k])
     }
     fn json(&self) -> Value {
-        let [mean, spatial, temporal] = self.plaquette;
         let point = |p: &FlowPoint| {
-            json!({
-                "t": p.time,
-                "energy": { "space": p.clover.space, "time": p.clover.time },
-                "plaquette_energy": p.plaquette_energy,
-                "charge": p.clover.charge,
-            })
+            let mut object = json!({});
+            p.put(&mut object);
+            object
         };
-        let mut object = json!({
-            "plaquette": { "mean": mean, "spatial": spatial, "temporal": temporal },
-            "rectangle": self.rectangle,
-            "polyakov_loop": self.polyakov,
-            "energy": { "space": self.points[0].clover.space, "time": self.points[0].clover.time },
-            "charge": self.points[0].clover.charge,
-        });
+        let mut object = json!({});
+        self.loops.put(&mut object);
+        self.points[0].clover.put(&mut object);
         if self.flowed {
             object["flow"] = self.shown().map(point).collect();
-            object["t0"] = json!(scale_t0(&self.points, 0.3));
-            object["w0"] = json!(scale_w0(&self.points, 0.3));
+            T0.put(&mut object, scale_t0(&self.points, 0.3));
+            W0.put(&mut object, scale_w0(&self.points, 0.3));
         }
         object
     }
     fn text(&self) -> String {
-        let [mean, spatial, temporal] = self.plaquette;
-        let [re, im] = self.polyakov;
-        let first = &self.points[0];
-        let mut text = format!(
-            "plaquette            {mean:.12}\n  spatial            {spatial:.12}\n  temporal           {temporal:.12}\n\
-             rectangle            {:.12}\nPolyakov loop        {re:+.9} {im:+.9} i\n\
-             energy density       {:.9}\ntopological charge   {:+.6}\n",
-            self.rectangle,
-            first.clover.energy(),
-            first.clover.charge
-        );
+        let first = &self.points[0].clover;
+        let mut text = self.loops.text() + &ENERGY_DENSITY.line_of(first.energy()) + &CHARGE.line_of(first.charge);
         if self.flowed {
-            let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", "t", "E", "t^2 E", "charge");
+            let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", FLOW_TIME.name, "E", "t^2 E", CHARGE.key);
             for p in self.shown() {
                 let (energy, scaled, charge) = (p.clover.energy(), p.scaled(), p.clover.charge);
                 let _ = writeln!(text, "{:>10.4} {energy:>12.8} {scaled:>12.8} {charge:>+12.6}", p.time);
             }
-            let scales = [("t0", scale_t0(&self.points, 0.3), "a^2"), ("w0", scale_w0(&self.points, 0.3), "a")];
-            for (name, scale, unit) in scales {
-                let value = scale.map_or("not reached".into(), |scale| format!("{scale:.6} {unit}"));
-                let _ = writeln!(text, "{name}                   {value}");
+            for (quantity, scale) in [(&T0, scale_t0(&self.points, 0.3)), (&W0, scale_w0(&self.points, 0.3))] {
+                let value = |scale| format!("{} {}", quantity.number(scale), quantity.unit);
+                text += &quantity.line(&scale.map_or("not reached".into(), value));
             }
         }
         text

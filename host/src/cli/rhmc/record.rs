@@ -4,10 +4,10 @@ use super::input::Input;
 use ferrite::backend::KernelTime;
 use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
-use ferrite::gauge::loops::{LoopKind, closed_loops, mean_traces};
 use ferrite::hmc::trajectory::{Chain, Energies, Outcome};
 use ferrite::observables::condensate::{Estimate, condensate, noise};
-use ferrite::observables::polyakov::polyakov_loop;
+use ferrite::observables::loops::LoopMeans;
+use ferrite::observables::quantity::{CONDENSATE, PLAQUETTE};
 use ferrite::statistics::average;
 use ferrite::{FermionKind, Precision};
 use ferrite_report::records::trajectories::SCHEMA;
@@ -17,12 +17,8 @@ use serde_json::{Value, json};
 /// Observables of links.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Mean spatial and temporal plaquette, Re tr / 3.
-    pub plaquette: [f64; 2],
-    /// Mean rectangle, Re tr / 3.
-    pub rectangle: f64,
-    /// The Polyakov loop.
-    pub polyakov: Complex64,
+    /// Plaquette, rectangle, Polyakov loop.
+    pub loops: LoopMeans,
     /// For each mass: the condensate of each noise vector.
     pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
@@ -58,10 +54,7 @@ pub fn measure(
 ) -> Done<Measured> {
     let links = chain.links();
     let thin = links.thin(Precision::Double)?;
-    let (plaquette, _) = thin.plaquette()?;
-    let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
-    let traces = mean_traces(&thin, &rectangles)?;
-    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
+    let loops = LoopMeans::of(&thin)?;
     let (mut condensates, mut count) = (Vec::new(), 0);
     for group in &input.groups {
         for quarks in &group.quarks {
@@ -90,8 +83,7 @@ pub fn measure(
             condensates.push((quarks.mass, found));
         }
     }
-    let plaquette = [plaquette.spatial, plaquette.temporal];
-    Ok(Measured { plaquette, rectangle, polyakov: polyakov_loop(&thin)?, condensates })
+    Ok(Measured { loops, condensates })
 }
 
 fn number(x: f64) -> Value {
@@ -138,10 +130,7 @@ impl Record {
             line["kernels"] = profile::json(kernels, self.seconds);
         }
         if let Some(measured) = &self.measured {
-            let [spatial, temporal] = measured.plaquette;
-            line["plaquette"] = json!({ "mean": 0.5 * (spatial + temporal), "spatial": spatial, "temporal": temporal });
-            line["rectangle"] = json!(measured.rectangle);
-            line["polyakov_loop"] = json!([measured.polyakov.re, measured.polyakov.im]);
+            measured.loops.put(&mut line);
             let one = |(mass, found): &(f64, Vec<Estimate>)| {
                 let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
                 let mean = sum / (2 * found.len()) as f64;
@@ -151,7 +140,7 @@ impl Record {
                 json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
             };
             if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
-                line["condensate"] = measured.condensates.iter().map(one).collect();
+                CONDENSATE.put(&mut line, measured.condensates.iter().map(one).collect::<Value>());
             }
         }
         line
@@ -163,10 +152,10 @@ impl Record {
     /// A few words for a terminal.
     pub fn message(&self) -> String {
         let Outcome { number, delta, accepted, .. } = &self.outcome;
-        let plaquette = self.measured.as_ref().map_or(String::new(), |measured| {
-            let [spatial, temporal] = measured.plaquette;
-            format!(", plaquette {:.6}", 0.5 * (spatial + temporal))
-        });
+        let plaquette = self
+            .measured
+            .as_ref()
+            .map_or(String::new(), |measured| format!(", {} {:.6}", PLAQUETTE.name, measured.loops.plaquette.mean));
         let word = if *accepted { "accepted" } else { "rejected" };
         let inside = self
             .outside_kernels()
@@ -205,7 +194,7 @@ pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
         // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
-        plaquette: of(&|r| r.measured.as_ref().map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]))),
+        plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
         // Those whose kernels are timed take longer.
         seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
             seconds if seconds.is_finite() => seconds,
@@ -224,7 +213,7 @@ impl Summary {
             "trajectories": self.trajectories,
             "accepted": self.accepted,
             "exp_minus_delta_h": pair(self.exp_minus_delta_h),
-            "plaquette": pair(self.plaquette),
+            PLAQUETTE.object_key(): pair(self.plaquette),
             "seconds_per_trajectory": number(self.seconds),
             "seconds_of_files_per_trajectory": number(self.files),
             "outside_kernels": self.outside.map(|(share, _)| share),
