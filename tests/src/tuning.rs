@@ -1,7 +1,7 @@
 //! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
 use crate::report::{Report, Scope};
 use ferrite::FermionKind;
-use ferrite::backend::tuning::cache::Cache;
+use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{CacheError, Entry, Mode, Shape, Tuning};
 use ferrite::backend::{BackendError, Cuda, Launched};
 use ferrite::domain::{DeviceError, Domain};
@@ -62,7 +62,7 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
         let microseconds = BTreeMap::from([(shape, Some(1.0))]);
         let entry = Entry { shape, default: 128.into(), microseconds, measured: "today".into() };
         let entries = launches.iter().map(|l| (l.launch.clone(), entry.clone()));
-        Cache::add_to_file(&path, &key, entries, false).map_err(failed)?;
+        TuneCache::add_to_file(&path, &key, entries, false).map_err(failed)?;
         let gpu = open(Mode::Use, &path)?;
         let (tuned_solutions, tuned_iterations, tuned_launches) = solve(&gpu, lattice)?;
         // Kernels of the preparation keep the default.

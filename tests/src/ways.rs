@@ -3,7 +3,7 @@
 use crate::formats::{self, LinkFormat};
 use crate::report::{Report, Scope, larger};
 use ferrite::Precision;
-use ferrite::backend::tuning::cache::Cache;
+use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use ferrite::backend::{Cuda, MAX_RHS};
 use ferrite::domain::{DeviceError, Domain, Result};
@@ -106,7 +106,7 @@ fn force(way: Way, nrhs: usize, path: &Path) -> Result {
             let microseconds = BTreeMap::from([(shape, Some(1.0))]);
             (launch, Entry { shape, default: 128.into(), microseconds, measured: "today".into() })
         });
-    Cache::add_to_file(path, &key, entries, false).map_err(failed)?;
+    TuneCache::add_to_file(path, &key, entries, false).map_err(failed)?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ cannot be fetched. With CI=true in the environment that is a failure.
 pub const PROFILE: &str = "quick";
 
 /// How a step ended.
-enum Outcome {
+enum StepOutcome {
     Passed,
     /// With the reason.
     LeftOut(String),
@@ -48,7 +48,7 @@ enum Outcome {
 /// The steps so far.
 #[derive(Default)]
 struct Steps {
-    done: Vec<(&'static str, Duration, Outcome)>,
+    done: Vec<(&'static str, Duration, StepOutcome)>,
     /// The name of the only step that is wanted, if not all are.
     only: Option<String>,
     /// Names of the tests that only `--full` runs.
@@ -65,8 +65,8 @@ impl Steps {
         let start = Instant::now();
         let result = work();
         let (outcome, word) = match &result {
-            Ok(()) => (Outcome::Passed, "passed"),
-            Err(_) => (Outcome::Failed, "failed"),
+            Ok(()) => (StepOutcome::Passed, "passed"),
+            Err(_) => (StepOutcome::Failed, "failed"),
         };
         println!("=== {name}: {word}, {:.1} s", start.elapsed().as_secs_f64());
         self.done.push((name, start.elapsed(), outcome));
@@ -74,16 +74,16 @@ impl Steps {
     }
 
     fn left_out(&mut self, name: &'static str, reason: &str) {
-        self.done.push((name, Duration::ZERO, Outcome::LeftOut(reason.to_string())));
+        self.done.push((name, Duration::ZERO, StepOutcome::LeftOut(reason.to_string())));
     }
 
     fn print(&self) {
         println!("\nsummary");
         for (name, time, outcome) in &self.done {
             let text = match outcome {
-                Outcome::Passed => "passed".to_string(),
-                Outcome::Failed => "FAILED".to_string(),
-                Outcome::LeftOut(reason) => format!("left out: {reason}"),
+                StepOutcome::Passed => "passed".to_string(),
+                StepOutcome::Failed => "FAILED".to_string(),
+                StepOutcome::LeftOut(reason) => format!("left out: {reason}"),
             };
             println!("  {name:<24} {:>7.1} s  {text}", time.as_secs_f64());
         }

@@ -18,7 +18,7 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelCode, KernelImage, foreign_kernels, kernel_image, kernel_images};
-pub use memory::{Buffer, Event, Peer, Pinned, Stream};
+pub use memory::{DeviceBuffer, Event, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
 
@@ -303,19 +303,19 @@ pub trait Backend: Send + Sync + 'static {
     fn memory(&self) -> Result<Memory>;
 
     /// Zeroed memory; `what` is named when there is too little.
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer>;
+    fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer>;
     /// Zeroed memory that other processes, or work beside the main order, may use until it is dropped.
-    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         self.allocate(bytes, what)
     }
     /// Host to device, to byte `offset` on.
-    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result;
+    fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result;
     /// Device to host, from byte `offset` on; waits.
-    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result;
+    fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result;
     /// Copies the first `bytes` of a buffer.
-    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result;
+    fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result;
     /// Zeroes a buffer.
-    fn clear(&self, buffer: &mut Buffer) -> Result;
+    fn clear(&self, buffer: &mut DeviceBuffer) -> Result;
 
     /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`, on a stream or in the main order.
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result;
@@ -324,7 +324,14 @@ pub trait Backend: Send + Sync + 'static {
     /// one in the main order may.
     fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
     /// The same, to number `slot` + j K + k of a buffer of doubles, where kernels may read it.
-    fn sum_into(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, to: (&Buffer, usize)) -> Result;
+    fn sum_into(
+        &self,
+        stream: Option<&Stream>,
+        kernel: Call<'_>,
+        n: u32,
+        nrhs: u32,
+        to: (&DeviceBuffer, usize),
+    ) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     ///
     /// # Panics
@@ -341,11 +348,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Memory for messages; `what` is named when there is too little.
     fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned>;
     /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
-    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
+    fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
-    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result;
+    fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result;
     /// What another process of this machine needs to write to a buffer.
-    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>>;
+    fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>>;
     /// Makes memory accessible that another process of this machine shares.
     fn open_peer(&self, handle: &[u8]) -> Result<Peer>;
     /// Where that memory is, for kernels and for the calls below.
@@ -353,7 +360,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
     fn copy_to_peer(
         &self,
-        from: &Buffer,
+        from: &DeviceBuffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,

@@ -13,7 +13,7 @@ use gpu_kernels::{FermionKind, LinkStorage};
 
 /// One measured operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct BenchRow {
     /// `wilson_dslash`, `axpy`, `copy` ….
     pub operator: String,
     /// `double`, `single`, `half`, `fp16`; empty for a copy.
@@ -76,10 +76,10 @@ pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
 }
 
 /// The copy by itself.
-pub fn copy(domain: &Domain) -> Result<Vec<Row>> {
+pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
-    Ok(vec![Row {
+    Ok(vec![BenchRow {
         operator: "copy".into(),
         precision: "",
         reconstruct: "",
@@ -97,13 +97,13 @@ fn measure(
     domain: &Domain,
     options: &Options,
     workload: impl FnOnce(&Domain, &Options, Extent, Visit) -> Result,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<BenchRow>> {
     let bandwidth = copy_bandwidth(domain)?;
     let processes = domain.grid().size() as f64;
     let mut rows = Vec::new();
     workload(domain, options, Extent::Shown, &mut |operation, call| {
         let seconds = time(domain, call)?;
-        rows.push(Row {
+        rows.push(BenchRow {
             operator: operation.name,
             precision: operation.precision.name(),
             reconstruct: operation.storage.map_or("", LinkStorage::name),
@@ -123,21 +123,21 @@ fn measure(
 /// An operator: the hopping term from one parity to the other, by itself and with what a solver adds to it, and the even-odd
 /// matrix. Of improved staggered operators link storages are those of the long links, which are in U(3) for those that keep
 /// a phase.
-pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<Row>> {
+pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::operator(domain, definition, options, extent, visit)
     })
 }
 
 /// Linear algebra on spinors of one parity.
-pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
+pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Wilson, options, extent, visit)
     })
 }
 
 /// Linear algebra on colour vectors of one parity.
-pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<Row>> {
+pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Staggered, options, extent, visit)
     })

@@ -1,6 +1,6 @@
 //! Links of an operator: from files to host memory, and from there to a device.
 use super::layout::Layout;
-use super::plan::{LinkFiles, PRECISIONS, Plan, name_of};
+use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
 use super::world::World;
 use super::{Failure, Outcome, fields};
 use ferrite::domain::Domain;
@@ -34,7 +34,7 @@ pub struct LinksRead {
 
 impl LinksRead {
     /// *Collective.* Reads the links of a plan.
-    pub fn of(plan: &Plan, layout: &Layout, world: &World) -> Outcome<Self> {
+    pub fn of(plan: &FermionPlan, layout: &Layout, world: &World) -> Outcome<Self> {
         let in_u3 = plan.definition().staggered().is_some_and(|links| links.in_u3);
         // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
         let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };

@@ -122,7 +122,7 @@ impl Systems {
 /// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without
 /// reading the links.
 #[derive(Debug)]
-pub struct Plan {
+pub struct FermionPlan {
     /// The links.
     pub links: LinkFiles,
     /// How to read them.
@@ -147,7 +147,7 @@ pub struct Plan {
     pub output: Option<PathBuf>,
 }
 
-impl Plan {
+impl FermionPlan {
     /// Resolves the settings of a solve. `None` if something is wrong, which `settings` then lists.
     pub fn for_solve(settings: &mut Settings) -> Option<Self> {
         Self::resolve(settings, true)
@@ -189,7 +189,7 @@ impl Plan {
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
         let output = output(settings, "output", count.map_or(fields, |count| (count * fields).max(2)));
         let ((mass, systems), (operator, parameters)) = (systems?, operator?);
-        Some(Plan {
+        Some(FermionPlan {
             links: links?,
             read,
             lattice: header?.lattice,

@@ -22,7 +22,7 @@ Plaquettes are Re tr P / 3 and the link trace is Re tr U / 3, averaged over the 
 /// Arguments of `plaquette`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct PlaquetteArguments {
     /// A gauge field in any format
     file: PathBuf,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct Arguments {
 }
 
 /// Measures on the device.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let device = choice.open(world)?;
     let lattice = lattice_of(&args.file, &args.read.reading(), world)?;

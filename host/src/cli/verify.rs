@@ -61,7 +61,7 @@ impl ReadFlags {
 /// Arguments of `verify`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct VerifyArguments {
     /// Links, spinors or colour vectors in any format
     file: PathBuf,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct Arguments {
 }
 
 /// Reads with all checks and says what was found.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let Reading { options, by } = args.read.reading();

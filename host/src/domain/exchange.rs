@@ -5,7 +5,7 @@ use super::Result;
 use super::peers::Peers;
 use super::trace::{Trace, Track};
 use super::transport::Transport;
-use crate::backend::{Backend, Buffer, Event, Ordered, Pinned, Stream};
+use crate::backend::{Backend, DeviceBuffer, Event, Ordered, Pinned, Stream};
 use crate::network::{HostBuffer, Message, Network, Reach};
 use comms::{Direction, ProcessGrid};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +24,12 @@ pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 /// message of the exchange before: that was packed after the kernels that read the last but one.
 pub(crate) struct Exchange {
     /// `[μ]`: backward and forward end of the directions that have zones. Before the memory that their messages use.
-    ends: [Option<[End; 2]>; 4],
+    ends: [Option<[ExchangeEnd; 2]>; 4],
     /// What others sent: `[turn][μ][forward]`, one zone behind the other; then a word for each zone, in which those who
     /// write into it count the exchanges.
-    zones: Buffer,
+    zones: DeviceBuffer,
     /// What others are sent: at the same places what their zone `[μ][forward]` needs.
-    packed: Buffer,
+    packed: DeviceBuffer,
     /// Bytes of all zones of a turn.
     total: usize,
     /// Number of the last exchange.
@@ -45,7 +45,7 @@ pub(crate) struct Exchange {
 }
 
 /// One end of one direction.
-struct End {
+struct ExchangeEnd {
     track: Track,
     /// Where its zone is, and what the neighbour beyond it gets in `packed`.
     offset: usize,
@@ -122,7 +122,7 @@ pub(crate) type Streams = [Option<[Stream; 2]>; 4];
 /// Addresses of zones: `[μ][forward]`.
 pub(crate) type Zones = [[*mut u8; 2]; 4];
 
-impl End {
+impl ExchangeEnd {
     fn is_straight(&self) -> bool {
         matches!(self.outgoing, Outgoing::Straight { .. }) || matches!(self.incoming, Incoming::Straight { .. })
     }
@@ -139,18 +139,18 @@ fn is_straight(backend: &dyn Backend, network: &dyn Network, transport: Transpor
 }
 
 fn with_streams<'a>(
-    ends: &'a mut [Option<[End; 2]>; 4],
+    ends: &'a mut [Option<[ExchangeEnd; 2]>; 4],
     streams: &'a Streams,
-) -> impl Iterator<Item = (&'a mut End, &'a Stream)> {
+) -> impl Iterator<Item = (&'a mut ExchangeEnd, &'a Stream)> {
     // Where an exchange has an end, there are streams.
     let pairs = ends.iter_mut().zip(streams).filter_map(|(ends, streams)| Some((ends.as_mut()?, streams.as_ref()?)));
     pairs.flat_map(|(ends, streams)| ends.iter_mut().zip(streams))
 }
 
 /// How faces leave a process, one bit each.
-pub(crate) struct Way;
+pub(crate) struct Route;
 
-impl Way {
+impl Route {
     /// Into the memory of the neighbour's device.
     pub const PEER: u8 = 1;
     /// By messages from the memory of this device.
@@ -164,16 +164,16 @@ const WORD: usize = 16;
 
 impl Exchange {
     /// Closes the memory of others; what they may still have open comes back.
-    pub fn let_go_of_peers(self) -> [Buffer; 2] {
+    pub fn let_go_of_peers(self) -> [DeviceBuffer; 2] {
         let Exchange { zones, packed, .. } = self;
         [zones, packed]
     }
-    /// Which ways it has, as bits of [`Way`].
+    /// Which ways it has, as bits of [`Route`].
     pub fn ways(&self) -> u8 {
-        let way = |end: &End| match &end.outgoing {
-            Outgoing::Peer { .. } => Way::PEER,
-            Outgoing::Straight { .. } => Way::STRAIGHT,
-            Outgoing::Message { .. } => Way::HOST,
+        let way = |end: &ExchangeEnd| match &end.outgoing {
+            Outgoing::Peer { .. } => Route::PEER,
+            Outgoing::Straight { .. } => Route::STRAIGHT,
+            Outgoing::Message { .. } => Route::HOST,
         };
         self.ends.iter().flatten().flatten().map(way).fold(0, |all, one| all | one)
     }
@@ -206,7 +206,7 @@ impl Exchange {
         {
             warn!("{problem}; what GPUs tell each other goes through the memory of the host");
         }
-        let end = |mu: usize, direction: Direction| -> Result<End> {
+        let end = |mu: usize, direction: Direction| -> Result<ExchangeEnd> {
             let neighbour = grid.neighbour(rank, mu, direction);
             let here = usize::from(direction == Direction::Forward);
             // Messages are named after the zone that they fill: that beyond the receiver's forward or backward end.
@@ -254,7 +254,7 @@ impl Exchange {
                 Incoming::Message { memory, receiver, copied: backend.event(false)?, received: false, since: None }
             };
             let track = Track::End(mu, here);
-            Ok(End { track, offset: offset(mu, here), bytes: bytes[mu], outgoing, incoming })
+            Ok(ExchangeEnd { track, offset: offset(mu, here), bytes: bytes[mu], outgoing, incoming })
         };
         let mut ends = [None, None, None, None];
         for (mu, slot) in ends.iter_mut().enumerate() {
@@ -419,7 +419,7 @@ impl Exchange {
     fn progress(&mut self, (backend, trace): (&dyn Backend, &Trace), streams: &Streams) -> Result<bool> {
         let (turn, mut all_sent) = (self.turn(), true);
         let first = turn * self.total;
-        let straight = self.ends.iter().flatten().flatten().any(End::is_straight);
+        let straight = self.ends.iter().flatten().flatten().any(ExchangeEnd::is_straight);
         // Packed, and the kernels done that read the zones of the last but one exchange: those came before.
         let packed = straight && backend.reached(&self.ready)?;
         for (end, stream) in with_streams(&mut self.ends, streams) {

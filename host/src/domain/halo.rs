@@ -44,7 +44,7 @@ impl Halo {
         let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
         (Track::End(mu, 0), backward)
     }
-    /// How faces have left this process so far, as bits of [`Way`](super::Way).
+    /// How faces have left this process so far, as bits of [`Route`](super::Route).
     pub fn ways(&self) -> u8 {
         lock(&self.exchanges).values().map(Exchange::ways).fold(0, |all, one| all | one)
     }

@@ -10,7 +10,7 @@ mod trace;
 mod transport;
 
 pub use error::{DeviceError, MOST_LOCAL_SITES, Result};
-pub(crate) use exchange::{Way, Zones};
+pub(crate) use exchange::{Route, Zones};
 pub(crate) use halo::{Halo, exchange_of, lock};
 pub use part::Part;
 pub(crate) use sums::{PartialSums, SumTarget};
@@ -30,10 +30,10 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Domain {
     backend: Arc<dyn Backend>,
-    shape: Arc<Shape>,
+    shape: Arc<DomainShape>,
 }
 
-struct Shape {
+struct DomainShape {
     global: Lattice,
     local: Lattice,
     grid: ProcessGrid,
@@ -96,7 +96,7 @@ impl Domain {
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
-        let shape = Shape { global, local, grid, network, halo, ends: upper | lower, closed: 0 };
+        let shape = DomainShape { global, local, grid, network, halo, ends: upper | lower, closed: 0 };
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
     /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
@@ -109,7 +109,7 @@ impl Domain {
             return Err(DeviceError::PartTooLarge { local: self.local() });
         }
         let closed = (0..4).map(|mu| u32::from(margin[mu] > 0) << mu).sum();
-        let shape = Shape {
+        let shape = DomainShape {
             global: lattice,
             local: lattice,
             grid: ProcessGrid::SINGLE,

@@ -2,7 +2,7 @@
 use super::Result;
 use super::exchange::ORDERED;
 use super::transport::Transport;
-use crate::backend::{Backend, Buffer, Peer};
+use crate::backend::{Backend, DeviceBuffer, Peer};
 use crate::network::Network;
 use comms::CommError;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ impl Peers {
         backend: &dyn Backend,
         network: &dyn Network,
         transport: Transport,
-        zones: &Buffer,
+        zones: &DeviceBuffer,
         room: usize,
     ) -> Result<(Self, Option<String>)> {
         let (rank, size) = (network.rank(), network.size());
@@ -77,7 +77,7 @@ impl Peers {
         &self,
         backend: &dyn Backend,
         network: &dyn Network,
-        (zones, room): (&Buffer, usize),
+        (zones, room): (&DeviceBuffer, usize),
         numbers: &[usize],
     ) -> Result<bool> {
         const FIELD: usize = 16;

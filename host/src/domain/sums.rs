@@ -1,6 +1,6 @@
 //! Sums of a reduction that is launched in parts.
 use super::{Domain, Result};
-use crate::backend::{Backend, Buffer, Call, MAX_RHS, REDUCTION_SLOTS, Stream};
+use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS, REDUCTION_SLOTS, Stream};
 
 /// Values of a reduction at most.
 const WIDTH: usize = 8;
@@ -11,7 +11,7 @@ pub(crate) enum SumTarget<'a> {
     /// To the host, which collects them.
     Host,
     /// To memory of the device, for kernels, which take them as they are.
-    Device(&'a Buffer),
+    Device(&'a DeviceBuffer),
 }
 
 impl SumTarget<'_> {

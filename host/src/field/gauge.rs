@@ -1,6 +1,6 @@
 //! Gauge fields on a device.
 use super::thin::ThinGauge;
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
@@ -10,7 +10,7 @@ use gpu_kernels::{Format, LinkStorage, Precision};
 /// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
 pub struct DeviceGauge {
     domain: Domain,
-    halves: [Buffer; 2],
+    halves: [DeviceBuffer; 2],
     factor: f64,
     precision: Precision,
     storage: LinkStorage,

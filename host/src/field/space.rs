@@ -1,7 +1,7 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::DeviceField;
 use super::sides::{Sides, coefficient};
-use crate::backend::{Buffer, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{DeviceBuffer, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::blas::{
@@ -28,7 +28,7 @@ pub struct FieldSpace {
     /// Those that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
-    pub(super) table: RefCell<Option<Buffer>>,
+    pub(super) table: RefCell<Option<DeviceBuffer>>,
 }
 
 impl FieldSpace {

@@ -1,7 +1,7 @@
 //! Links on a device, each kept once.
 use super::gauge::DeviceGauge;
 use super::host::{HostGauge, Matrix};
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::Part;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::ThinLinks;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
 pub struct ThinGauge {
     domain: Domain,
-    halves: Arc<[Buffer; 2]>,
+    halves: Arc<[DeviceBuffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
     /// where a part of the lattice has no more; 0 in directions that are not cut.
     border: [u32; 4],
@@ -233,7 +233,7 @@ impl ThinGauge {
     fn assert_double(&self) {
         assert_eq!(self.precision, Precision::Double, "links are changed in double precision");
     }
-    pub(crate) fn host_array(&self, staged: &Buffer) -> HostArray {
+    pub(crate) fn host_array(&self, staged: &DeviceBuffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())
     }
 }

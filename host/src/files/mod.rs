@@ -63,10 +63,10 @@ pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
 use crate::field::host::{HostField, HostGauge};
-use crate::gauge::measure::{Plaquette, Unitarity};
+use crate::gauge::measure::{Plaquettes, Unitarity};
 use crate::lattice::Lattice;
 use num_complex::Complex64;
-use payload::{ChecksumKind, LINKS, Sum, TWO_ROWS};
+use payload::{ChecksumKind, LINKS, PartialChecksum, TWO_ROWS};
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +189,7 @@ pub struct Header {
     /// Bytes from there to the end of the record or file.
     pub data_length: u64,
     /// Sort and value of the stored checksum.
-    pub checksum: Option<(ChecksumKind, Sum)>,
+    pub checksum: Option<(ChecksumKind, PartialChecksum)>,
     /// Stored plaquette, Re tr / 3.
     pub plaquette: Option<Printed>,
     /// Stored link trace, Re tr / 3.
@@ -288,14 +288,14 @@ pub enum Checksum {
         /// Which sort.
         kind: ChecksumKind,
         /// In the file.
-        stored: Sum,
+        stored: PartialChecksum,
         /// Of the data.
-        computed: Sum,
+        computed: PartialChecksum,
     },
 }
 
 impl Checksum {
-    fn compare(stored: Option<(ChecksumKind, Sum)>, computed: Sum) -> Self {
+    fn compare(stored: Option<(ChecksumKind, PartialChecksum)>, computed: PartialChecksum) -> Self {
         match stored {
             None => Self::Absent,
             Some((kind, stored)) if stored == computed => Self::Verified(kind),
@@ -324,7 +324,7 @@ pub struct GaugeFile {
     /// Whether the data is what was written.
     pub checksum: Checksum,
     /// Plaquettes of the links as stored.
-    pub plaquette: Plaquette,
+    pub plaquette: Plaquettes,
     /// Link trace of the links as stored.
     pub link_trace: f64,
     /// The worst of the links as stored.

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::io;
 
 /// The parts of a field that the processes have.
-pub(crate) struct Parts<'a> {
+pub(crate) struct FileParts<'a> {
     pub network: &'a dyn Network,
     /// By rank.
     pub sections: Vec<Section>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> FileParts<'a> {
     /// *Collective.* Each process tells its section, and the lattices of the fields that it has; or its trouble with a
     /// file. Fails on all processes if one has trouble, or if the sections are not those of the fields or do not make
     /// up the lattice.

@@ -177,7 +177,7 @@ fn written_lime_is_strict() {
 fn lime_file(records: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (kind, data) in records {
-        lime::append(&mut bytes, kind, lime::Flags::Middle, data);
+        lime::append(&mut bytes, kind, lime::MessageFlags::Middle, data);
     }
     bytes
 }
@@ -458,8 +458,8 @@ fn headers_of_lattices_beyond_32_bits_are_read() {
     let milc = WriteOptions { format: FileFormat::Milc, precision: FilePrecision::Single, ..Default::default() };
     let npy = WriteOptions { format: FileFormat::Npy, ..Default::default() };
     let heads = [
-        ((milc::frame(lattice, &milc).unwrap().head)(Sum::default()), 288),
-        ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(Sum::default()), 576),
+        ((milc::frame(lattice, &milc).unwrap().head)(PartialChecksum::default()), 288),
+        ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(PartialChecksum::default()), 576),
     ];
     for (head, site_bytes) in heads {
         match inspect(ReadFrom::Memory(&head), &ReadOptions::default()).unwrap_err().problem {

@@ -178,9 +178,9 @@ fn on_face(size: [usize; 4], mu: usize, site: [usize; 4]) -> usize {
 const TAG: Tag = 0x4700;
 
 /// Matrices on their way to this process.
-struct Reception(Box<dyn Message>);
+struct MatrixReception(Box<dyn Message>);
 
-impl Reception {
+impl MatrixReception {
     fn finish(mut self) -> Result<Vec<Matrix>, CommError> {
         self.0.wait()?;
         let bytes = self.0.bytes()?;
@@ -188,11 +188,11 @@ impl Reception {
     }
 }
 
-fn receive(network: &dyn Network, from: usize, tag: Tag, count: usize) -> Result<Reception, CommError> {
+fn receive(network: &dyn Network, from: usize, tag: Tag, count: usize) -> Result<MatrixReception, CommError> {
     let memory = vec![0u8; count * size_of::<Matrix>()];
     let mut message = network.receiver(from, tag, HostBuffer(Box::new(memory)))?;
     message.start()?;
-    Ok(Reception(message))
+    Ok(MatrixReception(message))
 }
 
 fn send(network: &dyn Network, to: usize, tag: Tag, matrices: &[Matrix]) -> Result<Box<dyn Message>, CommError> {

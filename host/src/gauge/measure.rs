@@ -8,7 +8,7 @@ use crate::domain::Result;
 use crate::field::ThinGauge;
 use crate::field::host::{HostGauge, Matrix};
 use crate::lattice::Exact;
-use gpu_kernels::gauge::{PLAQUETTE, Plaquette as PlaquetteKernel};
+use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::{Format, Precision};
 use rayon::prelude::*;
 
@@ -17,7 +17,7 @@ const BLOCK: usize = 512;
 
 /// Mean of Re tr P / 3 over the lattice, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). One for the unit field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plaquette {
+pub struct Plaquettes {
     /// Over all six planes.
     pub mean: f64,
     /// Over xy, xz, yz.
@@ -38,8 +38,8 @@ pub struct Unitarity {
 }
 
 /// Mean, spatial and temporal plaquette.
-pub fn plaquette(gauge: &HostGauge) -> Plaquette {
-    Plaquette::of_sums(plaquette_sums(&GaugePart::whole(gauge)), gauge.lattice().volume())
+pub fn plaquette(gauge: &HostGauge) -> Plaquettes {
+    Plaquettes::of_sums(plaquette_sums(&GaugePart::whole(gauge)), gauge.lattice().volume())
 }
 
 /// Mean of Re tr U / 3 over all links.
@@ -65,12 +65,12 @@ pub(crate) fn link_trace_of_sum(sum: Exact, volume: usize) -> f64 {
     sum.total() / (12.0 * volume as f64)
 }
 
-impl Plaquette {
+impl Plaquettes {
     /// Of the sums over a lattice of `volume` sites.
     pub(crate) fn of_sums(sums: [Exact; 2], volume: usize) -> Self {
         // Three planes of either sort, three colours.
         let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
-        Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal }
+        Plaquettes { mean: 0.5 * (spatial + temporal), spatial, temporal }
     }
 }
 
@@ -104,10 +104,10 @@ fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
 
 impl ThinGauge {
     /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
-    pub fn plaquette(&self) -> Result<(Plaquette, f64)> {
+    pub fn plaquette(&self) -> Result<(Plaquettes, f64)> {
         self.expect_in(Precision::Double)?;
         for parity in 0..2 {
-            let kernel = PlaquetteKernel {
+            let kernel = Plaquette {
                 here: self.links(parity),
                 there: self.links(1 - parity),
                 lattice: self.bordered(),
@@ -120,7 +120,7 @@ impl ThinGauge {
         self.domain().sums(&mut s)?;
         let volume = self.domain().global().volume() as f64;
         let (spatial, temporal) = ((s[0] + s[3]) / (9.0 * volume), (s[1] + s[4]) / (9.0 * volume));
-        let plaquette = Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal };
+        let plaquette = Plaquettes { mean: 0.5 * (spatial + temporal), spatial, temporal };
         Ok((plaquette, (s[2] + s[5]) / (12.0 * volume)))
     }
 }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn unit_field_is_one() {
         let gauge = HostGauge::unit(Lattice::new([2, 4, 2, 6]).unwrap());
-        assert_eq!(plaquette(&gauge), Plaquette { mean: 1.0, spatial: 1.0, temporal: 1.0 });
+        assert_eq!(plaquette(&gauge), Plaquettes { mean: 1.0, spatial: 1.0, temporal: 1.0 });
         assert_eq!(link_trace(&gauge), 1.0);
         assert_eq!(unitarity(&gauge).violation, 0.0);
     }

@@ -92,7 +92,7 @@ impl Generator {
         self.passes
     }
     /// Mean plaquettes, measured on the device.
-    pub fn plaquette(&self) -> Result<measure::Plaquette> {
+    pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
     /// The links as they are now.

@@ -1,6 +1,6 @@
 //! Which way faces travel fastest, measured.
 use super::{Beyond, Hop, hop};
-use crate::domain::{Domain, Result, Transport, Way};
+use crate::domain::{Domain, Result, Route, Transport};
 use crate::field::DeviceField;
 use gpu_kernels::{FermionKind, Precision};
 
@@ -39,7 +39,7 @@ pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
     let bits = domain.network().all_gather(&[halo.ways()])?.concat().into_iter().fold(0, |all, one| all | one);
     // What reaches a device may copy or not, as it was told.
     let peer = if halo.transport == Transport::Copy { Transport::Copy } else { Transport::Direct };
-    let all = [(Way::PEER, peer), (Way::STRAIGHT, Transport::Mpi), (Way::HOST, Transport::Host)];
+    let all = [(Route::PEER, peer), (Route::STRAIGHT, Transport::Mpi), (Route::HOST, Transport::Host)];
     Ok(all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, way)| way).collect())
 }
 

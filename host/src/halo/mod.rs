@@ -22,7 +22,7 @@ use gpu_kernels::lattice::Region;
 use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::{FermionKind, Precision};
-use regions::{Part, Parts};
+use regions::{Parts, RegionPart};
 
 /// What lies beyond the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,13 +91,13 @@ pub(crate) struct Outside<'a> {
 }
 
 /// Computes the sites of a region, which are so many.
-pub(crate) type Inside<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
+pub(crate) type InteriorLaunch<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
-pub(crate) type Exterior<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
+pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
 
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
 /// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
-pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
+pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
     if let Beyond::Blocks(extents) = hop.beyond {
@@ -123,7 +123,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
     let trace = Trace::new(recorder.as_mut());
     let main = (Track::Main, None);
     let mut inside = || match parts.interior {
-        Some(Part { region, sites }) => {
+        Some(RegionPart { region, sites }) => {
             trace.device(backend, main, &|| "interior".into(), &mut || inside(region, sites))
         }
         None => Ok(()),
@@ -135,7 +135,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
     trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
     let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
-        Some(Part { region, sites }) => {
+        Some(RegionPart { region, sites }) => {
             let name = || format!("exterior {}", direction(mu));
             let at = (if order.is_some() { track } else { Track::Main }, order);
             let part = || Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
@@ -147,7 +147,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
 }
 
 /// [`hop`] without neighbours: nothing is sent.
-fn in_blocks(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
+fn in_blocks(domain: &Domain, blocks: &Blocks, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
     let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();
@@ -159,11 +159,11 @@ fn in_blocks(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exte
         return outside(Outside { part: 1, region, sites, ghosts, stream: None });
     }
     let parts = Parts::new(&geometry, closed, 1);
-    if let Some(Part { region, sites }) = parts.interior {
+    if let Some(RegionPart { region, sites }) = parts.interior {
         inside(region, sites)?;
     }
     for (mu, part) in parts.exteriors.iter().enumerate() {
-        if let Some(Part { region, sites }) = *part {
+        if let Some(RegionPart { region, sites }) = *part {
             outside(Outside { part: 1 + mu, region, sites, ghosts, stream: None })?;
         }
     }

@@ -99,7 +99,7 @@ impl Force for GaugeDrive {
         links: &MovingLinks,
         step: f64,
         momenta: &mut MomentumField,
-    ) -> std::result::Result<(), super::Error> {
+    ) -> std::result::Result<(), super::HmcError> {
         let precision = if self.single { Precision::Single } else { Precision::Double };
         Ok(self.action.push(&*links.thin(precision)?, step, momenta)?)
     }

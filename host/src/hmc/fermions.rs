@@ -1,7 +1,7 @@
 //! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
-use super::Error;
+use super::HmcError;
 use super::force::Force;
-use super::gradient::{self, Hops};
+use super::gradient::{self, HopVectors};
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 use crate::domain::{DeviceError, Domain, Result};
@@ -167,13 +167,13 @@ impl Pseudofermions {
         &self.operator
     }
     /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
-    pub fn draw(&mut self, links: &MovingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, Error> {
+    pub fn draw(&mut self, links: &MovingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
         let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
         draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }
     /// φ = r ξ for given noise on the even sites, in double precision and one vector for each pseudofermion, and Σ |ξ|².
-    pub fn set_from(&mut self, links: &MovingLinks, noise: &DeviceField) -> std::result::Result<f64, Error> {
+    pub fn set_from(&mut self, links: &MovingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
@@ -185,11 +185,11 @@ impl Pseudofermions {
         self.field = field;
     }
     /// *Collective.* Σ ‖r φ‖²
-    pub fn action(&self, links: &MovingLinks) -> std::result::Result<f64, Error> {
+    pub fn action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
-    pub fn dynamics_action(&self, links: &MovingLinks) -> std::result::Result<f64, Error> {
+    pub fn dynamics_action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
         space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
@@ -201,7 +201,7 @@ impl Pseudofermions {
         links: &MovingLinks,
         function: &PartialFractions,
         b: &DeviceField,
-    ) -> std::result::Result<DeviceField, Error> {
+    ) -> std::result::Result<DeviceField, HmcError> {
         let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
         b.expect(domain, VECTORS, n)?;
         let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
@@ -226,7 +226,7 @@ impl Pseudofermions {
         solver: &ShiftedSolver,
         check: bool,
         b: &DeviceField,
-    ) -> std::result::Result<Vec<DeviceField>, Error> {
+    ) -> std::result::Result<Vec<DeviceField>, HmcError> {
         let space = space(b.domain(), b.precision(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
@@ -234,7 +234,7 @@ impl Pseudofermions {
         let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
         let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
-            .map_err(|error| Error::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
+            .map_err(|error| HmcError::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
         self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
         if check {
             self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), worse_residual));
@@ -247,14 +247,14 @@ impl Force for RefCell<Pseudofermions> {
     fn name(&self) -> String {
         self.borrow().name.clone()
     }
-    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), Error> {
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
         let this = self.borrow();
         let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
         let precision = solver.precision();
         let operator = this.operator.on(links, precision, TWO_ROWS, 0, 0.0, n)?;
         let space = space(domain, precision, n);
         let function = &this.functions.dynamics;
-        let mut hops = Hops::new(domain, precision, n * function.poles.len())?;
+        let mut hops = HopVectors::new(domain, precision, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
         space.convert_from(&this.field, &mut b)?;
         let x = this.solve(&operator, function, solver, false, &b)?;

@@ -1,5 +1,5 @@
 //! What moves momenta.
-use super::Error;
+use super::HmcError;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
 
@@ -8,5 +8,5 @@ pub trait Force {
     /// For reports.
     fn name(&self) -> String;
     /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
-    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), Error>;
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
 }

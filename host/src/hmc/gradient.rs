@@ -1,5 +1,5 @@
 //! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links.
-use super::Error;
+use super::HmcError;
 use super::fermions::QuarkOperator;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
@@ -19,16 +19,16 @@ use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{FermionKind, Format, Precision};
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
-pub(crate) struct Hops {
+pub(crate) struct HopVectors {
     fields: [DeviceField; 2],
     added: usize,
 }
 
-impl Hops {
+impl HopVectors {
     /// Room for `count` vectors in a precision.
     pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FermionKind::Staggered, precision, count);
-        Ok(Hops { fields: [field()?, field()?], added: 0 })
+        Ok(HopVectors { fields: [field()?, field()?], added: 0 })
     }
     fn precision(&self) -> Precision {
         self.fields[0].precision()
@@ -59,11 +59,11 @@ impl Hops {
         let Some(halo) = domain.halo() else { return Ok(self) };
         let width = lattice.border_width();
         let wide = domain.with_margin(width)?;
-        let mut bordered = Hops::new(&wide, self.precision(), self.fields[0].nrhs())?;
+        let mut bordered = HopVectors::new(&wide, self.precision(), self.fields[0].nrhs())?;
         for (parity, (from, to)) in self.fields.iter().zip(&mut bordered.fields).enumerate() {
             halo.fill_margin((from, from.nrhs()), to, parity as u32, width, across)?;
         }
-        Ok(Hops { added: self.added, ..bordered })
+        Ok(HopVectors { added: self.added, ..bordered })
     }
     fn pairs(&self, operator: &QuarkOperator) -> HopPairs {
         HopPairs {
@@ -88,11 +88,11 @@ pub fn hop_force(
     links: &MovingLinks,
     step: f64,
     momenta: &mut MomentumField,
-) -> std::result::Result<(), Error> {
+) -> std::result::Result<(), HmcError> {
     let domain = links.own().domain();
     let format = (FermionKind::Staggered, Precision::Double);
     [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
-    let mut hops = Hops::new(domain, Precision::Double, 1)?;
+    let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
     hops.add(x, y, 1.0)?;
     push(operator, hops, links, step, momenta)
 }
@@ -101,11 +101,11 @@ pub fn hop_force(
 /// even sites n, in the precision of Z.
 pub(crate) fn push(
     operator: &QuarkOperator,
-    hops: Hops,
+    hops: HopVectors,
     links: &MovingLinks,
     step: f64,
     momenta: &mut MomentumField,
-) -> std::result::Result<(), Error> {
+) -> std::result::Result<(), HmcError> {
     let precision = hops.precision();
     let thin = links.thin(precision)?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
@@ -128,7 +128,7 @@ pub(crate) fn push(
         }
         return Ok(());
     };
-    let gradient = Chain::new(&thin, paths, lattice)?.gradient(&hops.pairs(operator))?;
+    let gradient = ChainRule::new(&thin, paths, lattice)?.gradient(&hops.pairs(operator))?;
     let format = Format::between(precision, momenta.precision());
     for parity in 0..2 {
         let kernel = AddForce {
@@ -149,7 +149,7 @@ pub(crate) fn push(
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
 /// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
 /// c_3 G + c_L S_ν G + Σ_ρ S_ρ of the former, and each staple adds to the gradients of the links beside it.
-struct Chain<'a> {
+struct ChainRule<'a> {
     thin: &'a ThinGauge,
     paths: PathCoefficients,
     lattice: Bordered,
@@ -157,9 +157,9 @@ struct Chain<'a> {
     sum: ThinGauge,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> ChainRule<'a> {
     fn new(thin: &'a ThinGauge, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
-        Ok(Chain { thin, paths, lattice, sum: thin.empty_like()? })
+        Ok(ChainRule { thin, paths, lattice, sum: thin.empty_like()? })
     }
     fn backend(&self) -> &dyn Backend {
         self.thin.domain().backend()

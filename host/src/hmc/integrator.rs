@@ -17,7 +17,7 @@
 use super::force::Force;
 use super::links::MovingLinks;
 use super::momenta::MomentumField;
-use super::{Error, PlanError};
+use super::{HmcError, PlanError};
 
 /// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
 pub const MINIMUM_NORM: f64 = 0.193_183_327_503_783_6;
@@ -148,7 +148,7 @@ impl Dynamics<'_> {
     ///
     /// # Errors
     /// [`PlanError::NoSteps`], momenta in another precision than the links, and those of the forces and the device.
-    pub fn run(&self, links: &mut MovingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), Error> {
+    pub fn run(&self, links: &mut MovingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
     /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
@@ -158,7 +158,7 @@ impl Dynamics<'_> {
         momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<(), Error> {
+    ) -> Result<(), HmcError> {
         check_steps(self.levels.iter().map(|level| level.steps))?;
         self.level(0, links, momenta, tau, watch)
     }
@@ -169,7 +169,7 @@ impl Dynamics<'_> {
         momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<(), Error> {
+    ) -> Result<(), HmcError> {
         let Some(level) = self.levels.get(number) else {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
             return Ok(());

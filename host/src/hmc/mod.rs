@@ -30,7 +30,7 @@ use crate::domain::DeviceError;
 /// Why a trajectory could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum HmcError {
     /// The device, or other processes.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -80,8 +80,8 @@ pub enum PlanError {
     },
 }
 
-impl From<BackendError> for Error {
+impl From<BackendError> for HmcError {
     fn from(error: BackendError) -> Self {
-        Error::Device(error.into())
+        HmcError::Device(error.into())
     }
 }

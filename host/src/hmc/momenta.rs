@@ -1,5 +1,5 @@
 //! Momenta of links on a device.
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
 use crate::field::host::{HostGauge, Matrix};
@@ -14,7 +14,7 @@ use gpu_kernels::{Format, Precision};
 /// A traceless anti-Hermitian matrix for each link, its momentum or a force, in double or in single precision.
 pub struct MomentumField {
     domain: Domain,
-    halves: [Buffer; 2],
+    halves: [DeviceBuffer; 2],
     precision: Precision,
 }
 

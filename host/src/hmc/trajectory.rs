@@ -6,7 +6,7 @@ use super::force::Force;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::MovingLinks;
 use super::momenta::{MomentumField, distance};
-use super::{Error, PlanError};
+use super::{HmcError, PlanError};
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
 use crate::field::{FullField, ThinGauge};
@@ -95,7 +95,7 @@ pub struct Noise<'a> {
 
 /// What came of a trajectory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TrajectoryOutcome {
     /// Its number.
     pub number: u32,
     /// H at the start.
@@ -132,7 +132,7 @@ impl Chain {
         links: &ThinGauge,
         precision: Precision,
         quarks: Vec<Pseudofermions>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, HmcError> {
         plan.check(quarks.len())?;
         let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
         let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, MovingLinks::new(links, precision)?);
@@ -165,7 +165,12 @@ impl Chain {
     ///
     /// # Errors
     /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; the device.
-    pub fn trajectory(&mut self, number: u32, noise: Option<Noise>, and_back: bool) -> Result<Outcome, Error> {
+    pub fn trajectory(
+        &mut self,
+        number: u32,
+        noise: Option<Noise>,
+        and_back: bool,
+    ) -> Result<TrajectoryOutcome, HmcError> {
         let (seed, domain) = (self.plan.seed, self.domain().clone());
         self.count();
         match noise {
@@ -219,10 +224,10 @@ impl Chain {
         if !accepted {
             self.links.own_mut().copy_from(&before)?;
         }
-        Ok(Outcome { number, start, end, delta, accepted, iterations, irreversibility })
+        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility })
     }
     /// *Collective.* All parts of H, in double.
-    pub fn energies(&self) -> Result<Energies, Error> {
+    pub fn energies(&self) -> Result<Energies, HmcError> {
         let mut energies = Energies {
             gauge: self.plan.gauge.value(&*self.links.thin(Precision::Double)?)?,
             kinetic: self.momenta.kinetic_energy()?,
@@ -233,7 +238,7 @@ impl Chain {
         }
         Ok(energies)
     }
-    fn dynamics(&mut self, watched: bool) -> Result<(), Error> {
+    fn dynamics(&mut self, watched: bool) -> Result<(), HmcError> {
         let Chain { plan, links, momenta, quarks, gauge, watch } = self;
         let level = |level: &LevelPlan| Level {
             forces: level
@@ -254,7 +259,7 @@ impl Chain {
         }
     }
     /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
-    fn way_back(&mut self, before: &ThinGauge, first: &MomentumField) -> Result<[f64; 2], Error> {
+    fn way_back(&mut self, before: &ThinGauge, first: &MomentumField) -> Result<[f64; 2], HmcError> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
         self.dynamics(false)?;

@@ -1,7 +1,7 @@
 //! The chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace, FullField};
-use crate::hmc::Error;
+use crate::hmc::HmcError;
 use crate::hmc::fermions::{QuarkOperator, draw_noise};
 use crate::hmc::links::MovingLinks;
 use gpu_kernels::random::purpose;
@@ -51,7 +51,7 @@ pub fn condensate(
     mass: f64,
     noise: &FullField,
     tol: f64,
-) -> std::result::Result<Vec<Estimate>, Error> {
+) -> std::result::Result<Vec<Estimate>, HmcError> {
     let (domain, n) = (links.own().domain(), noise.even.nrhs());
     let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, n);
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
@@ -66,7 +66,7 @@ pub fn condensate(
         let params = SolverParams { tol, max_iterations: 100_000, ..Default::default() }.into();
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
         let info = multishift_cg(&space, &normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
-            .map_err(|why| Error::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
+            .map_err(|why| HmcError::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dots = vec![Complex64::ZERO; n];
         space.dot(noise.parity(parity), &x[0], &mut dots)?;
         for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.whole.true_residual) {

@@ -7,7 +7,7 @@ use super::field_strength::{FieldStrengths, field_strengths};
 use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
 use crate::domain::Result;
 use crate::field::ThinGauge;
-use crate::hmc::Error;
+use crate::hmc::HmcError;
 use crate::hmc::action::{GaugeAction, GaugeDrive};
 use crate::hmc::force::Force;
 use crate::hmc::links::MovingLinks;
@@ -90,7 +90,7 @@ impl Flow {
         self.links.own()
     }
     /// *Collective.* Goes on by `step`.
-    pub fn step(&mut self, step: f64) -> std::result::Result<(), Error> {
+    pub fn step(&mut self, step: f64) -> std::result::Result<(), HmcError> {
         // The velocity holds what the last move was, of which −17/9 and −1 times belong to the next ones.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;

@@ -4,7 +4,7 @@ use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL, POLYAKOV
 use crate::domain::Result;
 use crate::field::ThinGauge;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
-use crate::gauge::measure::Plaquette;
+use crate::gauge::measure::Plaquettes;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopMeans {
     /// Of Re tr / 3.
-    pub plaquette: Plaquette,
+    pub plaquette: Plaquettes,
     /// Of Re tr / 3 over all rectangles of two links by one.
     pub rectangle: f64,
     /// Of tr / 3 of the links along t.
@@ -34,7 +34,7 @@ impl LoopMeans {
     }
     /// Whether all are numbers.
     pub fn is_finite(&self) -> bool {
-        let Plaquette { mean, spatial, temporal } = self.plaquette;
+        let Plaquettes { mean, spatial, temporal } = self.plaquette;
         [mean, spatial, temporal, self.rectangle].iter().all(|x| x.is_finite()) && self.polyakov.is_finite()
     }
     /// Puts them into an object of JSON.
@@ -53,14 +53,14 @@ impl LoopMeans {
 }
 
 /// Puts the mean, the spatial and the temporal plaquette into an object of JSON.
-pub fn put_plaquette(object: &mut Value, plaquette: &Plaquette) {
+pub fn put_plaquette(object: &mut Value, plaquette: &Plaquettes) {
     PLAQUETTE.put(object, plaquette.mean);
     PLAQUETTE_SPATIAL.put(object, plaquette.spatial);
     PLAQUETTE_TEMPORAL.put(object, plaquette.temporal);
 }
 
 /// A line for each of them, for people.
-pub fn plaquette_text(plaquette: &Plaquette) -> String {
-    let Plaquette { mean, spatial, temporal } = *plaquette;
+pub fn plaquette_text(plaquette: &Plaquettes) -> String {
+    let Plaquettes { mean, spatial, temporal } = *plaquette;
     PLAQUETTE.line_of(mean) + &PLAQUETTE_SPATIAL.line_of(spatial) + &PLAQUETTE_TEMPORAL.line_of(temporal)
 }

@@ -32,7 +32,7 @@ pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
     Ok(Complex64::new(sums[0], sums[1]) / (3 * gx * gy * gz) as f64)
 }
 
-type Line = [Complex64; 9];
+type LineMatrix = [Complex64; 9];
 
 /// Local products of links in double precision along t.
 fn time_lines(
@@ -42,7 +42,7 @@ fn time_lines(
     parity: usize,
     sites: usize,
     length: usize,
-) -> Result<Vec<Line>> {
+) -> Result<Vec<LineMatrix>> {
     let bytes = sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>();
     let buffer = domain.backend().allocate(bytes, "products of links along t")?;
     let out = view::matrices(&buffer, sites, Matrices::site_bytes::<f64>());
@@ -56,7 +56,7 @@ fn time_lines(
 }
 
 /// The products of all processes' lines with this place in space, in the order of t; only of use to the first of them.
-fn join(domain: &Domain, mine: &[Line]) -> Result<Vec<Line>> {
+fn join(domain: &Domain, mine: &[LineMatrix]) -> Result<Vec<LineMatrix>> {
     let grid = *domain.grid();
     let all = domain.network().all_gather(bytemuck::cast_slice(mine)).map_err(DeviceError::from)?;
     let here = grid.coordinates(domain.network().rank());
@@ -68,11 +68,11 @@ fn join(domain: &Domain, mine: &[Line]) -> Result<Vec<Line>> {
         .map(|(at, bytes)| (at[3], bytes))
         .collect();
     column.sort_by_key(|(t, _)| *t);
-    let unit: Line = std::array::from_fn(|k| if k % 4 == 0 { Complex64::ONE } else { Complex64::ZERO });
+    let unit: LineMatrix = std::array::from_fn(|k| if k % 4 == 0 { Complex64::ONE } else { Complex64::ZERO });
     let mut product = vec![unit; mine.len()];
     for (_, bytes) in column {
-        let mut lines = vec![Line::default(); mine.len()];
-        bytemuck::cast_slice_mut::<Line, u8>(&mut lines).copy_from_slice(bytes);
+        let mut lines = vec![LineMatrix::default(); mine.len()];
+        bytemuck::cast_slice_mut::<LineMatrix, u8>(&mut lines).copy_from_slice(bytes);
         for (p, next) in product.iter_mut().zip(lines) {
             let old = *p;
             *p = std::array::from_fn(|k| (0..3).map(|j| old[3 * (k / 3) + j] * next[3 * j + k % 3]).sum());

@@ -119,7 +119,7 @@ pub static CLOVER: Definition = Definition {
 };
 
 /// The coefficients of a clover term as typed.
-enum Typed {
+enum ClovCoefficients {
     /// c_sw and u_0.
     Improvement(f64, f64),
     /// Chroma's clovCoeffR and clovCoeffT.
@@ -132,11 +132,13 @@ impl CloverParams {
     pub(super) fn resolve(keys: &mut dyn Keys) -> Option<(Self, Schur, Map<String, Value>)> {
         let wilson = WilsonParams::resolve(keys);
         let schur = choose(keys, "schur", &SCHURS).unwrap_or_default();
-        let typed = Typed::resolve(keys);
+        let typed = ClovCoefficients::resolve(keys);
         let (wilson, typed) = (wilson?, typed?);
         let (params, csw, u0, r, t) = match typed {
-            Typed::Improvement(csw, u0) => (CloverParams::isotropic(wilson, csw, u0), Some(csw), Some(u0), None, None),
-            Typed::Chroma(r, t) => (CloverParams::anisotropic(wilson, r, t), None, None, Some(r), Some(t)),
+            ClovCoefficients::Improvement(csw, u0) => {
+                (CloverParams::isotropic(wilson, csw, u0), Some(csw), Some(u0), None, None)
+            }
+            ClovCoefficients::Chroma(r, t) => (CloverParams::anisotropic(wilson, r, t), None, None, Some(r), Some(t)),
         };
         let term = json!({
             "csw": csw, "u0": u0, "r": r, "t": t, "space": params.space, "time": params.time,
@@ -148,7 +150,7 @@ impl CloverParams {
     }
 }
 
-impl Typed {
+impl ClovCoefficients {
     fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let csw = keys.number("csw", "a number", &|_| true);
         let u0 = keys.number("u0", "a number above 0", &|u0| u0 > 0.0);
@@ -171,7 +173,7 @@ impl Typed {
                     }
                 }
                 let u0 = if has_u0 { u0 } else { Some(1.0) };
-                Some(Typed::Improvement(csw?, u0?))
+                Some(ClovCoefficients::Improvement(csw?, u0?))
             }
             (false, true) => {
                 if has_u0 {
@@ -181,7 +183,7 @@ impl Typed {
                     let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
                     keys.conflict(here, there, &format!("needs {there} beside it"));
                 }
-                Some(Typed::Chroma(r?, t?))
+                Some(ClovCoefficients::Chroma(r?, t?))
             }
         }
     }

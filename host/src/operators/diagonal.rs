@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The kernels of the rows of M with some kind of A. Without those that are optional, rows take two launches, or more sums
 /// than are asked for.
-pub(crate) struct Rows {
+pub(crate) struct DiagonalKernels {
     /// A⁻¹ D ψ and x + b A⁻¹ D ψ
     pub inverse: &'static Instances<WilsonRow>,
     /// A x + b D ψ
@@ -22,8 +22,12 @@ pub(crate) struct Rows {
 }
 
 /// Rows whose A is a number.
-pub(super) static NUMBER_ROWS: Rows =
-    Rows { inverse: &WILSON_ROW, term: Some(&WILSON_ROW), dot: Some(&WILSON_ROW_DOT), dots: &WILSON_ROW_DOTS };
+pub(super) static NUMBER_ROWS: DiagonalKernels = DiagonalKernels {
+    inverse: &WILSON_ROW,
+    term: Some(&WILSON_ROW),
+    dot: Some(&WILSON_ROW_DOT),
+    dots: &WILSON_ROW_DOTS,
+};
 
 /// DiagonalForm of A, A⁻¹, A† and A⁻†, and on which sites.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +45,7 @@ pub(crate) trait SiteTerm {
     /// For rows with it. What is in there must not outlive the term.
     fn arguments(&self, form: DiagonalForm) -> DiagonalArguments;
     /// The kernels of these rows.
-    fn rows(&self) -> &'static Rows;
+    fn rows(&self) -> &'static DiagonalKernels;
     /// Refuses an operator for which it was not made.
     fn check(&self, wilson: &Wilson) -> Result;
     /// The same, in double precision, rounded to another one.
@@ -54,10 +58,10 @@ pub(crate) trait SiteTerm {
 
 /// The site-diagonal term A of a Wilson-like operator in a precision: a number, the blocks of a clover term …
 #[derive(Clone)]
-pub struct Diagonal(Kind);
+pub struct Diagonal(DiagonalTerm);
 
 #[derive(Clone)]
-enum Kind {
+enum DiagonalTerm {
     Number(f64),
     Term(Arc<dyn SiteTerm>),
 }
@@ -65,33 +69,33 @@ enum Kind {
 impl Diagonal {
     /// A number times 1, such as 4 + m of the Wilson operator.
     pub fn number(d: f64) -> Self {
-        Diagonal(Kind::Number(d))
+        Diagonal(DiagonalTerm::Number(d))
     }
     pub(crate) fn of(term: impl SiteTerm + 'static) -> Self {
-        Diagonal(Kind::Term(Arc::new(term)))
+        Diagonal(DiagonalTerm::Term(Arc::new(term)))
     }
     /// What it is where it is more than a number.
     pub(crate) fn term(&self) -> Option<&dyn SiteTerm> {
         match &self.0 {
-            Kind::Number(_) => None,
-            Kind::Term(term) => Some(&**term),
+            DiagonalTerm::Number(_) => None,
+            DiagonalTerm::Term(term) => Some(&**term),
         }
     }
     /// The number s in A = s B, which goes into the factors of hops. B = 1 where A is a number, else B = A.
     pub(crate) fn scale(&self) -> f64 {
         match self.0 {
-            Kind::Number(d) => d,
-            Kind::Term(_) => 1.0,
+            DiagonalTerm::Number(d) => d,
+            DiagonalTerm::Term(_) => 1.0,
         }
     }
     /// A or A†, B⁻¹ or B⁻†, for rows. What is in there must not outlive the term.
     pub(crate) fn arguments(&self, form: DiagonalForm) -> DiagonalArguments {
         match &self.0 {
-            Kind::Number(d) => DiagonalArguments::mass(if form.inverse { 1.0 } else { *d }),
-            Kind::Term(term) => term.arguments(form),
+            DiagonalTerm::Number(d) => DiagonalArguments::mass(if form.inverse { 1.0 } else { *d }),
+            DiagonalTerm::Term(term) => term.arguments(form),
         }
     }
-    pub(crate) fn rows(&self) -> &'static Rows {
+    pub(crate) fn rows(&self) -> &'static DiagonalKernels {
         self.term().map_or(&NUMBER_ROWS, SiteTerm::rows)
     }
     /// The same rounded from double to another precision.
@@ -109,8 +113,8 @@ impl Diagonal {
     }
     pub(crate) fn check(&self, wilson: &Wilson) -> Result {
         match &self.0 {
-            Kind::Number(d) => expect_number(*d, wilson),
-            Kind::Term(term) => term.check(wilson),
+            DiagonalTerm::Number(d) => expect_number(*d, wilson),
+            DiagonalTerm::Term(term) => term.check(wilson),
         }
     }
 }
@@ -121,14 +125,18 @@ pub(crate) fn expect_number(found: f64, wilson: &Wilson) -> Result {
     if found == expected { Ok(()) } else { Err(DeviceError::OtherTerm { found, expected }) }
 }
 
-pub(super) static CLOVER_ROWS: Rows =
-    Rows { inverse: &CLOVER_ROW, term: Some(&CLOVER_SUM_ROW), dot: Some(&CLOVER_ROW_DOT), dots: &CLOVER_ROW_DOTS };
+pub(super) static CLOVER_ROWS: DiagonalKernels = DiagonalKernels {
+    inverse: &CLOVER_ROW,
+    term: Some(&CLOVER_SUM_ROW),
+    dot: Some(&CLOVER_ROW_DOT),
+    dots: &CLOVER_ROW_DOTS,
+};
 
 impl SiteTerm for DeviceClover {
     fn arguments(&self, DiagonalForm { parity, inverse, .. }: DiagonalForm) -> DiagonalArguments {
         DiagonalArguments::clover(self.blocks(parity, inverse), inverse)
     }
-    fn rows(&self) -> &'static Rows {
+    fn rows(&self) -> &'static DiagonalKernels {
         &CLOVER_ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {
@@ -158,6 +166,6 @@ impl From<DeviceClover> for Diagonal {
 }
 impl From<Arc<DeviceClover>> for Diagonal {
     fn from(term: Arc<DeviceClover>) -> Self {
-        Diagonal(Kind::Term(term))
+        Diagonal(DiagonalTerm::Term(term))
     }
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// What is made of an operator M.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum OperatorForm {
     /// M
     #[default]
     Plain,

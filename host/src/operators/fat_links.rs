@@ -4,7 +4,7 @@
 //! [`operators`](crate::operators) put in; so coefficients here have the signs for that. MILC's files hold both:
 //! [`with_phases`] goes between the two.
 use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, ThinGauge};
@@ -81,7 +81,7 @@ impl PathCoefficients {
 
 /// One matrix for each site of a lattice with its border.
 pub(crate) struct MatrixField {
-    halves: [Buffer; 2],
+    halves: [DeviceBuffer; 2],
     sites: usize,
     site_bytes: usize,
 }

@@ -15,7 +15,7 @@ mod wilson_like;
 
 pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
 pub use diagonal::{Diagonal, DiagonalForm};
-pub use even_odd::{EvenOdd, Form};
+pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
     Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, Term, WilsonLike, choose,

@@ -1,5 +1,5 @@
 //! Operators as users choose them: what each is called, which parameters it has, and the registry of all of them.
-use super::diagonal::{Diagonal, Rows};
+use super::diagonal::{Diagonal, DiagonalKernels};
 use super::staggered::{Smearing, StaggeredLinks, StaggeredOperator, StaggeredParams};
 use super::wilson::{TimeBoundary, WilsonParams};
 use super::wilson_like::Schur;
@@ -159,7 +159,7 @@ pub struct Term {
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
     /// Kernels with it.
-    pub(crate) rows: &'static Rows,
+    pub(crate) rows: &'static DiagonalKernels,
     /// Kernels that make it.
     pub(crate) setup: &'static [&'static Table],
 }

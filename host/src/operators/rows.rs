@@ -1,6 +1,6 @@
 //! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
 //! sites near a cut by one for rows of its kind that also looks into ghost zones.
-use super::diagonal::Rows;
+use super::diagonal::DiagonalKernels;
 use super::wilson::Wilson;
 use crate::backend::{Call, view};
 use crate::domain::Result;
@@ -16,7 +16,7 @@ use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW, WilsonRow};
 
 /// What a row computes: with A the term that `diagonal` has, D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ.
-pub(super) struct Row<'a> {
+pub(super) struct WilsonHop<'a> {
     /// Parity of the sites of the result.
     pub parity: usize,
     /// With D† instead of D.
@@ -37,18 +37,18 @@ pub(super) struct Row<'a> {
 
 /// Which sums a row comes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sums {
+pub(super) enum RowSums {
     /// (w, y) and ‖y‖²
     Dot,
     /// What BiCGstab's second half step needs.
     Dots,
 }
 
-impl<'a> Row<'a> {
+impl<'a> WilsonHop<'a> {
     /// out = D ψ
     pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
         let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_ROW);
-        Row { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
+        WilsonHop { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
     }
     /// out = a x + b D ψ
     pub fn sum(
@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
         (b, input): (f64, &'a DeviceField),
         out: &'a DeviceField,
     ) -> Self {
-        Row { x: Some(x), b, diagonal: DiagonalArguments::mass(a), ..Self::hops(parity, dagger, input, out) }
+        WilsonHop { x: Some(x), b, diagonal: DiagonalArguments::mass(a), ..Self::hops(parity, dagger, input, out) }
     }
     /// All fields.
     fn fields(&self) -> [&'a DeviceField; 3] {
@@ -82,7 +82,7 @@ impl<'a> Row<'a> {
 
 impl Wilson {
     /// Computes a row.
-    pub(super) fn launch(&self, row: &Row<'_>) -> Result {
+    pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
         let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row) as u32, self.format());
         self.expect(&row.fields(), nrhs as usize)?;
         let interior = row.interior;
@@ -102,9 +102,9 @@ impl Wilson {
     /// Computes a row with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to be collected.
     pub(super) fn launch_sums(
         &self,
-        row: &Row<'_>,
-        rows: &Rows,
-        (which, w): (Sums, &DeviceField),
+        row: &WilsonHop<'_>,
+        rows: &DiagonalKernels,
+        (which, w): (RowSums, &DeviceField),
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
@@ -112,8 +112,8 @@ impl Wilson {
         self.expect(&row.fields(), nrhs)?;
         self.expect(&[w], nrhs)?;
         let (interior, values) = match which {
-            Sums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
-            Sums::Dots => (rows.dots, 8),
+            RowSums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
+            RowSums::Dots => (rows.dots, 8),
         };
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
         hop(
@@ -133,10 +133,10 @@ impl Wilson {
         )?;
         Ok(sums.into_inner())
     }
-    fn hop_of(&self, row: &Row<'_>) -> Hop {
+    fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
         Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), sides: self.sides_of(row) }
     }
-    fn sides_of(&self, row: &Row<'_>) -> usize {
+    fn sides_of(&self, row: &WilsonHop<'_>) -> usize {
         self.sides().of(row.input.nrhs())
     }
 }

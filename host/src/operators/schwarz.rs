@@ -1,9 +1,9 @@
 //! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
 //! each of them as a preconditioner (Babich et al. 2011, section 8.1).
 use super::even_odd::Width;
-use super::rows::Sums;
+use super::rows::RowSums;
 use super::wilson_like::{EvenOddWilson, Schur};
-use crate::backend::{Buffer, Call, LAUNCH_SUMS, view};
+use crate::backend::{Call, DeviceBuffer, LAUNCH_SUMS, view};
 use crate::domain::SumTarget;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
@@ -32,7 +32,7 @@ pub trait BlockOperator: LinearOperator<FieldSpace> {
     fn sums_up(&self) -> bool;
     /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
     #[doc(hidden)]
-    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums>;
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums>;
 }
 
 impl BlockOperator for EvenOddWilson {
@@ -48,8 +48,8 @@ impl BlockOperator for EvenOddWilson {
     fn sums_up(&self) -> bool {
         self.complement() == Schur::Symmetric
     }
-    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &Buffer) -> Result<DeviceSums> {
-        let parts = self.schur_sums(x, out, (Sums::Dot, x), SumTarget::Device(sums))?;
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums> {
+        let parts = self.schur_sums(x, out, (RowSums::Dot, x), SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }
@@ -63,7 +63,7 @@ pub struct MrInBlocks {
     /// Right-hand sides that are worked on.
     sides: Width,
     fields: RefCell<[DeviceField; 2]>,
-    sums: Buffer,
+    sums: DeviceBuffer,
     margin: Option<Margin>,
 }
 

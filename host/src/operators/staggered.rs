@@ -5,7 +5,7 @@ use super::clover::U0;
 use super::even_odd::{EvenOdd, Width};
 use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, choose};
 use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
-use crate::backend::{Buffer, Call, view};
+use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
@@ -390,7 +390,7 @@ impl Staggered {
     }
     /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
     pub fn dslash(&self, parity: usize, input: &DeviceField, out: &mut DeviceField) -> Result {
-        self.launch(&Row { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
+        self.launch(&StaggeredHop { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
     }
     /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
     pub fn dslash_add(
@@ -400,7 +400,7 @@ impl Staggered {
         (b, input): (f64, &DeviceField),
         out: &mut DeviceField,
     ) -> Result {
-        self.launch(&Row { parity, sum: true, a, b, input, x, out })
+        self.launch(&StaggeredHop { parity, sum: true, a, b, input, x, out })
     }
     /// Whether fields are where the links are, in their precision, with so many right-hand sides.
     fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
@@ -408,7 +408,7 @@ impl Staggered {
         fields.iter().try_for_each(|field| field.expect(self.links.domain(), kind, nrhs))
     }
     /// Computes a row.
-    fn launch(&self, row: &Row<'_>) -> Result {
+    fn launch(&self, row: &StaggeredHop<'_>) -> Result {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
         self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
         let ([(interior, _), (exterior, _)], format) = (self.links.kernels(), self.links.format());
@@ -425,13 +425,13 @@ impl Staggered {
             },
         )
     }
-    fn hop_of(&self, row: &Row<'_>) -> Hop {
+    fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
         let sides = self.sides.of(row.input.nrhs());
         Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.
-    fn launch_sums(&self, row: &Row<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
+    fn launch_sums(&self, row: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
         let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
         self.expect(&[row.input, row.out, row.x, w], nrhs)?;
         let ([(_, interior), (_, exterior)], format) = (self.links.kernels(), self.links.format());
@@ -464,7 +464,7 @@ impl Staggered {
 }
 
 /// What a row computes: D ψ, or a x + b D ψ.
-struct Row<'a> {
+struct StaggeredHop<'a> {
     parity: usize,
     sum: bool,
     a: f64,
@@ -474,7 +474,7 @@ struct Row<'a> {
     out: &'a DeviceField,
 }
 
-impl Row<'_> {
+impl StaggeredHop<'_> {
     /// As kernels have it, with w and for the sites of a region.
     fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
         let StaggeredLinks { near, long } = &*staggered.links;
@@ -509,7 +509,7 @@ pub struct EvenOddStaggered {
     constant: f64,
     other: RefCell<DeviceField>,
     /// Sums that stay on the device.
-    sums: Buffer,
+    sums: DeviceBuffer,
 }
 
 impl EvenOddStaggered {
@@ -536,7 +536,8 @@ impl EvenOddStaggered {
     ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        let row = Row { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
+        let row =
+            StaggeredHop { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
         self.staggered.launch_sums(&row, w, target)
     }
     /// The operator on all sites.

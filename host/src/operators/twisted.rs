@@ -1,6 +1,6 @@
 //! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). It is M† with −μ,
 //! between two γ5: γ5 M(μ) γ5 = M†(−μ).
-use super::diagonal::{Diagonal, DiagonalForm, Rows, SiteTerm, expect_number};
+use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
 use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike};
 use super::wilson::{BC_TIME, KAPPA, MASS, NU, TimeBoundary, Wilson, WilsonParams, XI};
 use super::wilson_like::Schur;
@@ -72,7 +72,8 @@ pub static TWISTED: Definition = Definition {
     }),
 };
 
-static ROWS: Rows = Rows { inverse: &TWISTED_ROW, term: None, dot: None, dots: &TWISTED_ROW_DOTS };
+static ROWS: DiagonalKernels =
+    DiagonalKernels { inverse: &TWISTED_ROW, term: None, dot: None, dots: &TWISTED_ROW_DOTS };
 
 /// a + iμγ5, in every precision.
 struct Twist {
@@ -84,7 +85,7 @@ impl SiteTerm for Twist {
     fn arguments(&self, DiagonalForm { inverse, dagger, .. }: DiagonalForm) -> DiagonalArguments {
         DiagonalArguments::twisted(self.a, if dagger { -self.mu } else { self.mu }, inverse)
     }
-    fn rows(&self) -> &'static Rows {
+    fn rows(&self) -> &'static DiagonalKernels {
         &ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {

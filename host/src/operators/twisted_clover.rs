@@ -1,7 +1,7 @@
 //! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
 //! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute.
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
-use super::diagonal::{Diagonal, DiagonalForm, Rows, SiteTerm, expect_number};
+use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
 use super::operator::{Definition, Details, Key, Operator, Term, WilsonLike};
 use super::twisted::{MU, TWIST_FLOPS, mu};
 use super::wilson::{TimeBoundary, Wilson, WilsonParams};
@@ -73,7 +73,8 @@ static KEYS: [&Key; 10] = {
     keys
 };
 
-static ROWS: Rows = Rows { inverse: &TWISTED_CLOVER_ROW, term: None, dot: None, dots: &TWISTED_CLOVER_ROW_DOTS };
+static ROWS: DiagonalKernels =
+    DiagonalKernels { inverse: &TWISTED_CLOVER_ROW, term: None, dot: None, dots: &TWISTED_CLOVER_ROW_DOTS };
 
 /// A + iμγ5 in a precision.
 struct TwistedTerm {
@@ -107,7 +108,7 @@ impl SiteTerm for TwistedTerm {
         }
         DiagonalArguments::twisted_clover(self.clover.blocks(parity, false), sign * self.mu)
     }
-    fn rows(&self) -> &'static Rows {
+    fn rows(&self) -> &'static DiagonalKernels {
         &ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {

@@ -3,7 +3,7 @@
 use super::diagonal::{Diagonal, NUMBER_ROWS};
 use super::even_odd::Width;
 use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
-use super::rows::Row;
+use super::rows::WilsonHop;
 use super::wilson_like::Schur;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FullField};
@@ -183,7 +183,7 @@ impl Wilson {
     }
     /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
-        self.launch(&Row::hops(parity, dagger, input, out))
+        self.launch(&WilsonHop::hops(parity, dagger, input, out))
     }
     /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
     #[allow(clippy::too_many_arguments)]
@@ -195,7 +195,7 @@ impl Wilson {
         by: (f64, &DeviceField),
         out: &mut DeviceField,
     ) -> Result {
-        self.launch(&Row::sum(parity, dagger, ax, by, out))
+        self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
     }
     /// `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {

@@ -1,7 +1,7 @@
 //! Wilson-like operators, M = A − h D with A diagonal in the sites, even-odd preconditioned: Wilson, Wilson-clover …
 use super::diagonal::{Diagonal, DiagonalForm};
 use super::even_odd::EvenOdd;
-use super::rows::{Row, Sums};
+use super::rows::{RowSums, WilsonHop};
 use super::wilson::{DSLASH_FLOPS, Wilson};
 use crate::domain::{DeviceError, Result};
 use crate::domain::{PartialSums, SumTarget};
@@ -72,7 +72,7 @@ impl EvenOddWilson {
     }
     /// `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
-        self.wilson.launch(&self.inverse_row(Row::hops(parity, dagger, input, out)))
+        self.wilson.launch(&self.inverse_row(WilsonHop::hops(parity, dagger, input, out)))
     }
     /// `out` = A x, or what else of A is asked for, on the sites of one parity.
     pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
@@ -101,9 +101,9 @@ impl EvenOddWilson {
         FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), nrhs)
     }
     /// A row whose hops are divided by B.
-    fn inverse_row<'a>(&self, row: Row<'a>) -> Row<'a> {
+    fn inverse_row<'a>(&self, row: WilsonHop<'a>) -> WilsonHop<'a> {
         let form = DiagonalForm { parity: row.parity, inverse: true, dagger: row.dagger };
-        Row { diagonal: self.diagonal.arguments(form), interior: self.diagonal.rows().inverse, ..row }
+        WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.rows().inverse, ..row }
     }
     fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let kappa = self.kappa();
@@ -112,7 +112,7 @@ impl EvenOddWilson {
             // M̂ x = x − κ² B⁻¹ D B⁻¹ D x, and the same with D† where B is 1.
             (Schur::Symmetric, false, _) | (Schur::Symmetric, true, None) => {
                 self.dslash(1, dagger, x, &mut odd)?;
-                let row = Row::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
+                let row = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
                 self.wilson.launch(&self.inverse_row(row))
             }
             // M̂† x = x − κ² D† B⁻† D† B⁻† x
@@ -129,12 +129,12 @@ impl EvenOddWilson {
                 let hop = -self.wilson.params().hop() * kappa;
                 match self.diagonal.rows().term {
                     Some(interior) => {
-                        let row = Row::sum(0, dagger, (1.0, x), (hop, &odd), out);
-                        self.wilson.launch(&Row { diagonal, interior, ..row })
+                        let row = WilsonHop::sum(0, dagger, (1.0, x), (hop, &odd), out);
+                        self.wilson.launch(&WilsonHop { diagonal, interior, ..row })
                     }
                     None => {
                         self.launch_diagonal(diagonal, x, out)?;
-                        self.wilson.launch(&Row::sum(0, dagger, (1.0, out), (hop, &odd), out))
+                        self.wilson.launch(&WilsonHop::sum(0, dagger, (1.0, out), (hop, &odd), out))
                     }
                 }
             }
@@ -145,13 +145,13 @@ impl EvenOddWilson {
         &self,
         x: &DeviceField,
         out: &mut DeviceField,
-        sums: (Sums, &DeviceField),
+        sums: (RowSums, &DeviceField),
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         let kappa = self.kappa();
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        let row = self.inverse_row(Row::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
+        let row = self.inverse_row(WilsonHop::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
         self.wilson.launch_sums(&row, self.diagonal.rows(), sums, target)
     }
 }
@@ -172,7 +172,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
             dot.iter_mut().for_each(|d| *d = d.conj());
             return Ok(());
         }
-        space.dot_of(self.schur_sums(x, out, (Sums::Dot, w), SumTarget::Host)?, dot, norm2)
+        space.dot_of(self.schur_sums(x, out, (RowSums::Dot, w), SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -186,7 +186,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
             self.apply(x, out)?;
             return space.dots(x, out, w, dots);
         }
-        space.dots_of(self.schur_sums(x, out, (Sums::Dots, w), SumTarget::Host)?, dots)
+        space.dots_of(self.schur_sums(x, out, (RowSums::Dots, w), SumTarget::Host)?, dots)
     }
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)

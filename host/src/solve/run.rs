@@ -2,7 +2,7 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::formats::Formats;
-use super::ladder::{Climbed, Problem, climb};
+use super::ladder::{Climbed, ParitySystem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::Request;
 use super::scale::Scales;
@@ -165,7 +165,7 @@ impl FullSystem {
     }
 }
 
-impl Problem for FullSystem {
+impl ParitySystem for FullSystem {
     fn space(&self) -> &FieldSpace {
         &self.space
     }

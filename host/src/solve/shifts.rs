@@ -3,7 +3,7 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::formats::{Formats, StaggeredFormats};
-use super::ladder::{Climbed, Problem, climb};
+use super::ladder::{Climbed, ParitySystem, climb};
 use super::report::{Climb, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
@@ -372,7 +372,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let operators = self.operators(parity, self.outcomes[i].shift)?;
-        let mut problem = Shifted {
+        let mut problem = ShiftedParity {
             space: &self.space,
             operator: operators.exact(),
             rhs: self.sources.parity(parity),
@@ -450,7 +450,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
 }
 
 /// (M†M + σ) x = b on the sites of one parity.
-struct Shifted<'a> {
+struct ShiftedParity<'a> {
     space: &'a FieldSpace,
     operator: Rc<dyn EvenOdd>,
     rhs: &'a DeviceField,
@@ -458,14 +458,14 @@ struct Shifted<'a> {
     x: &'a mut DeviceField,
 }
 
-impl Shifted<'_> {
+impl ShiftedParity<'_> {
     /// A guess that is no number is none.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }
 }
 
-impl Problem for Shifted<'_> {
+impl ParitySystem for ShiftedParity<'_> {
     fn space(&self) -> &FieldSpace {
         self.space
     }

@@ -14,7 +14,7 @@ use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::MovingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
-use ferrite::hmc::{Error, hop_force, spectrum};
+use ferrite::hmc::{HmcError, hop_force, spectrum};
 use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
 use ferrite::observables::flow::{Flow, FlowAction};
@@ -25,7 +25,7 @@ use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-type Result<T = ()> = std::result::Result<T, Error>;
+type Result<T = ()> = std::result::Result<T, HmcError>;
 
 /// What was computed, by name: matrices for links, and numbers.
 #[derive(Default)]

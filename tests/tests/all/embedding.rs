@@ -14,7 +14,7 @@ use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::MovingLinks;
 use ferrite::hmc::momenta::{MomentumField, distance};
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
-use ferrite::hmc::{Error, PlanError, hop_force};
+use ferrite::hmc::{HmcError, PlanError, hop_force};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{
@@ -419,7 +419,7 @@ fn paths_beyond_the_border_are_errors() {
         let links = MovingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
         let pushed = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
-        assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
+        assert!(matches!(pushed, Err(HmcError::Device(DeviceError::Grid(_)))), "{pushed:?}");
         Ok::<_, std::convert::Infallible>(())
     })
     .unwrap();
@@ -443,7 +443,7 @@ fn plans_without_a_way_are_errors() {
     };
     let chain = |length, levels| Chain::new(plan(length, levels), &thin, Precision::Double, Vec::new());
     let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
-        Err(Error::Plan(why)) => why,
+        Err(HmcError::Plan(why)) => why,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("a chain of length {length}"),
     };
@@ -457,7 +457,7 @@ fn plans_without_a_way_are_errors() {
     let mut chain = chain(0.5, vec![level(2, vec![])]).unwrap();
     let (momenta, noise) = (generate::random(lattice, 1), [HostColour::zero(lattice)]);
     let noisy = chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &noise }), false);
-    assert!(matches!(noisy, Err(Error::Plan(PlanError::Noise { found: 1, expected: 0 }))), "{noisy:?}");
+    assert!(matches!(noisy, Err(HmcError::Plan(PlanError::Noise { found: 1, expected: 0 }))), "{noisy:?}");
     assert!(chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &[] }), false).is_ok());
 }
 

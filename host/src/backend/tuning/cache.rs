@@ -95,7 +95,7 @@ impl Entry {
 
 /// Everything that a file holds: entries of any number of devices.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cache {
+pub struct TuneCache {
     devices: BTreeMap<DeviceKey, BTreeMap<LaunchKey, Entry>>,
 }
 
@@ -115,7 +115,7 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(folder.or_else(|| Some(path("HOME")?.join(".cache")))?.join("ferrite").join("tune.json"))
 }
 
-impl Cache {
+impl TuneCache {
     /// Reads a file. One that is not there, or empty, is a cache without entries.
     pub fn read(path: &Path) -> Result<Self, CacheError> {
         let bytes = match fs::read(path) {
@@ -309,8 +309,8 @@ mod tests {
         let microseconds = times.into_iter().map(|(block, time)| (Shape::from(block), time)).collect();
         Entry { shape: block.into(), default: 128.into(), microseconds, measured: "2026-11-21 10:00:00 UTC".into() }
     }
-    fn file() -> (tempdir::Folder, PathBuf) {
-        let folder = tempdir::Folder::new();
+    fn file() -> (tempdir::TestFolder, PathBuf) {
+        let folder = tempdir::TestFolder::new();
         let path = folder.0.join("deep").join("tune.json");
         (folder, path)
     }
@@ -319,13 +319,13 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let (_folder, path) = file();
-        assert_eq!(Cache::read(&path).unwrap(), Cache::default());
+        assert_eq!(TuneCache::read(&path).unwrap(), TuneCache::default());
         let (one, other) = (device("A \"quoted\" GPU"), device("Z"));
-        Cache::add_to_file(&path, &one, [(launch("b"), entry(32)), (launch("a"), entry(128))], false).unwrap();
+        TuneCache::add_to_file(&path, &one, [(launch("b"), entry(32)), (launch("a"), entry(128))], false).unwrap();
         // A second writer adds to what is there and replaces what it has measured anew.
-        Cache::add_to_file(&path, &other, [(launch("a"), entry(32))], false).unwrap();
-        Cache::add_to_file(&path, &one, [(launch("a"), entry(32))], false).unwrap();
-        let cache = Cache::read(&path).unwrap();
+        TuneCache::add_to_file(&path, &other, [(launch("a"), entry(32))], false).unwrap();
+        TuneCache::add_to_file(&path, &one, [(launch("a"), entry(32))], false).unwrap();
+        let cache = TuneCache::read(&path).unwrap();
         assert_eq!(cache.len(), 3);
         let of_one: Vec<_> = cache.of(&one).map(|(key, entry)| (key.kernel.as_str(), entry.clone())).collect();
         assert_eq!(of_one, [("a", entry(32)), ("b", entry(32))]);
@@ -340,7 +340,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, [".tune.json.lock", "tune.json"]);
-        assert_eq!(Cache::default().to_json().parse::<Value>().unwrap()["devices"], serde_json::json!([]));
+        assert_eq!(TuneCache::default().to_json().parse::<Value>().unwrap()["devices"], serde_json::json!([]));
     }
 
     #[test]
@@ -352,18 +352,18 @@ mod tests {
                 scope.spawn(move || {
                     for i in 0..4 {
                         let key = launch(&format!("kernel_{k}_{i}"));
-                        Cache::add_to_file(path, &device("A"), [(key, entry(32))], false).unwrap();
+                        TuneCache::add_to_file(path, &device("A"), [(key, entry(32))], false).unwrap();
                     }
                 });
             }
         });
-        assert_eq!(Cache::read(&path).unwrap().len(), 32);
+        assert_eq!(TuneCache::read(&path).unwrap().len(), 32);
     }
 
     #[test]
     fn files_that_are_no_caches_are_told_apart() {
         let (_folder, path) = file();
-        Cache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap();
+        TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         for (bad, part) in [
             (good[..good.len() / 2].to_string(), "line"),
@@ -377,7 +377,7 @@ mod tests {
             ("[]".into(), "format"),
         ] {
             fs::write(&path, &bad).unwrap();
-            let error = Cache::read(&path).unwrap_err();
+            let error = TuneCache::read(&path).unwrap_err();
             assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
             let message = error.to_string();
             assert!(
@@ -385,25 +385,25 @@ mod tests {
                 "{message}"
             );
             // It is not overwritten unless that is wanted.
-            Cache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap_err();
+            TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), bad);
-            Cache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], true).unwrap();
+            TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], true).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), good);
         }
         fs::write(&path, good.replace("\"version\": 2", "\"version\": 1")).unwrap();
-        let message = Cache::read(&path).unwrap_err().to_string();
+        let message = TuneCache::read(&path).unwrap_err().to_string();
         assert!(message.contains("version 2") && message.contains("version 1"), "{message}");
         // An empty file is what `mktemp` makes.
         fs::write(&path, "\n").unwrap();
-        assert!(Cache::read(&path).unwrap().is_empty());
+        assert!(TuneCache::read(&path).unwrap().is_empty());
     }
 
     #[test]
     fn places_that_cannot_be_written() {
         let (_folder, path) = file();
         fs::create_dir_all(&path).unwrap();
-        assert!(matches!(Cache::read(&path), Err(CacheError::Unreadable { .. })));
-        let add = |path: &Path| Cache::add_to_file(path, &device("A"), [(launch("a"), entry(32))], true);
+        assert!(matches!(TuneCache::read(&path), Err(CacheError::Unreadable { .. })));
+        let add = |path: &Path| TuneCache::add_to_file(path, &device("A"), [(launch("a"), entry(32))], true);
         assert!(add(&path).unwrap_err().to_string().contains("not a regular file"));
         let file = path.parent().unwrap().join("file");
         fs::write(&file, "").unwrap();

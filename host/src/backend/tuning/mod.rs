@@ -2,7 +2,7 @@
 //! sides.
 //!
 //! The best [`Shape`] depends on the kernel, its precision and reconstruction, the number of sites and right-hand
-//! sides, and the device. [`Tuner`] knows what was measured for a device, from a [file](cache::Cache) that
+//! sides, and the device. [`Tuner`] knows what was measured for a device, from a [file](cache::TuneCache) that
 //! `ferrite tune` fills and every other run only reads: [`tune`](crate::tune) launches what is to be measured. It knows nothing of CUDA: a device is a function that says how
 //! long a launch takes.
 //!
@@ -42,7 +42,7 @@ pub use key::{DeviceKey, LaunchKey, kernels_hash};
 pub use search::SearchError;
 pub use shape::{NoShape, Shape};
 
-use cache::Cache;
+use cache::TuneCache;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -125,17 +125,17 @@ impl Tuner {
         let mut problem = None;
         let cache = match (tuning.mode, &tuning.cache) {
             (Mode::Off, _) => return Ok(Self::off()),
-            (Mode::Use, None) => Cache::default(),
-            (Mode::Use, Some(path)) => Cache::read(path).unwrap_or_else(|error| {
+            (Mode::Use, None) => TuneCache::default(),
+            (Mode::Use, Some(path)) => TuneCache::read(path).unwrap_or_else(|error| {
                 problem = Some(error);
-                Cache::default()
+                TuneCache::default()
             }),
             (Mode::Search { .. }, None) => return Err(CacheError::NoPlace),
             (Mode::Search { retune }, Some(path)) => {
                 // Better now than after all measurements.
                 cache::prepare(path)?;
-                match Cache::read(path) {
-                    Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if retune => Cache::default(),
+                match TuneCache::read(path) {
+                    Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if retune => TuneCache::default(),
                     other => other?,
                 }
             }
@@ -228,7 +228,7 @@ impl Tuner {
             return Ok(0);
         }
         let count = new.len();
-        Cache::add_to_file(path, device, new, retune)?;
+        TuneCache::add_to_file(path, device, new, retune)?;
         known.values_mut().for_each(|known| known.saved = true);
         Ok(count)
     }
@@ -240,17 +240,17 @@ mod tempdir {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    pub struct Folder(pub PathBuf);
-    impl Folder {
+    pub struct TestFolder(pub PathBuf);
+    impl TestFolder {
         pub fn new() -> Self {
             static NUMBER: AtomicU32 = AtomicU32::new(0);
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let folder = std::env::temp_dir().join(format!("ferrite-tune-{}-{number}", std::process::id()));
             std::fs::create_dir_all(&folder).unwrap();
-            Folder(folder)
+            TestFolder(folder)
         }
     }
-    impl Drop for Folder {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }

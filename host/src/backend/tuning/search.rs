@@ -22,7 +22,7 @@ pub enum SearchError<E> {
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// The winner.
     pub best: Shape,
     /// Shortest time of each candidate in seconds, or `None` if it has none.
@@ -35,7 +35,7 @@ pub(super) fn search<E>(
     default: Shape,
     candidates: &[Shape],
     mut measure: impl FnMut(Shape) -> Result<f64, E>,
-) -> Result<Found, SearchError<E>> {
+) -> Result<SearchResult, SearchError<E>> {
     let all: BTreeSet<Shape> = candidates.iter().copied().chain([default]).collect();
     let mut seconds: BTreeMap<Shape, Option<f64>> = all.iter().map(|&block| (block, None)).collect();
     let mut first_error = None;
@@ -61,7 +61,7 @@ pub(super) fn search<E>(
     let as_fast = |block: &Shape| seconds[block].is_some_and(|time| time <= (1.0 + NOISE) * best);
     let winner = if as_fast(&default) { Some(default) } else { all.iter().copied().find(as_fast) };
     match (winner, first_error) {
-        (Some(best), _) => Ok(Found { best, seconds }),
+        (Some(best), _) => Ok(SearchResult { best, seconds }),
         (None, Some(error)) => Err(SearchError::Failed(error)),
         (None, None) => Err(SearchError::NoTime),
     }
@@ -74,7 +74,7 @@ mod tests {
     const BLOCKS: [u32; 4] = [32, 64, 128, 256];
 
     /// A device whose time is a function of the block size, and how often it was asked.
-    fn run(time: impl Fn(u32, usize) -> Result<f64, String>) -> (Result<Found, SearchError<String>>, Vec<u32>) {
+    fn run(time: impl Fn(u32, usize) -> Result<f64, String>) -> (Result<SearchResult, SearchError<String>>, Vec<u32>) {
         let mut calls = Vec::new();
         let found = search(128.into(), &BLOCKS.map(Shape::from), |shape| {
             let block = shape.block();

@@ -1,5 +1,5 @@
 //! The tuner with a device that is a function.
-use super::tempdir::Folder;
+use super::tempdir::TestFolder;
 use super::*;
 use std::cell::RefCell;
 use std::fs;
@@ -9,14 +9,14 @@ const RETUNE: Mode = Mode::Search { retune: true };
 const BLOCKS: [u32; 4] = [32, 64, 128, 256];
 
 /// Fastest at `best` threads; counts launches.
-struct Device {
+struct FakeDevice {
     best: u32,
     calls: RefCell<Vec<u32>>,
 }
 
-impl Device {
+impl FakeDevice {
     fn new(best: u32) -> Self {
-        Device { best, calls: RefCell::default() }
+        FakeDevice { best, calls: RefCell::default() }
     }
     fn block(&self, tuner: &Tuner, launch: &LaunchKey) -> u32 {
         let measure = |shape: Shape| {
@@ -42,9 +42,9 @@ fn open(mode: Mode, path: &Path) -> Tuner {
 
 #[test]
 fn a_search_is_remembered() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
-    let device = Device::new(64);
+    let device = FakeDevice::new(64);
     let tuner = open(SEARCH, &path);
     assert_eq!(device.block(&tuner, &launch("a")), 64);
     assert_eq!(device.calls(), 6);
@@ -72,18 +72,18 @@ fn a_search_is_remembered() {
     let again = open(SEARCH, &path);
     assert_eq!((device.block(&again, &launch("a")), device.block(&again, &launch("c"))), (64, 64));
     assert_eq!((device.calls(), again.save().unwrap()), (6, 1));
-    assert_eq!(Cache::read(&path).unwrap().len(), 5);
+    assert_eq!(TuneCache::read(&path).unwrap().len(), 5);
 }
 
 #[test]
 fn retuning_measures_known_launches_once_more() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
     let tuner = open(SEARCH, &path);
-    Device::new(64).block(&tuner, &launch("a"));
-    Device::new(64).block(&tuner, &launch("b"));
+    FakeDevice::new(64).block(&tuner, &launch("a"));
+    FakeDevice::new(64).block(&tuner, &launch("b"));
     tuner.save().unwrap();
-    let (tuner, device) = (open(RETUNE, &path), Device::new(256));
+    let (tuner, device) = (open(RETUNE, &path), FakeDevice::new(256));
     assert_eq!((device.block(&tuner, &launch("a")), device.block(&tuner, &launch("a"))), (256, 256));
     assert_eq!(device.calls(), 6);
     assert_eq!(tuner.save().unwrap(), 1);
@@ -93,9 +93,9 @@ fn retuning_measures_known_launches_once_more() {
 
 #[test]
 fn off_reads_and_writes_nothing() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
-    let device = Device::new(64);
+    let device = FakeDevice::new(64);
     let search = open(SEARCH, &path);
     device.block(&search, &launch("a"));
     search.save().unwrap();
@@ -124,9 +124,9 @@ fn off_reads_and_writes_nothing() {
 
 #[test]
 fn other_devices_drivers_and_kernels_are_unknown() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
-    let (tuner, device) = (open(SEARCH, &path), Device::new(64));
+    let (tuner, device) = (open(SEARCH, &path), FakeDevice::new(64));
     device.block(&tuner, &launch("a"));
     tuner.save().unwrap();
     device.calls();
@@ -139,20 +139,20 @@ fn other_devices_drivers_and_kernels_are_unknown() {
         let tuner = Tuner::open(tuning(Mode::Use), other.clone()).unwrap();
         assert_eq!(device.block(&tuner, &launch("a")), 128);
         // Its own entry goes beside the others.
-        let (tuner, slow) = (Tuner::open(tuning(SEARCH), other).unwrap(), Device::new(32));
+        let (tuner, slow) = (Tuner::open(tuning(SEARCH), other).unwrap(), FakeDevice::new(32));
         assert_eq!(slow.block(&tuner, &launch("a")), 32);
         tuner.save().unwrap();
     }
     assert_eq!(device.block(&open(Mode::Use, &path), &launch("a")), 64);
     assert_eq!(device.calls(), 0);
-    assert_eq!(Cache::read(&path).unwrap().len(), 4);
+    assert_eq!(TuneCache::read(&path).unwrap().len(), 4);
 }
 
 #[test]
 fn files_that_cannot_be_used() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
-    let device = Device::new(64);
+    let device = FakeDevice::new(64);
     for (text, part) in [
         ("{ \"format\": \"ferr", "line 1"),
         (r#"{"format": "ferrite tune cache", "version": 7, "devices": {}}"#, "version 7"),
@@ -171,7 +171,7 @@ fn files_that_cannot_be_used() {
         let tuner = open(RETUNE, &path);
         assert_eq!(device.block(&tuner, &launch("a")), 64);
         tuner.save().unwrap();
-        assert_eq!(Cache::read(&path).unwrap().len(), 1);
+        assert_eq!(TuneCache::read(&path).unwrap().len(), 1);
     }
     let unplaced = Tuner::open(Tuning { mode: SEARCH, cache: None }, key());
     assert!(matches!(unplaced, Err(CacheError::NoPlace)));
@@ -183,23 +183,26 @@ fn files_that_cannot_be_used() {
 
 #[test]
 fn two_searches_at_once_keep_both() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
     let (one, other) = (open(SEARCH, &path), open(SEARCH, &path));
-    Device::new(64).block(&one, &launch("a"));
-    Device::new(256).block(&other, &launch("b"));
+    FakeDevice::new(64).block(&one, &launch("a"));
+    FakeDevice::new(256).block(&other, &launch("b"));
     one.save().unwrap();
     other.save().unwrap();
     let tuner = open(Mode::Use, &path);
-    assert_eq!((Device::new(32).block(&tuner, &launch("a")), Device::new(32).block(&tuner, &launch("b"))), (64, 256));
+    assert_eq!(
+        (FakeDevice::new(32).block(&tuner, &launch("a")), FakeDevice::new(32).block(&tuner, &launch("b"))),
+        (64, 256)
+    );
 }
 
 #[test]
 fn a_block_that_the_kernel_does_not_take_is_not_used() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
     let tuner = open(SEARCH, &path);
-    Device::new(256).block(&tuner, &launch("a"));
+    FakeDevice::new(256).block(&tuner, &launch("a"));
     tuner.save().unwrap();
     let never = |_| -> Result<f64, String> { panic!("measured") };
     let tuner = open(Mode::Use, &path);
@@ -210,7 +213,7 @@ fn a_block_that_the_kernel_does_not_take_is_not_used() {
 
 #[test]
 fn a_search_without_a_winner_leaves_nothing() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let tuner = open(SEARCH, &folder.0.join("tune.json"));
     let shapes = BLOCKS.map(Shape::from);
     let failed = tuner.shape(&launch("a"), shapes[2], &shapes, Err::<f64, Shape>);
@@ -222,14 +225,14 @@ fn a_search_without_a_winner_leaves_nothing() {
 
 #[test]
 fn numbers_of_sites_nearby_take_what_was_measured() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.0.join("tune.json");
     let tuner = open(SEARCH, &path);
     let at = |sites| LaunchKey { sites, ..launch("a") };
-    Device::new(64).block(&tuner, &at(4096));
-    Device::new(256).block(&tuner, &at(8192));
+    FakeDevice::new(64).block(&tuner, &at(4096));
+    FakeDevice::new(256).block(&tuner, &at(8192));
     tuner.save().unwrap();
-    let (tuner, never) = (open(Mode::Use, &path), Device::new(32));
+    let (tuner, never) = (open(Mode::Use, &path), FakeDevice::new(32));
     // The interior of a part has less sites than the part.
     for (sites, block) in [(4096, 64), (3840, 64), (2731, 64), (2730, 128), (6000, 256), (5700, 64), (12289, 128)] {
         assert_eq!(never.block(&tuner, &at(sites)), block, "{sites} sites");
@@ -238,7 +241,7 @@ fn numbers_of_sites_nearby_take_what_was_measured() {
         assert_eq!(never.block(&tuner, &other), 128);
     }
     // A search measures each number by itself.
-    let device = Device::new(32);
+    let device = FakeDevice::new(32);
     assert_eq!(device.block(&open(SEARCH, &path), &at(3840)), 32);
     assert_eq!((never.calls(), device.calls()), (0, 6));
 }

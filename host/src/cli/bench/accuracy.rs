@@ -26,7 +26,7 @@ same in double precision with 18 reals on the CPU (figure 6 of Clark et al., arX
 /// Arguments of `bench accuracy`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct AccuracyArguments {
     /// Extents [default: 24,24,24,32 on a GPU, 8,8,8,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
@@ -38,7 +38,7 @@ pub struct Arguments {
 }
 
 /// Compares and prints.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     context.world.only_one("bench accuracy")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
     if let Some(path) = &args.plot {

@@ -20,7 +20,7 @@ use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
 use indicatif::ProgressBar;
-use record::Record;
+use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ printed when it is done; with -o the same command goes on where it ended.";
 /// Arguments of `measure`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct MeasureArguments {
     /// Gauge fields in any format
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -79,16 +79,16 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Where the flow goes, and how.
-struct Course {
+struct FlowCourse {
     end: f64,
     step: f64,
     action: FlowAction,
     every: u32,
 }
 
-impl Course {
+impl FlowCourse {
     /// From the flags; none without `--flow`, which the others then have nothing to do with.
-    fn of(args: &Arguments) -> Outcome<Option<Self>> {
+    fn of(args: &MeasureArguments) -> Outcome<Option<Self>> {
         let Some(end) = args.flow else {
             let given = [
                 ("--flow-step", args.flow_step.is_some()),
@@ -105,7 +105,7 @@ impl Course {
             Action::Symanzik => FlowAction::Symanzik,
         };
         let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
-        Ok(Some(Course { end, step, action, every }))
+        Ok(Some(FlowCourse { end, step, action, every }))
     }
     fn json(&self) -> Value {
         let action = match self.action {
@@ -120,9 +120,9 @@ impl Course {
 }
 
 /// Measures all files on the device.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
-    let course = world.agree(Course::of(args))?;
+    let course = world.agree(FlowCourse::of(args))?;
     let reading = args.read.reading();
     // All headers before the work.
     let lattice = |path: &PathBuf| lattice_of(path, &reading, world);
@@ -130,11 +130,12 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let configurations = Configured::all(&args.files, world)?;
     let device = choice.open(world)?;
     let input = json!({
-        "flow": course.as_ref().map(Course::json),
+        "flow": course.as_ref().map(FlowCourse::json),
         "reunitarise": reading.options.reunitarise,
         "record": reading.options.record,
     });
-    let record = args.output.clone().map(|path| Record::open(path, input, &configurations, world)).transpose()?;
+    let record =
+        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, world)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
@@ -179,13 +180,18 @@ struct Task<'a> {
     choice: &'a DeviceChoice,
     device: &'a Device,
     reading: &'a Reading,
-    course: Option<&'a Course>,
+    course: Option<&'a FlowCourse>,
     context: &'a Context,
 }
 
 impl Task<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&Record>) -> Outcome<Value> {
+    fn measure(
+        &self,
+        configuration: &mut Configured,
+        lattice: Lattice,
+        record: Option<&MeasurementFile>,
+    ) -> Outcome<Value> {
         let (world, path) = (&self.context.world, configuration.typed.clone());
         // Rectangles reach two steps.
         let layout = self.choice.layout.cut(world, lattice, 2)?;
@@ -202,7 +208,7 @@ impl Task<'_> {
         }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(world, &needs, "the measurement")?;
-        let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
+        let bar = progress::bar(self.course.map_or(0, FlowCourse::steps), self.context.shows_progress());
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
@@ -226,7 +232,7 @@ impl Task<'_> {
 }
 
 /// What was found of a configuration.
-struct Found {
+struct ConfigurationValues {
     loops: LoopMeans,
     /// At the start, and after each step of the flow.
     points: Vec<FlowPoint>,
@@ -239,10 +245,10 @@ fn measure(
     domain: &Domain,
     path: &Path,
     gauge: &HostGauge,
-    course: Option<&Course>,
+    course: Option<&FlowCourse>,
     bar: &ProgressBar,
     world: &World,
-) -> Outcome<Found> {
+) -> Outcome<ConfigurationValues> {
     let thin = ThinGauge::upload(domain, gauge)?;
     let loops = LoopMeans::of(&thin)?;
     let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
@@ -277,7 +283,7 @@ fn measure(
             }
         }
     }
-    Ok(Found { loops, flowed: course.is_some(), points, shown })
+    Ok(ConfigurationValues { loops, flowed: course.is_some(), points, shown })
 }
 
 /// Whether energies and charge, which are sums over all processes, are numbers.
@@ -285,7 +291,7 @@ fn is_finite(point: &FlowPoint) -> bool {
     point.clover.energy().is_finite() && point.clover.charge.is_finite() && point.plaquette_energy.is_finite()
 }
 
-impl Found {
+impl ConfigurationValues {
     fn shown(&self) -> impl Iterator<Item = &FlowPoint> {
         self.shown.iter().map(|k| &self.points[*k])
     }

@@ -1,10 +1,10 @@
 //! What is said of a trajectory.
-use super::super::{Failure, Outcome as Done, profile};
-use super::input::Input;
+use super::super::{Failure, Outcome, profile};
+use super::input::EnsembleInput;
 use ferrite::backend::KernelTime;
 use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
-use ferrite::hmc::trajectory::{Chain, Energies, Outcome};
+use ferrite::hmc::trajectory::{Chain, Energies, TrajectoryOutcome};
 use ferrite::observables::condensate::{Estimate, condensate, noise};
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::{CONDENSATE, PLAQUETTE};
@@ -24,9 +24,9 @@ pub struct Measured {
 }
 
 /// A trajectory and what was measured after it.
-pub struct Record {
+pub struct MeasuredTrajectory {
     /// The trajectory.
-    pub outcome: Outcome,
+    pub outcome: TrajectoryOutcome,
     /// Its seconds.
     pub seconds: f64,
     /// The largest eigenvalue of −D² for each group of quarks.
@@ -47,11 +47,11 @@ pub struct Record {
 /// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
 pub fn measure(
     chain: &Chain,
-    input: &Input,
+    input: &EnsembleInput,
     batches: &[usize],
     number: u32,
-    given: impl Fn(usize) -> Done<Option<HostColour>>,
-) -> Done<Measured> {
+    given: impl Fn(usize) -> Outcome<Option<HostColour>>,
+) -> Outcome<Measured> {
     let links = chain.links();
     let thin = links.thin(Precision::Double)?;
     let loops = LoopMeans::of(&thin)?;
@@ -90,10 +90,11 @@ fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-impl Record {
+impl MeasuredTrajectory {
     /// The line for the file.
-    pub fn line(&self, input: &Input) -> Value {
-        let Outcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } = &self.outcome;
+    pub fn line(&self, input: &EnsembleInput) -> Value {
+        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } =
+            &self.outcome;
         let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
         let quarks: Vec<Value> = input
             .groups
@@ -151,7 +152,7 @@ impl Record {
     }
     /// A few words for a terminal.
     pub fn message(&self) -> String {
-        let Outcome { number, delta, accepted, .. } = &self.outcome;
+        let TrajectoryOutcome { number, delta, accepted, .. } = &self.outcome;
         let plaquette = self
             .measured
             .as_ref()
@@ -165,7 +166,7 @@ impl Record {
 }
 
 /// Means over trajectories.
-pub struct Summary {
+pub struct RunSummary {
     trajectories: usize,
     accepted: usize,
     /// Mean and error.
@@ -179,17 +180,17 @@ pub struct Summary {
 }
 
 /// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
-pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
+pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSummary {
     // Few trajectories are timed, and the distribution of links does not matter for that: all count.
-    let outside: Vec<f64> = records.iter().filter_map(Record::outside_kernels).collect();
+    let outside: Vec<f64> = records.iter().filter_map(MeasuredTrajectory::outside_kernels).collect();
     let first = records.iter().position(|r| r.outcome.number >= metropolis_from);
     let records = &records[first.unwrap_or(0)..];
-    let of = |values: &dyn Fn(&Record) -> Option<f64>| {
+    let of = |values: &dyn Fn(&MeasuredTrajectory) -> Option<f64>| {
         let values: Vec<f64> = records.iter().filter_map(values).filter(|x| x.is_finite()).collect();
         let average = average(&values);
         [average.mean, average.error]
     };
-    Summary {
+    RunSummary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
         // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
@@ -205,7 +206,7 @@ pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
     }
 }
 
-impl Summary {
+impl RunSummary {
     /// For `--json`.
     pub fn json(&self) -> Value {
         let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });

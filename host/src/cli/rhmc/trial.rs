@@ -2,7 +2,7 @@
 use super::super::Outcome;
 use super::super::device::Device;
 use super::course::{MARGIN, failed, functions, largest};
-use super::input::Input;
+use super::input::EnsembleInput;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::gauge::generate;
@@ -13,7 +13,12 @@ use ferrite::lattice::Lattice;
 use std::time::Instant;
 
 /// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
-pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
+pub fn trial<const N: usize>(
+    input: &EnsembleInput,
+    device: &Device,
+    on: Lattice,
+    steps: [usize; N],
+) -> Outcome<[f64; N]> {
     let domain = &Domain::single(device.backend(), on)?;
     let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
     let links = MovingLinks::new(&thin, input.precision())?;

@@ -121,7 +121,7 @@ impl Relaxation {
     ///
     /// # Errors
     /// Those of the device and of the other processes.
-    pub fn relax(&mut self, sweeps: usize) -> Result<State> {
+    pub fn relax(&mut self, sweeps: usize) -> Result<RelaxationState> {
         for _ in 0..sweeps {
             for parity in 0..2 {
                 let at = self.links.star_with_ends(parity, self.kind.directions() as u32);
@@ -138,7 +138,7 @@ impl Relaxation {
     ///
     /// # Errors
     /// Those of the device and of the other processes.
-    pub fn state(&self) -> Result<State> {
+    pub fn state(&self) -> Result<RelaxationState> {
         let (domain, directions) = (self.links.domain(), self.kind.directions());
         for parity in 0..2 {
             let kernel = Divergence { at: self.links.star(parity, directions as u32) };
@@ -148,13 +148,16 @@ impl Relaxation {
         let mut sums = [0.0; 4];
         domain.sums(&mut sums)?;
         let sites = (3 * domain.global().volume()) as f64;
-        Ok(State { theta: (sums[0] + sums[2]) / sites, functional: (sums[1] + sums[3]) / (directions as f64 * sites) })
+        Ok(RelaxationState {
+            theta: (sums[0] + sums[2]) / sites,
+            functional: (sums[1] + sums[3]) / (directions as f64 * sites),
+        })
     }
     /// *Collective.* Mean plaquettes, which no gauge transformation changes.
     ///
     /// # Errors
     /// Those of the device and of the other processes.
-    pub fn plaquette(&self) -> Result<measure::Plaquette> {
+    pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
     /// The links.
@@ -168,7 +171,7 @@ impl Relaxation {
 
 /// How far links are from a gauge.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
+pub struct RelaxationState {
     /// θ
     pub theta: f64,
     /// F

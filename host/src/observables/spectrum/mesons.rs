@@ -6,7 +6,7 @@
 //!
 //! so that the pion's, Γ = Γ' = γ_5, is Σ |S|². The spins are summed at the end, and all Γ cost as much as one.
 use super::gamma::Gamma;
-use super::{Sum, by_time, check, phases};
+use super::{SpatialSum, by_time, check, phases};
 use crate::field::host::{HostSpinor, Spinor};
 use crate::lattice::Section;
 use num_complex::Complex64;
@@ -25,7 +25,7 @@ impl Pair {
     }
 }
 
-impl Sum for Vec<Pair> {
+impl SpatialSum for Vec<Pair> {
     fn add(&mut self, other: &Self) {
         for (sum, term) in self.iter_mut().zip(other) {
             for (sum, term) in sum.0.iter_mut().zip(&term.0) {

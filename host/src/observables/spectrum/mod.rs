@@ -25,12 +25,12 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 
 /// Numbers that are summed over space.
-pub(crate) trait Sum: Send + Clone {
+pub(crate) trait SpatialSum: Send + Clone {
     /// Adds `other`.
     fn add(&mut self, other: &Self);
 }
 
-impl Sum for Vec<Complex64> {
+impl SpatialSum for Vec<Complex64> {
     fn add(&mut self, other: &Self) {
         for (sum, term) in self.iter_mut().zip(other) {
             *sum += term;
@@ -40,7 +40,7 @@ impl Sum for Vec<Complex64> {
 
 /// Σ over the local sites of each time of what `site` adds to a copy of `zero`, for all times of the whole lattice, counted
 /// from `origin`. `site` is given the local index and the coordinates on the whole lattice. In a fixed order.
-pub(crate) fn by_time<S: Sum + Sync>(
+pub(crate) fn by_time<S: SpatialSum + Sync>(
     section: &Section,
     origin: usize,
     zero: &S,
