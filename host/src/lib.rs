@@ -42,14 +42,14 @@
 //!
 //! # A solve
 //! ```
+//! use ferrite::Precision;
 //! use ferrite::backend::Cpu;
-//! use ferrite::operators::{TimeBoundary, WilsonParams};
 //! use ferrite::domain::Domain;
 //! use ferrite::field::host::HostSpinor;
 //! use ferrite::gauge::generate;
 //! use ferrite::lattice::Lattice;
+//! use ferrite::operators::{TimeBoundary, WilsonParams};
 //! use ferrite::solve::{Request, solve};
-//! use ferrite::Precision;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 7, 0.1); // or files::read_gauge

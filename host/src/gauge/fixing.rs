@@ -9,8 +9,8 @@
 //!
 //! ```
 //! use ferrite::field::host::HostSpinor;
-//! use ferrite::lattice::Lattice;
 //! use ferrite::gauge::{fixing, generate, measure};
+//! use ferrite::lattice::Lattice;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 1, 0.2);

@@ -11,8 +11,8 @@
 //! ```
 //! use ferrite::backend::Cpu;
 //! use ferrite::domain::Domain;
-//! use ferrite::lattice::Lattice;
 //! use ferrite::gauge::quenched::{Generator, Start};
+//! use ferrite::lattice::Lattice;
 //!
 //! let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4])?)?;
 //! let mut generator = Generator::new(&domain, Start::Cold, 6.0, 42)?;

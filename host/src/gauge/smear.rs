@@ -3,8 +3,8 @@
 //! Both leave time slices to themselves: only links in x, y and z are used or changed. Conventions are Chroma's.
 //!
 //! ```
-//! use ferrite::lattice::Lattice;
 //! use ferrite::gauge::{generate, smear};
+//! use ferrite::lattice::Lattice;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 1, 0.2);
